@@ -18,9 +18,10 @@ from jsonschema import Draft202012Validator
 from agenttalk.contracts.command import DagRef
 from agenttalk.contracts.core import catalogue, wire
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.rules import commands, dags
-from agenttalk.rules.commands import Known
-from agenttalk.rules.generation import generate
+from agenttalk.rules.commands import validation
+from agenttalk.rules.commands.generation import generate
+from agenttalk.rules.commands.validation import Known
+from agenttalk.rules.plans import dag_checks
 
 ROUNDS = 7
 DIGEST = "sha256:" + "ab" * 32
@@ -80,8 +81,8 @@ def measure() -> dict[str, float]:
     data = wire.write(command)
     peer = Draft202012Validator(catalogue.schema("command"))
     works: dict[str, Callable[[], object]] = {
-        "validate": lambda: commands.validate(command, KNOWN),
-        "validate from bytes": lambda: commands.validate_json(wire.read(data), KNOWN),  # type: ignore[arg-type]
+        "validate": lambda: validation.validate(command, KNOWN),
+        "validate from bytes": lambda: validation.validate_json(wire.read(data), KNOWN),  # type: ignore[arg-type]
         "jsonschema": lambda: next(peer.iter_errors(command), None),
         "generate": lambda: generate(PARAMETERS, KNOWN),
     }
@@ -96,7 +97,7 @@ def measure_dag() -> dict[str, float]:
     start = time.perf_counter()
     dag = TaskDag.from_bytes(data)
     parsed = time.perf_counter()
-    report = dags.check(dag, agents={f"a{i}" for i in range(100)})
+    report = dag_checks.check(dag, agents={f"a{i}" for i in range(100)})
     checked = time.perf_counter()
     if not report.ok:
         raise SystemExit(f"the sample is refused: {report.problems[:3]}")

@@ -92,7 +92,7 @@ async def engine(root: Path, tasks: int) -> None:
     from agenttalk.drivers.calls import Calls, Turn
     from agenttalk.engine.boards import DEFAULT
     from agenttalk.ports import Tx
-    from agenttalk.rules.planfile import compile_plan
+    from agenttalk.rules.planfile.compiler import compile_plan
 
     agents = {f"a{number}": {"driver": "python"} for number in range(AGENTS)}
     listed = [{"id": f"t{n}", "agent": f"a{n % AGENTS}", "prompt": "Do it.", "needs": before(n)} for n in range(tasks)]

@@ -23,8 +23,8 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.planfile import reader
 from agenttalk.engine import submission
-from agenttalk.rules import dags
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.planfile.compiler import compile_plan
+from agenttalk.rules.plans import dag_checks
 from agenttalk.wiring import opened
 
 SIZES = (1_000, 10_000, 100_000)
@@ -115,7 +115,7 @@ async def from_dag(data: bytes, root: Path) -> Clock:
         clock = Clock()
         dag = TaskDag.from_bytes(data)
         clock.lap("read")
-        report = dags.check(dag, agents=profiles)
+        report = dag_checks.check(dag, agents=profiles)
         clock.lap("compile+check")
         if not report.ok:
             raise SystemExit(f"the sample is refused: {report.problems[:3]}")

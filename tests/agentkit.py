@@ -16,7 +16,7 @@ from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Driver, Processes, Row
-from agenttalk.rules.isolation import Words
+from agenttalk.rules.core.isolation import Words
 from agenttalk.wiring import opened
 from sandboxkit import PLAIN
 from treekit import Tree, dumped, sha256

@@ -33,8 +33,8 @@ from agenttalk.engine.standing import Standing
 from agenttalk.engine.talking import SpokenAgents
 from agenttalk.ports import Clock, Driver, Performer
 from agenttalk.proving import Prover
-from agenttalk.rules.isolation import Words
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.core.isolation import Words
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 from agenttalk.wiring import opened
 from sandboxkit import PLAIN
 

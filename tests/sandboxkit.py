@@ -8,7 +8,7 @@ import pytest
 
 from agenttalk import sandbox
 from agenttalk.drivers import landlock
-from agenttalk.rules.isolation import Word, Words
+from agenttalk.rules.core.isolation import Word, Words
 
 PLAIN = Words(Word("plain"))
 """What the operator says in tests of engines whose subject is not isolation: their programs leave marks for the test

@@ -19,9 +19,10 @@ from agenttalk.contracts.core.base import Document
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import read_envelope
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.rules import commands, dags, envelopes
-from agenttalk.rules.commands import Known
-from agenttalk.rules.generation import generate
+from agenttalk.rules.commands import envelopes, validation
+from agenttalk.rules.commands.generation import generate
+from agenttalk.rules.commands.validation import Known
+from agenttalk.rules.plans import dag_checks
 from effort import EFFORT
 from samples import DIGEST, command
 
@@ -154,7 +155,7 @@ def offer(value: Any) -> None:
     """Everything that takes values of unknown origin. Only our own errors may come back."""
     made = generate(value, KNOWN)
     assert made.ok is (made.command is not None) is (not made.errors)
-    checked = commands.validate(value, KNOWN)
+    checked = validation.validate(value, KNOWN)
     assert checked.ok is (checked.command is not None) is (not checked.errors)
     if isinstance(value, dict):
         assert envelopes.validate(value, KNOWN).ok in {True, False}
@@ -164,7 +165,7 @@ def offer(value: Any) -> None:
         except AgentTalkError:
             continue
         if isinstance(document, TaskDag):
-            dags.check(document, agents={"x"})
+            dag_checks.check(document, agents={"x"})
 
 
 def test_no_bent_document_raises_anything_but_our_own_errors() -> None:

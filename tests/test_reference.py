@@ -31,9 +31,10 @@ from agenttalk.contracts.planfile import model
 from agenttalk.engine.service import Service
 from agenttalk.pages.codes import CODES
 from agenttalk.pages.door import PageRoute
-from agenttalk.rules import acp_agents, lifecycle
-from agenttalk.rules.coding_agents import TABLE, CodingAgent
-from agenttalk.rules.plan_checks import DRIVERS
+from agenttalk.rules.agents import acp_table
+from agenttalk.rules.agents.cli_table import TABLE, CodingAgent
+from agenttalk.rules.core import task_states
+from agenttalk.rules.planfile.plan_checks import DRIVERS
 from agenttalk.settings.tables import (
     AccountSettings,
     AgentSettings,
@@ -208,7 +209,7 @@ def spoken_agents_page() -> str:
         "With `mcp: true` each agent is told of AgentTalk's MCP server when a session is opened. The tables say what else it is given then,",
         "so that it waits for the server and shows its tools to its model.",
     ]
-    for name, entry in acp_agents.TABLE.items():
+    for name, entry in acp_table.TABLE.items():
         variables = {**entry.variables, **entry.when_confined}
         server = {
             **(entry.mcp.variables if entry.mcp else {}),
@@ -453,9 +454,9 @@ def test_the_page_of_settings_is_up_to_date() -> None:
 def test_the_page_of_states_names_every_state_and_phase_as_the_pages_do() -> None:
     text = (REFERENCE / "states.md").read_text(encoding="utf-8")
     assert [
-        state for state in get_args(lifecycle.State) if f"| `{state}` | {CODES['state'][state][0]} |" not in text
+        state for state in get_args(task_states.State) if f"| `{state}` | {CODES['state'][state][0]} |" not in text
     ] == []
-    assert [phase for phase in get_args(lifecycle.Phase) if f"| `{phase}` |" not in text] == []
+    assert [phase for phase in get_args(task_states.Phase) if f"| `{phase}` |" not in text] == []
 
 
 def test_the_page_of_the_plan_file_names_every_driver() -> None:

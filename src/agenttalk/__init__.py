@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError, JsonError, Problem
     from agenttalk.contracts.generation import GenerateResult, Repair, ValidateResult
     from agenttalk.embedding import Outcome, Plan, Result, Turn, agent, run
-    from agenttalk.rules.commands import Known
-    from agenttalk.rules.commands import validate as validate_command
-    from agenttalk.rules.generation import generate as generate_command
+    from agenttalk.rules.commands.generation import generate as generate_command
+    from agenttalk.rules.commands.validation import Known
+    from agenttalk.rules.commands.validation import validate as validate_command
 
 __version__ = "0.1.0"
 
@@ -28,7 +28,7 @@ _HOMES = {
     "GenerateResult": ("agenttalk.contracts.generation", "GenerateResult"),
     "InputError": ("agenttalk.contracts.errors", "InputError"),
     "JsonError": ("agenttalk.contracts.errors", "JsonError"),
-    "Known": ("agenttalk.rules.commands", "Known"),
+    "Known": ("agenttalk.rules.commands.validation", "Known"),
     "Outcome": ("agenttalk.embedding", "Outcome"),
     "Plan": ("agenttalk.embedding", "Plan"),
     "Problem": ("agenttalk.contracts.errors", "Problem"),
@@ -37,9 +37,9 @@ _HOMES = {
     "Turn": ("agenttalk.embedding", "Turn"),
     "ValidateResult": ("agenttalk.contracts.generation", "ValidateResult"),
     "agent": ("agenttalk.embedding", "agent"),
-    "generate_command": ("agenttalk.rules.generation", "generate"),
+    "generate_command": ("agenttalk.rules.commands.generation", "generate"),
     "run": ("agenttalk.embedding", "run"),
-    "validate_command": ("agenttalk.rules.commands", "validate"),
+    "validate_command": ("agenttalk.rules.commands.validation", "validate"),
 }
 
 __all__ = [

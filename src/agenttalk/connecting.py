@@ -26,10 +26,10 @@ from agenttalk.kinds import registry as kinds
 from agenttalk.kinds.mail import Letters
 from agenttalk.kinds.toolchain import Toolchain, Verify
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
-from agenttalk.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
-from agenttalk.rules import risk
-from agenttalk.rules.forge_registry import CiComment, Identity, Registry, same_user
-from agenttalk.rules.proposing import Lookup
+from agenttalk.rules.core import risk
+from agenttalk.rules.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
+from agenttalk.rules.toolchain.accounts import CiComment, Identity, Registry, same_user
+from agenttalk.rules.toolchain.proposal import Lookup
 from agenttalk.settings.letters import mail_rules
 from agenttalk.settings.tables import Settings, SourceSettings
 

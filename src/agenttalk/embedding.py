@@ -15,7 +15,7 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.drivers.calls import Agent, Calls, Result, Turn
 from agenttalk.mailbox.beside import with_check_files
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps

@@ -25,8 +25,8 @@ from agenttalk.engine import injected
 from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.deps import Deps
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.rules import garbage
-from agenttalk.rules.garbage import Item, Keep, Kind
+from agenttalk.rules.operation import retention
+from agenttalk.rules.operation.retention import Item, Keep, Kind
 from agenttalk.store import references
 from agenttalk.workspaces import folders
 
@@ -62,13 +62,13 @@ class Collector:
         now = self.deps.now()
         items = await asyncio.to_thread(lambda: list(_left(root, ended)))
         items += await asyncio.to_thread(self._unnamed, root, now)
-        chosen = garbage.chosen(items, self.keeps, now)
+        chosen = retention.chosen(items, self.keeps, now)
         if not dry_run:
             await asyncio.to_thread(_finish, root, ended, now)
             chosen = [item async for item in self._removed(root, chosen, now)]
         freed = {
             kind: {"count": len(own), "bytes": sum(item.size for item in own)}
-            for kind in garbage.KINDS
+            for kind in retention.KINDS
             for own in [[item for item in chosen if item.kind == kind]]
         }
         told = {"dry_run": dry_run, "freed": freed, "bytes": sum(item.size for item in chosen)}

@@ -19,8 +19,8 @@ from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.mailbox import fsio
 from agenttalk.mailbox.beside import with_check_files
-from agenttalk.rules import isolation
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.core import isolation
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 
 
 def compiled_plan(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> Compiled:

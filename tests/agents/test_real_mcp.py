@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents.conftest import Shop, Spoken, require
-from agenttalk.rules import acp_agents
+from agenttalk.rules.agents import acp_table
 from agenttalk.testing.model_script import Call, Say, Script, Step
 
 TOOLS = ("generate_command", "submit_report", "ask_human", "submit_artifact", "check_promise")
@@ -108,9 +108,9 @@ def test_an_agent_uses_our_tools_in_its_turn_and_reaches_no_other_task(shop: Sho
 
 
 @pytest.mark.parametrize("sandbox", ["best", "plain"])
-@pytest.mark.parametrize("name", [name for name in acp_agents.TABLE if name != "custom"])
+@pytest.mark.parametrize("name", [name for name in acp_table.TABLE if name != "custom"])
 def test_an_agent_that_is_spoken_with_uses_them_as_well(shop: Shop, name: str, sandbox: str) -> None:
-    require(acp_agents.TABLE[name].program)
+    require(acp_table.TABLE[name].program)
     spoken = Spoken(shop.folder, shop.model)
     task = asks(spoken, driver="acp", acp=spoken.acp(name), sandbox=sandbox)
     told = spoken.events("price")

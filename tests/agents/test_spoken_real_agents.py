@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.conftest import RIGHT, Shop, Spoken, require
-from agenttalk.rules.acp_agents import TABLE
+from agenttalk.rules.agents.acp_table import TABLE
 from agenttalk.testing.model_script import Refuse, Say, Script, Shell, Write, behaves, lies, loops
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode")

@@ -12,8 +12,8 @@ import pytest
 from agenttalk.answering import service
 from agenttalk.answering.telling import UnansweredError
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.answers import Answer, Asked
-from agenttalk.rules.model_talk import Request
+from agenttalk.rules.agents.model_answers import Answer, Asked
+from agenttalk.rules.agents.model_protocol import Request
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_apis import Tokens
 from agenttalk.testing.model_script import Call, Garbage, Refuse, Say, Step

@@ -20,7 +20,7 @@ from agenttalk.engine import access, plans
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.service import Service
 from agenttalk.ports import Tx
-from agenttalk.rules.tokens import attempt_token, token_hash
+from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.wiring import opened
 
 T = TypeVar("T")

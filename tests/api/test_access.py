@@ -14,7 +14,7 @@ from agenttalk.engine import access, tasks
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.pages.door import PageRoute
-from agenttalk.rules.tokens import attempt_token, token_hash
+from agenttalk.rules.core.tokens import attempt_token, token_hash
 from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door, listening
 from treekit import Tree
 

@@ -20,7 +20,7 @@ from agenttalk.cli.main import call
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import honesty, spending
 from agenttalk.engine.deps import Deps
-from agenttalk.rules.honesty import NOTHING
+from agenttalk.rules.proof.honesty import NOTHING
 from agenttalk.wiring import opened
 from api.doorkit import VIEWER, Door, listening
 from plankit import Engine, plan, play, states, task

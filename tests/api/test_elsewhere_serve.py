@@ -15,7 +15,7 @@ import pytest
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
 from agenttalk.contracts.planfile import reader
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.planfile.compiler import compile_plan
 from api.enginekit import engine, until
 
 PLAN = """

@@ -40,7 +40,7 @@ ASKING = ("http.client", "agenttalk.cli.engine_client")
 STORING = ("apsw", "asyncio", "agenttalk.store.root", "agenttalk.engine", "agenttalk.wiring", "agenttalk.settings")
 RUNNING = (
     *("starlette", "uvicorn", "httpx2", "psycopg", "yaml", "jinja2"),
-    *("agenttalk.api", "agenttalk.kinds", "agenttalk.forge", "agenttalk.prompts", "agenttalk.drivers"),
+    *("agenttalk.api", "agenttalk.kinds", "agenttalk.forge", "agenttalk.rules.prompts", "agenttalk.drivers"),
     *("agenttalk.engine.moves", "agenttalk.engine.router", "agenttalk.engine.human", "agenttalk.engine.service"),
     *("agenttalk.ports.agents", "agenttalk.ports.kinds", "agenttalk.ports.proof"),
     *("agenttalk.contracts.promise", "agenttalk.contracts.plan", "agenttalk.contracts.record"),

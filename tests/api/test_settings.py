@@ -9,7 +9,7 @@ import pytest
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.engine.deps import Limits
-from agenttalk.rules.garbage import Keep
+from agenttalk.rules.operation.retention import Keep
 from agenttalk.settings import load, origins
 from agenttalk.wiring import opened_as_set
 

@@ -22,7 +22,7 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Driver
-from agenttalk.rules.evidence import Result
+from agenttalk.rules.proof.evidence import Result
 from agenttalk.wiring import RandomIds, SystemClock
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=r.xml"

@@ -25,7 +25,7 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Ended, Turn
-from agenttalk.rules.evidence import cache_key
+from agenttalk.rules.proof.evidence import cache_key
 from checking.bench import HERE, Bench, check
 from sandboxkit import needs
 

@@ -13,8 +13,8 @@ import pytest
 from agenttalk.checking.checker import Facts
 from agenttalk.checking.running import Limits
 from agenttalk.contracts.core import wire
-from agenttalk.rules.checks import Confirmation, GitFacts, Stored, shown_hash
-from agenttalk.rules.evidence import cache_key
+from agenttalk.rules.proof.check_results import Confirmation, GitFacts, Stored, shown_hash
+from agenttalk.rules.proof.evidence import cache_key
 from checking.bench import Bench, check
 
 

@@ -9,8 +9,8 @@ import pytest
 from agenttalk.checking.checker import Facts
 from agenttalk.checking.running import Limits
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.rules import evidence
-from agenttalk.rules.junit import Outcomes
+from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.junit import Outcomes
 from checking.bench import GOOD, PYTEST, Bench, check
 
 TWO = "def test_a(): pass\ndef test_b(): pass\n"

@@ -10,7 +10,7 @@ import pytest
 
 from agenttalk.checking.checker import Facts
 from agenttalk.contracts.core import wire
-from agenttalk.rules.evidence import Result
+from agenttalk.rules.proof.evidence import Result
 from attackkit import Verdict, holds
 from checking.bench import Bench, check
 

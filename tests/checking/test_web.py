@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agenttalk.checking.running import Limits
-from agenttalk.rules.evidence import Result
-from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.rules.core.http_addresses import read_allowed
+from agenttalk.rules.proof.evidence import Result
 from checking.bench import Bench, check
 
 LIMITS = Limits(answer_bytes=1000, answer_seconds=10)

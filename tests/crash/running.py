@@ -13,7 +13,7 @@ from agenttalk.engine import human, publish, standing, submission
 from agenttalk.engine.boards import boards
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.standing import Standing
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.store.root import databases
 from crash.life import Life, Scenario, Step, by_hand, route
 from crash.snapshot import LOG, opened

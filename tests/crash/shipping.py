@@ -8,7 +8,7 @@ import json
 from agenttalk.contracts.core import wire
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine.standing import Standing
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 from crash import running
 from crash.life import Life, Scenario, Step
 from plankit import plan, task

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agenttalk.engine import fsck, noting, people, submission
-from agenttalk.rules.isolation import Word, Words
+from agenttalk.rules.core.isolation import Word, Words
 from agenttalk.store import writer
 from agenttalk.wiring import opened
 from crash import bugs, durable, scenarios

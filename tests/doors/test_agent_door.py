@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agenttalk.cli.main import call
-from agenttalk.rules import acp_agents
-from agenttalk.rules.coding_agents import TABLE
+from agenttalk.rules.agents import acp_table
+from agenttalk.rules.agents.cli_table import TABLE
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Call
 from sandboxkit import ailment
@@ -146,7 +146,7 @@ def test_doctor_tells_of_each_coding_agent_its_version_or_what_to_do(
     assert (listed["cli", "qwen"], listed["acp", "claude"]) == (None, None)
     assert listed["acp", "gemini"] == str(root / "bin/gemini")
     assert "agent-client-protocol " in found["driver acp"]["detail"]
-    assert found["driver acp claude"]["remedy"] == acp_agents.TABLE["claude"].install
+    assert found["driver acp claude"]["remedy"] == acp_table.TABLE["claude"].install
     assert found["driver acp gemini"]["detail"] == found["driver cli gemini"]["detail"]
     assert call(["agent", "list"]) == 0
     assert "not installed: npm install -g @qwen-code/qwen-code" in capsys.readouterr().out

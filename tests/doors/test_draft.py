@@ -13,7 +13,7 @@ import pytest
 import agenttalk
 from agenttalk.cli.main import call
 from agenttalk.contracts.planfile import reader
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Call
 from provekit import repository

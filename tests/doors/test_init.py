@@ -14,7 +14,7 @@ from skills_ref import validate
 
 from agenttalk import settings
 from agenttalk.cli.main import call
-from agenttalk.rules.joining import BEGIN
+from agenttalk.rules.core.config_merge import BEGIN
 from agenttalk.store import operator
 
 CLAUDE = ".mcp.json"

@@ -14,7 +14,7 @@ import pytest
 
 import preloaded
 from agenttalk.cli.main import call
-from agenttalk.rules import notices
+from agenttalk.rules.operation import notices
 from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 60.0

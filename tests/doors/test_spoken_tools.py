@@ -14,7 +14,7 @@ import pytest
 
 import preloaded
 import spokenkit
-from agenttalk.rules.coding_agents import MCP_VARIABLES
+from agenttalk.rules.agents.cli_table import MCP_VARIABLES
 from sandboxkit import needs
 from spokenkit import speaks
 

@@ -12,8 +12,8 @@ import pytest
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.mailbox import fsio, tree
-from agenttalk.rules.commands import NOTHING
-from agenttalk.rules.generation import generate
+from agenttalk.rules.commands.generation import generate
+from agenttalk.rules.commands.validation import NOTHING
 
 DAG = {"schema_version": "1.1", "plan_id": "shop", "nodes": [{"task_id": "build", "assigned_agent_id": "dev"}]}
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agenttalk.drivers.acp import MOST_WISHES, AcpDialogue
 from agenttalk.ports import Asks, Opening
-from agenttalk.rules.coding_events import Event
-from agenttalk.rules.permissions import Wish
+from agenttalk.rules.agents.events import Event
+from agenttalk.rules.agents.permissions import Wish
 
 OFFERS = {"loadSession": True, "sessionCapabilities": {"additionalDirectories": {}}}
 MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}

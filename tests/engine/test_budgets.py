@@ -16,7 +16,7 @@ from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import explaining, standing
 from agenttalk.engine.standing import Standing
 from agenttalk.ports import Job, Performance
-from agenttalk.rules.aborts import Abort
+from agenttalk.rules.budgets.aborts import Abort
 from plankit import Engine, plan, play, states, task
 
 TELL = """import json, os, pathlib, signal, sys, time

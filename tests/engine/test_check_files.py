@@ -10,7 +10,7 @@ import pytest
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine import explaining, submission
 from agenttalk.mailbox.beside import with_check_files
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, git, program, promise
 

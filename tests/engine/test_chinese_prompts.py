@@ -23,11 +23,12 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.mail import Post
 from agenttalk.engine.tasks import TaskName
 from agenttalk.ports import Job, KindTask, MailRules, Performance
-from agenttalk.prompts import mail_sections, toolchain_rules, wording
-from agenttalk.prompts.toolchain_steps import Style
-from agenttalk.rules import forge_facts, spoken
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.forge_facts import Facts, Look
+from agenttalk.rules.prompts import mail, toolchain_rules, wording
+from agenttalk.rules.prompts.toolchain_steps import Style
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.text import render
+from agenttalk.rules.toolchain import forge_facts
+from agenttalk.rules.toolchain.forge_facts import Facts, Look
 from forge.test_intake import issue_event
 from forge.world import SOURCE
 from mail import mailkit
@@ -44,8 +45,8 @@ ENGLISH = re.compile(r"(?:\b[a-z']+[ ,]+){3}[a-z']+")
 
 def fragments() -> set[str]:
     """What our English sentences say by themselves."""
-    own = [each.en for each in spoken.sayings()]
-    said = [*wording.EXECUTE["en"], *wording.JUDGE["en"], *mail_sections.WORDS["en"], *toolchain_rules.RULES["en"]]
+    own = [each.en for each in render.sayings()]
+    said = [*wording.EXECUTE["en"], *wording.JUDGE["en"], *mail.WORDS["en"], *toolchain_rules.RULES["en"]]
     own += [each for each in said if isinstance(each, str)]
     return {text.strip() for each in own for text, *_ in Formatter().parse(each) if _is_sentence(text)}
 

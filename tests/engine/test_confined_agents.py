@@ -16,7 +16,7 @@ from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import explaining
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.standing import Standing
-from agenttalk.rules.isolation import Words
+from agenttalk.rules.core.isolation import Words
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
 from sandboxkit import BEST, PLAIN, needs

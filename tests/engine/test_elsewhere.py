@@ -20,8 +20,8 @@ from agenttalk.engine.deps import Limits
 from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.standing import Standing
 from agenttalk.engine.tasks import TaskName
-from agenttalk.rules.planfile import Compiled
-from agenttalk.rules.tokens import Attempt
+from agenttalk.rules.core.tokens import Attempt
+from agenttalk.rules.planfile.compiler import Compiled
 from plankit import PATIENCE, Engine, engine, plan, task
 
 NOTE = {"outputs": [{"name": "note.txt", "deliverable": True}]}

@@ -15,7 +15,7 @@ import pytest
 from agenttalk.engine import fsck
 from agenttalk.engine.deps import Deps
 from agenttalk.garbage import Collector
-from agenttalk.rules.garbage import KINDS, Keep, Kind
+from agenttalk.rules.operation.retention import KINDS, Keep, Kind
 from agenttalk.settings.tables import GcSettings, Settings
 from agenttalk.store import audit
 from agenttalk.wiring import collecting, opened

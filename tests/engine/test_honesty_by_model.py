@@ -8,7 +8,7 @@ from typing import Any
 from agenttalk.cli.main import call
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import honesty, overview
-from agenttalk.rules.rework import Accept
+from agenttalk.rules.proof.rework import Accept
 from plankit import Engine, plan, play, states, task
 
 OUT = [{"name": "text.md", "deliverable": True}]

@@ -19,7 +19,7 @@ from agenttalk.engine import leases
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Owner, Turn
-from agenttalk.rules.tokens import Attempt, read_token, token_hash
+from agenttalk.rules.core.tokens import Attempt, read_token, token_hash
 from treekit import Tree
 
 
@@ -199,7 +199,7 @@ from pathlib import Path
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.rules.isolation import Word, Words
+from agenttalk.rules.core.isolation import Word, Words
 from agenttalk.wiring import opened
 
 async def main():

@@ -19,8 +19,8 @@ from agenttalk.engine import restoring
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.notifying import TRIES, Notifications, Said, Target
 from agenttalk.ports import Tx
-from agenttalk.rules import notices
-from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.rules.core.http_addresses import read_allowed
+from agenttalk.rules.operation import notices
 from agenttalk.wiring import opened
 
 ALL = frozenset({"plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"})

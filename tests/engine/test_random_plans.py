@@ -33,7 +33,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.standing import Standing
 from agenttalk.ports import Job, Performance
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.wiring import opened
 from effort import EFFORT
 from plankit import Engine, plan, states, task

@@ -17,7 +17,7 @@ from agenttalk.contracts.validation import ValidationFeedback
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import deadletters, explaining, fsck, human
 from agenttalk.engine.standing import Standing
-from agenttalk.rules.rework import Abort, Accept, Grant
+from agenttalk.rules.proof.rework import Abort, Accept, Grant
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
 from treekit import Tree, sha256

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code
-from agenttalk.rules import control, routing
+from agenttalk.rules.messages import control_files, routing
 from routerkit import Route, alerts, buried, counts, graves, sound, statuses
 from treekit import Tree, dumped, node, output, sha256
 
@@ -207,7 +207,7 @@ def test_our_own_fault_with_a_control_file_keeps_it_and_the_router_goes_on(
     data = path.read_bytes()
     tree.command("lead", "design")
     with monkeypatch.context() as patch:
-        patch.setattr(control, rule, faulty)
+        patch.setattr(control_files, rule, faulty)
         report = route()
     assert (report.accepted, report.dead) == (1, 1)
     buried(tree, "dev", "ack_m1.json", "UNHANDLED_EXCEPTION", data)

@@ -15,7 +15,7 @@ from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import deadletters, human, publish, standing
 from agenttalk.engine.dispatcher import POLL
 from agenttalk.engine.standing import Standing
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 

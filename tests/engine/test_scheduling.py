@@ -18,7 +18,7 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine import standing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.scheduling import Schedules
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 from agenttalk.wiring import opened
 
 HOURLY = Schedule.model_validate({"cron": "0 * * * *", "agent": "ada", "prompt": "Sum up the hour."})

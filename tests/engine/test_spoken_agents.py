@@ -15,7 +15,7 @@ from agenttalk.engine import human
 from agenttalk.engine.standing import Standing
 from agenttalk.engine.talking import Speaking, concluded
 from agenttalk.ports import Ended, Opening
-from agenttalk.rules.permissions import Policy
+from agenttalk.rules.agents.permissions import Policy
 from plankit import Engine, plan, play, states, task
 from sandboxkit import needs
 from spokenkit import events, run, speaks, told

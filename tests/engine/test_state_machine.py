@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from agenttalk.contracts.errors import AgentTalkError, UsageError
 from agenttalk.engine import access, deadletters, fsck, human, leases, recalling
-from agenttalk.rules import routing
+from agenttalk.rules.messages import routing
 from effort import EFFORT, tried
 from machinekit import (
     DAGS,

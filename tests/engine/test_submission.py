@@ -16,7 +16,7 @@ from agenttalk.engine import fsck, publish, standing, submission
 from agenttalk.engine.boards import place
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import Plans
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.store.database import Board
 from agenttalk.wiring import opened
 from plankit import engine, plan, task

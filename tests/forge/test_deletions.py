@@ -8,9 +8,9 @@ from itertools import permutations
 import pytest
 
 from agenttalk.contracts.forge import Comment
-from agenttalk.rules import intake, semantic_keys
-from agenttalk.rules.proposing import Known
-from agenttalk.rules.reconciling import UNSAID, Found, nothing_left
+from agenttalk.rules.toolchain import dedup_keys, event_tasks
+from agenttalk.rules.toolchain.proposal import Known
+from agenttalk.rules.toolchain.reconciliation import UNSAID, Found, nothing_left
 from forge.test_intake import A, at, comment, issue, issue_event, status
 from forge.world import SOURCE, World, event, registry, run, user
 
@@ -48,14 +48,14 @@ def test_a_deleted_repository_ends_what_others_than_its_deleter_have_to_do() -> 
     )
     known = Known(tasks=tuple(world.tasks))
     deleted = event("repository_deleted", sender="alice")
-    ended = intake.decide(deleted, registry(), known).withdrawn
+    ended = event_tasks.decide(deleted, registry(), known).withdrawn
     assert len(ended) == 3
     assert {each.reason for each in ended} == {"the repository acme/widgets was deleted"}
-    looked = intake.decide(deleted.model_copy(update={"first_hand": True, "sender": None}), registry(), known)
+    looked = event_tasks.decide(deleted.model_copy(update={"first_hand": True, "sender": None}), registry(), known)
     assert {"may not see it any more" in each.reason for each in looked.withdrawn} == {True}
-    own = intake.decide(event("repository_deleted", sender="agent-second"), registry(), known)
+    own = event_tasks.decide(event("repository_deleted", sender="agent-second"), registry(), known)
     assert len(own.withdrawn) == 2
-    late = intake.decide(comment(CALL), registry(), Known(gone=True))
+    late = event_tasks.decide(comment(CALL), registry(), Known(gone=True))
     assert (late.tasks, late.ignored) == ((), "the repository was deleted")
 
 
@@ -66,15 +66,15 @@ def test_a_look_at_the_forge_finds_comments_that_are_gone() -> None:
     there = Comment(id=302, body="@agent-lead?", author=user("alice"), created_at=at(1))
     found = Found(SOURCE, "gitea", "acme/widgets", issue(), comments=(there,))
     over = nothing_left(found, world.tasks, registry())
-    assert [(semantic_keys.comment_of(key), why) for key, why in over.items()] == [("comment-301", UNSAID)]
+    assert [(dedup_keys.comment_of(key), why) for key, why in over.items()] == [("comment-301", UNSAID)]
     assert nothing_left(replace(found, comments=None), world.tasks, registry()) == {}
     closed = replace(found, thing=issue(is_open=False), comments=())
     assert nothing_left(closed, world.tasks, registry()) == {}
 
 
 def test_keys_tell_their_repository_and_comment() -> None:
-    issue_key, commit = semantic_keys.object_of("s:1", "A/B", 5), semantic_keys.commit_of("s:1", "A/B", A)
+    issue_key, commit = dedup_keys.object_of("s:1", "A/B", 5), dedup_keys.commit_of("s:1", "A/B", A)
     assert (issue_key, commit) == ("s%3A1:a/b#5", f"s%3A1:a/b@{A}")
-    assert [semantic_keys.repository_in(each) for each in (issue_key, commit, "s:x:y", "s")] == ["a/b", "a/b", "", ""]
-    assert semantic_keys.repository_gone("s", "A/B") == "s:repository_gone:a/b"
-    assert semantic_keys.comment_of("s:mention:a/b:5-body:dev") == ""
+    assert [dedup_keys.repository_in(each) for each in (issue_key, commit, "s:x:y", "s")] == ["a/b", "a/b", "", ""]
+    assert dedup_keys.repository_gone("s", "A/B") == "s:repository_gone:a/b"
+    assert dedup_keys.comment_of("s:mention:a/b:5-body:dev") == ""

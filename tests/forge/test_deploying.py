@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import Status
-from agenttalk.rules import deploying, semantic_keys
-from agenttalk.rules.deploying import Newest, Undone
-from agenttalk.rules.proposing import Known
+from agenttalk.rules.toolchain import dedup_keys, deployments
+from agenttalk.rules.toolchain.deployments import Newest, Undone
+from agenttalk.rules.toolchain.proposal import Known
 from effort import EFFORT
 from forge.test_intake import A, B
 from forge.world import SOURCE, registry
@@ -36,23 +36,23 @@ def newest(undone: Mapping[str, Undone] | None = None, **outcomes: str) -> Newes
 @pytest.mark.shows("T25")
 def test_a_commit_that_could_not_be_deployed_is_the_task_of_who_runs_things() -> None:
     found = newest(_1="success", _0="failure", _2="failure")
-    [event] = deploying.events(found, REGISTRY)
-    decision = deploying.decide(found, event, REGISTRY, Known())
+    [event] = deployments.events(found, REGISTRY)
+    decision = deployments.decide(found, event, REGISTRY, Known())
     [task] = decision.tasks
-    assert task.key == semantic_keys.deploy_failure(SOURCE, REPO, A)
+    assert task.key == dedup_keys.deploy_failure(SOURCE, REPO, A)
     assert (task.action_type, task.assignee) == ("deploy_failure", "agent-ops")
     assert (task.context["deploy_context"], task.context["branch"]) == (CONTEXTS[0], "main")
 
 
 @pytest.mark.parametrize("outcomes", [{}, {"_0": "other"}, {"_2": "failure"}, {"_3": "failure"}], ids=str)
 def test_what_has_not_ended_or_is_no_deployment_tells_nothing(outcomes: dict[str, str]) -> None:
-    assert deploying.events(newest({}, **outcomes), REGISTRY) == ()
+    assert deployments.events(newest({}, **outcomes), REGISTRY) == ()
 
 
 def test_who_has_nobody_or_names_nothing_hears_of_nothing() -> None:
-    assert deploying.is_watched(REGISTRY)
-    assert not deploying.is_watched(replace(REGISTRY, ops=None))
-    assert not deploying.is_watched(replace(REGISTRY, deploy_patterns=()))
+    assert deployments.is_watched(REGISTRY)
+    assert not deployments.is_watched(replace(REGISTRY, ops=None))
+    assert not deployments.is_watched(replace(REGISTRY, deploy_patterns=()))
 
 
 outcomes = st.dictionaries(
@@ -74,15 +74,15 @@ def test_only_what_is_green_under_its_own_name_since_then_is_over(
     seen: dict[str, str], undone: dict[str, Undone]
 ) -> None:
     found = newest(undone, **seen)
-    for event in deploying.events(found, REGISTRY):
-        decision = deploying.decide(found, event, REGISTRY, Known())
+    for event in deployments.events(found, REGISTRY):
+        decision = deployments.decide(found, event, REGISTRY, Known())
         shown = {CONTEXTS[int(at[1:])]: outcome for at, outcome in seen.items()}
         red = [name for name, outcome in shown.items() if outcome == "failure"]
         called = any("eploy" in name and "(pull_request)" not in name for name in red)
         assert bool(decision.tasks) == called
         for key, (context, since, sha) in undone.items():
             own = [outcome for name, outcome in shown.items() if name == context or name.startswith(f"{context} /")]
-            over = any(each.key == key and each.reason == deploying.DEPLOYED for each in decision.withdrawn)
+            over = any(each.key == key and each.reason == deployments.DEPLOYED for each in decision.withdrawn)
             good = context != "" and own != [] and set(own) == {"success"} and since <= NOON
             assert over == (good and not (called and sha == A)), "what else of the commit is red is the same task"
         assert decision.warnings == ()

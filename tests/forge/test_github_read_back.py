@@ -14,9 +14,9 @@ from agenttalk.forge import reading
 from agenttalk.forge.client import Caller
 from agenttalk.forge.github import GitHub
 from agenttalk.forge.read_back import answered
-from agenttalk.rules import forge_facts
-from agenttalk.rules.forge_facts import Answer, Facts, Look
-from agenttalk.rules.read_back import Order, demanded
+from agenttalk.rules.toolchain import forge_facts
+from agenttalk.rules.toolchain.forge_facts import Answer, Facts, Look
+from agenttalk.rules.toolchain.read_back import Order, demanded
 
 OLD, NEW = "a" * 40, "b" * 40
 SINCE, BEFORE, AFTER = "2026-05-02T10:00:00Z", "2026-05-02T09:59:59Z", "2026-05-02T10:20:00Z"

@@ -11,10 +11,10 @@ import pytest
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import Comment, Deployment, ForgeEvent, Issue, Repository, Review, Run, Status
 from agenttalk.contracts.toolchain import PipelineResult
-from agenttalk.rules import intake, semantic_keys, sightings
-from agenttalk.rules.forge_registry import CiComment, Identity
-from agenttalk.rules.mentions import Marker, write_marker
-from agenttalk.rules.proposing import Known
+from agenttalk.rules.toolchain import dedup_keys, event_tasks, sightings
+from agenttalk.rules.toolchain.accounts import CiComment, Identity
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
+from agenttalk.rules.toolchain.proposal import Known
 from forge.world import World, event, pull, registry, run, user
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -422,7 +422,7 @@ def test_a_deployment_that_is_only_tried_in_a_pull_request_is_a_red_head() -> No
 def test_pipelines_without_webhooks_report_the_same() -> None:
     def told(kind: str, outcome: str = "failure") -> ForgeEvent:
         result = PipelineResult(kind=kind, repository="acme/widgets", sha=A, outcome=outcome, name="night", url="u")  # type: ignore[arg-type]
-        return intake.reported("work", result, at=at(3))
+        return event_tasks.reported("work", result, at=at(3))
 
     opened = pr_event("pull_request_opened", requested_reviewers=(user("alice"),))
     assert run([opened, told("ci"), status()]).outcome() == [("ci_failure", "agent-dev")]
@@ -592,18 +592,18 @@ def test_events_of_other_repositories_are_ignored() -> None:
 @pytest.mark.shows("T03")
 def test_an_outage_is_one_task_for_who_runs_things() -> None:
     configured = registry()
-    first = intake.infrastructure_failure(configured, "work", outage="2026-05-01T10", what="work does not answer")
+    first = event_tasks.infrastructure_failure(configured, "work", outage="2026-05-01T10", what="work does not answer")
     assert first
     assert (first.action_type, first.assignee) == ("infrastructure_failure", "agent-ops")
-    again = intake.infrastructure_failure(configured, "work", outage="2026-05-01T10", what="still")
+    again = event_tasks.infrastructure_failure(configured, "work", outage="2026-05-01T10", what="still")
     assert again
     assert again.key == first.key
-    assert intake.infrastructure_failure(replace(configured, ops=None), "work", outage="x", what="y") is None
+    assert event_tasks.infrastructure_failure(replace(configured, ops=None), "work", outage="x", what="y") is None
 
 
 def test_keys_begin_with_the_source_and_parts_cannot_run_into_each_other() -> None:
-    assert semantic_keys.ci_failure("a:b", "c/d", "e") != semantic_keys.ci_failure("a", "b:c/d", "e")
-    assert semantic_keys.ci_failure("a%3Ab", "c/d", "e") != semantic_keys.ci_failure("a:b", "c/d", "e")
+    assert dedup_keys.ci_failure("a:b", "c/d", "e") != dedup_keys.ci_failure("a", "b:c/d", "e")
+    assert dedup_keys.ci_failure("a%3Ab", "c/d", "e") != dedup_keys.ci_failure("a:b", "c/d", "e")
 
 
 def test_accounts_with_numbers_are_known_by_them() -> None:
@@ -624,7 +624,7 @@ def test_accounts_with_numbers_are_known_by_them() -> None:
 )
 def test_an_event_without_its_object_comes_to_nothing(name: str) -> None:
     bare = event(name)
-    decision = intake.decide(bare, registry(), Known())
+    decision = event_tasks.decide(bare, registry(), Known())
     assert (decision.tasks, bool(decision.ignored)) == ((), True)
 
 

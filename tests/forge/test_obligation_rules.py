@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, Review
-from agenttalk.rules import calling, intake, reconciling, semantic_keys
-from agenttalk.rules.forge_registry import Identity
-from agenttalk.rules.reconciling import Found
+from agenttalk.rules.toolchain import dedup_keys, event_tasks, mention_tasks, reconciliation
+from agenttalk.rules.toolchain.accounts import Identity
+from agenttalk.rules.toolchain.reconciliation import Found
 from forge.test_intake import A, B, at, comment, issue, issue_event, pr_event, ran, review
 from forge.world import SOURCE, World, event, pull, registry, run, user
 
@@ -166,7 +166,7 @@ def test_words_are_work_only_from_those_who_may_write_or_are_listed() -> None:
     strict = registry(callers={})
 
     def seen(said: ForgeEvent) -> Any:
-        return intake.decide(said, strict, World(strict).known(said))
+        return event_tasks.decide(said, strict, World(strict).known(said))
 
     stranger = comment("@agent-dev please")
     assert "nobody could tell whether it may write" in seen(stranger).ignored
@@ -177,16 +177,16 @@ def test_words_are_work_only_from_those_who_may_write_or_are_listed() -> None:
     approved = review("APPROVED", sender="total-stranger")
     assert [each.action_type for each in seen(approved).tasks] == []
     listed = registry(callers={SOURCE: ("al*",)})
-    assert not calling.asks_for_rights(stranger, listed)
-    assert calling.asks_for_rights(stranger, strict)
-    assert calling.asks_for_rights(approved, strict)
+    assert not mention_tasks.asks_for_rights(stranger, listed)
+    assert mention_tasks.asks_for_rights(stranger, strict)
+    assert mention_tasks.asks_for_rights(approved, strict)
     for known in (
         comment("no name here"),
         comment("@agent-dev", sender="agent-ops"),
         pr_event("pull_request_closed", sender="alice"),
     ):
-        assert not calling.asks_for_rights(known, strict)
-    assert not calling.asks_for_rights(stranger, replace(strict, repositories=("other/*",)))
+        assert not mention_tasks.asks_for_rights(known, strict)
+    assert not mention_tasks.asks_for_rights(stranger, replace(strict, repositories=("other/*",)))
     ghost = user("alice", -1)
     assert not listed.may_call(ghost)
 
@@ -198,11 +198,11 @@ def test_an_account_with_a_number_has_the_name_that_it_has_now() -> None:
     assert known.renamed("other", {7: "new"}) is known
     now = known.renamed(SOURCE, {7: "new"})
     assert [now.named(SOURCE, name) is not None for name in ("new", "old", "ops")] == [True, False, True]
-    assert semantic_keys.user(user("New", 7)) == "7"
-    keys = {semantic_keys.repository("s", 1), semantic_keys.repository_named("s", "A/B"), semantic_keys.accounts("s")}
+    assert dedup_keys.user(user("New", 7)) == "7"
+    keys = {dedup_keys.repository("s", 1), dedup_keys.repository_named("s", "A/B"), dedup_keys.accounts("s")}
     assert keys == {"s:repository:1", "s:repository_named:a/b", "s:accounts"}
-    assert semantic_keys.repository_kept_as("s", "A/B") == "s:repository_kept_as:a/b"
-    assert semantic_keys.escalations("s", "dev", "ci_failure") == "s:escalations:dev:ci_failure"
+    assert dedup_keys.repository_kept_as("s", "A/B") == "s:repository_kept_as:a/b"
+    assert dedup_keys.escalations("s", "dev", "ci_failure") == "s:escalations:dev:ci_failure"
 
 
 @pytest.mark.mends("E12")
@@ -213,7 +213,9 @@ def test_a_job_that_says_neither_workflow_nor_branch_is_no_deployment() -> None:
 
 def test_a_conflict_is_the_authors() -> None:
     context = {"repo": "acme/widgets", "pr_number": 5, "reviewer": "alice"}
-    made = intake.merge_conflict(source="s", object_key="s:a/b#5", agent="dev", context=context, head_sha=A, at=at(1))
+    made = event_tasks.merge_conflict(
+        source="s", object_key="s:a/b#5", agent="dev", context=context, head_sha=A, at=at(1)
+    )
     assert (made.action_type, made.assignee, made.key) == ("merge_conflict", "dev", f"s:a/b#5:merge_conflict:{A}")
     assert made.context == {"repo": "acme/widgets", "pr_number": 5}
 
@@ -230,17 +232,19 @@ def test_a_look_at_the_forge_tells_who_closed_what_was_deleted_and_who_is_asked_
         Change(what="unassigned", who=user("agent-dev"), at=at(4)),
         Change(what="assigned", at=at(5)),
     )
-    [assigned, _] = reconciling.events(Found(SOURCE, "gitea", "acme/widgets", things["issue"], changes=changes), known)
+    [assigned, _] = reconciliation.events(
+        Found(SOURCE, "gitea", "acme/widgets", things["issue"], changes=changes), known
+    )
     assert assigned.freed == {"": at(3), "agent-dev": at(4)}
-    [gone] = reconciling.events(Found(SOURCE, "gitea", "acme/widgets", things["closed"], changes=changes), known)
+    [gone] = reconciliation.events(Found(SOURCE, "gitea", "acme/widgets", things["closed"], changes=changes), known)
     assert gone.sender == user("eve")
     for is_pull, name in ((True, "pull_request_deleted"), (False, "issue_deleted")):
-        left = reconciling.gone(SOURCE, 9, pull=is_pull, at=at(9))
-        [deleted] = reconciling.events(Found(SOURCE, "gitea", "acme/widgets", left, deleted=True), known)
+        left = reconciliation.gone(SOURCE, 9, pull=is_pull, at=at(9))
+        [deleted] = reconciliation.events(Found(SOURCE, "gitea", "acme/widgets", left, deleted=True), known)
         assert deleted.name == name
     again = pull(requested_reviewers=(user("agent-second"),), reviewed_by=(user("agent-second"),))
     given = Review(verdict="APPROVED", author=user("agent-second"), commit=A, submitted_at=at(1))
-    events = reconciling.events(Found(SOURCE, "gitea", "acme/widgets", again, reviews=(given,)), known)
+    events = reconciliation.events(Found(SOURCE, "gitea", "acme/widgets", again, reviews=(given,)), known)
     [asked] = [each for each in events if each.name == "review_requested"]
     assert asked.freed == {"agent-second": at(1)}
 
@@ -252,6 +256,6 @@ def test_those_are_looked_up_who_call_or_review_and_are_not_known() -> None:
     said = (Comment(id=1, body="@agent-ops", author=user("alice")), Comment(id=2, body="fine", author=user("bob")))
     reviews = (Review(verdict="APPROVED", author=user("carol")), Review(verdict="APPROVED", author=user("agent-dev")))
     found = Found(SOURCE, "gitea", "acme/widgets", thing, comments=said, reviews=reviews)
-    assert reconciling.callers(found, known) == ["alice", "eve", "carol"]
-    assert reconciling.callers(replace(found, comments=None, reviews=()), known) == ["eve"]
+    assert reconciliation.callers(found, known) == ["alice", "eve", "carol"]
+    assert reconciliation.callers(replace(found, comments=None, reviews=()), known) == ["eve"]
     assert B != A

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.forge.client import Patience
 from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.read_back import MOST_LOOKS, ReadBack, answered
-from agenttalk.rules.forge_facts import Facts, Look, UnreadError
+from agenttalk.rules.toolchain.forge_facts import Facts, Look, UnreadError
 from agenttalk.testing import FakeGitea
 from rules.test_forge_checks import check
 

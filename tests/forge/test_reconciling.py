@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, PullRequest, Review, Status
-from agenttalk.rules import semantic_keys
-from agenttalk.rules.forge_registry import CiComment, is_one
-from agenttalk.rules.reconciling import GREEN, REVIEWED, TAKEN_BACK, Found
+from agenttalk.rules.toolchain import dedup_keys
+from agenttalk.rules.toolchain.accounts import CiComment, is_one
+from agenttalk.rules.toolchain.reconciliation import GREEN, REVIEWED, TAKEN_BACK, Found
 from effort import EFFORT
 from forge.test_intake import A, B, at, issue, issue_event, pr_event, status
 from forge.test_intake import comment as told_comment
@@ -200,7 +200,7 @@ def test_the_minutes_of_a_review_do_not_make_two_of_it() -> None:
     for world in (early, afterwards):
         assert [kind for kind, _ in world.outcome()].count("review_result") == 1
     odd = given_.model_copy(update={"submitted_at": "at noon"})
-    assert semantic_keys.review_near(late, pull(), odd) == ()
+    assert dedup_keys.review_near(late, pull(), odd) == ()
 
 
 def test_an_issue_is_looked_at_like_a_pull_request() -> None:
@@ -270,10 +270,10 @@ def test_what_was_found_to_be_done_is_called_for_again_by_its_own_event_only() -
 
 
 def test_names_of_things_are_read_from_their_keys() -> None:
-    key = semantic_keys.object_of("a:b%", "Acme/Widgets", 7)
-    assert semantic_keys.read_object(key) == ("a:b%", "acme/widgets", 7)
-    for other in (semantic_keys.commit_of("work", "acme/widgets", A), "work:outage:1#2", "plain", "work:a/b#x"):
-        assert semantic_keys.read_object(other) is None
+    key = dedup_keys.object_of("a:b%", "Acme/Widgets", 7)
+    assert dedup_keys.read_object(key) == ("a:b%", "acme/widgets", 7)
+    for other in (dedup_keys.commit_of("work", "acme/widgets", A), "work:outage:1#2", "plain", "work:a/b#x"):
+        assert dedup_keys.read_object(other) is None
     assert is_one("acme/widgets")
     assert not any(map(is_one, ("acme/*", "acme", "a/b/c", "ac[m]e/w", "a/?")))
 

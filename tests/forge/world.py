@@ -10,10 +10,10 @@ from typing import Any
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, Repository, Sighting
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.rules import intake, reconciling, semantic_keys, sightings
-from agenttalk.rules.forge_registry import Identity, Registry
-from agenttalk.rules.proposing import Decision, Known, KnownTask
-from agenttalk.rules.reconciling import Found
+from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation, sightings
+from agenttalk.rules.toolchain.accounts import Identity, Registry
+from agenttalk.rules.toolchain.proposal import Decision, Known, KnownTask
+from agenttalk.rules.toolchain.reconciliation import Found
 
 SOURCE = "work"
 AGENTS = ("agent-dev", "agent-reviewer", "agent-ops", "agent-lead", "agent-second")
@@ -47,11 +47,13 @@ class World:
 
     def reconcile(self, found: Found) -> list[Decision]:
         """What the forge shows of a thing, as the engine takes it."""
-        events = reconciling.events(found, self.registry)
-        return [self._apply(each, reconciling.decide(found, each, self.registry, self.known(each))) for each in events]
+        events = reconciliation.events(found, self.registry)
+        return [
+            self._apply(each, reconciliation.decide(found, each, self.registry, self.known(each))) for each in events
+        ]
 
     def see(self, event: ForgeEvent) -> Decision:
-        return self._apply(event, intake.decide(event, self.registry, self.known(event)))
+        return self._apply(event, event_tasks.decide(event, self.registry, self.known(event)))
 
     def _apply(self, event: ForgeEvent, decision: Decision) -> Decision:
         self.last = decision
@@ -76,15 +78,14 @@ class World:
         """Only what `wanted` names is looked up, as the engine would."""
         found = Known()
         for _ in range(2):
-            wanted = intake.wanted(event, found)
+            wanted = event_tasks.wanted(event, found)
             seen = tuple(
                 each
                 for key, each in self.sightings.items()
                 if key in wanted.objects
                 or (
                     each.pull_request
-                    and semantic_keys.commit_of(each.source, each.repository, each.pull_request.head_sha)
-                    in wanted.commits
+                    and dedup_keys.commit_of(each.source, each.repository, each.pull_request.head_sha) in wanted.commits
                 )
             )
             tasks = tuple(task for task in self.tasks if task.object in wanted.objects | wanted.commits)
@@ -92,7 +93,7 @@ class World:
                 each
                 for each in self.held
                 if (ran := each.status or each.run)
-                and semantic_keys.commit_of(each.source, each.repository.full_name, ran.sha) in wanted.commits
+                and dedup_keys.commit_of(each.source, each.repository.full_name, ran.sha) in wanted.commits
             )
             found = Known(tasks=tasks, sightings=seen, held=held)
         return found

@@ -23,8 +23,9 @@ from agenttalk.engine import access, human, people, records, tasks
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Ended
-from agenttalk.rules import checks, done, routing
-from agenttalk.rules.tokens import attempt_token, read_token
+from agenttalk.rules.core.tokens import attempt_token, read_token
+from agenttalk.rules.messages import routing
+from agenttalk.rules.proof import check_results, done
 from effort import EFFORT, tried
 from hostilekit import AGENTS, CHECK, COFFEE, HEADING, OPERATOR, OUTPUTS, PLAN, QUESTION, Program, Row, World, kept
 from treekit import dumped, sha256
@@ -277,7 +278,7 @@ class Hostile(RuleBasedStateMachine):
         command_id = program.turn.env["AGENTTALK_COMMAND_ID"] if program else "cmd_none_001"
         made = {"deal.txt": sha256(CONTENTS["right"]["deal.txt"].encode())}
         tree = sha256(json.dumps(made, separators=(",", ":")).encode())
-        shown = checks.shown_hash(QUESTION, {"tree": tree, **made})
+        shown = check_results.shown_hash(QUESTION, {"tree": tree, **made})
         request_id = records.named("req", f"{PLAN}/{command_id}/asks/{shown}")
         body = {
             "schema_version": "1.0",

@@ -20,7 +20,7 @@ from agenttalk.engine.letters import Draft
 from agenttalk.engine.mail import Post
 from agenttalk.kinds.mail import Letters
 from agenttalk.ports import MailRules, Performer
-from agenttalk.rules.mail import BOARD
+from agenttalk.rules.mail.letters import BOARD
 from agenttalk.wiring import opened
 
 T = TypeVar("T")

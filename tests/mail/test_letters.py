@@ -20,7 +20,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.mail import Post
 from agenttalk.ports import Job, Performance
-from agenttalk.rules.mail import BOARD
+from agenttalk.rules.mail.letters import BOARD
 from mail.mailkit import at, box, by, draft, listed, play, sent, worked
 
 HOSTILE = "你好 \u202etxt.exe\u202c \x00\x07\x1b[2J\r\n\u2028 مرحبا 𝒳 END 0123 \ufeff"

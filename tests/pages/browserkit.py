@@ -17,7 +17,7 @@ import pytest
 from agenttalk import settings, wiring
 from agenttalk.api.serving import Listening
 from agenttalk.drivers.calls import Agent, Calls
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

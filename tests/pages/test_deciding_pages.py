@@ -13,7 +13,8 @@ from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, foreign, human
 from agenttalk.pages import codes, diffs, files
 from agenttalk.pages.diffs import Block
-from agenttalk.rules import done, lifecycle
+from agenttalk.rules.core import task_states
+from agenttalk.rules.proof import done
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, task
 from provekit import CALC, FIXES, program, promise, repository
@@ -133,9 +134,9 @@ def test_no_character_of_a_changed_line_makes_it_look_like_another_one(mark: str
 
 
 def test_every_code_of_the_engine_has_words_in_both_languages() -> None:
-    assert codes.CODES["cause"].keys() == set(get_args(lifecycle.Cause))
-    assert codes.CODES["phase"].keys() == set(get_args(lifecycle.Phase))
-    assert codes.CODES["state"].keys() == set(get_args(lifecycle.State))
+    assert codes.CODES["cause"].keys() == set(get_args(task_states.Cause))
+    assert codes.CODES["phase"].keys() == set(get_args(task_states.Phase))
+    assert codes.CODES["state"].keys() == set(get_args(task_states.State))
     assert codes.CODES["trust"].keys() == set(done.TRUST)
     for group in codes.CODES.values():
         assert all(english.strip() and chinese.strip() for english, chinese in group.values())

@@ -15,7 +15,7 @@ from agenttalk.contracts.errors import MachineError
 from agenttalk.engine import access, feed
 from agenttalk.engine.boards import DEFAULT
 from agenttalk.engine.feed import Anew, News
-from agenttalk.rules import news
+from agenttalk.rules.operation import feed as feed_rules
 from pages.pagekit import Guest, visit
 from plankit import PATIENCE, plan, task
 
@@ -85,7 +85,7 @@ def test_who_missed_too_much_begins_anew(tmp_path: Path, monkeypatch: pytest.Mon
         await ada.engine.ended()
         found = told((await ada.get("/api/events?wait=0&after=default:0")).text)
         assert [each["event"] for each in found] == ["anew"]
-        assert news.cursor(found[0]["id"]) == await ada.service.feed.position()
+        assert feed_rules.cursor(found[0]["id"]) == await ada.service.feed.position()
 
     visit(tmp_path, use)
 

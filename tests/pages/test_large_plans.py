@@ -17,8 +17,8 @@ from agenttalk.engine.boards import DEFAULT
 from agenttalk.engine.feed import News
 from agenttalk.pages import graph, views
 from agenttalk.ports import Tx
-from agenttalk.rules.news import written
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.operation.feed import written
+from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.store.database import Board
 from pages.browserkit import PATIENCE as PATIENCE_MS
 from pages.browserkit import Eyes, eyes, served

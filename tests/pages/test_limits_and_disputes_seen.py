@@ -8,7 +8,7 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import human
 from agenttalk.engine.scheduling import Schedules
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 from engine.test_disputed_checks import begun, left
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, states, task

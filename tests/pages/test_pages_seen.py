@@ -21,7 +21,7 @@ from agenttalk.kinds.mail import Letters
 from agenttalk.pages import words
 from agenttalk.pages.rendering import FOLDER
 from agenttalk.ports import MailRules
-from agenttalk.rules.mail import BOARD as MAIL
+from agenttalk.rules.mail.letters import BOARD as MAIL
 from agenttalk.wiring import opened
 from pages.pagekit import HOSTILE, Guest, guest, text, visit
 from plankit import Engine, plan, task

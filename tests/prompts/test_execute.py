@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.prompts.answers import again
-from agenttalk.prompts.execute import Handover, InputText, appended, execute, limits
-from agenttalk.prompts.wording import EXECUTE, LIMITS, Locale
+from agenttalk.rules.prompts.execute import Handover, InputText, appended, execute, limits
+from agenttalk.rules.prompts.model_answers import again
+from agenttalk.rules.prompts.wording import EXECUTE, LIMITS, Locale
 from samples import DIGEST, OTHER_DIGEST, command
 
 FENCE = "f3nce_9b1c_77aa"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.prompts.context import PromptContext
-from agenttalk.prompts.mail_sections import SHOWN, WORDS, command_text, sections
-from agenttalk.prompts.wording import Locale
+from agenttalk.rules.prompts.context import PromptContext
+from agenttalk.rules.prompts.mail import SHOWN, WORDS, command_text, sections
+from agenttalk.rules.prompts.wording import Locale
 
 FENCE = "F0F0F0F0F0F0F0F0"
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES
-from agenttalk.prompts.context import PromptContext
-from agenttalk.prompts.execute import composed
-from agenttalk.prompts.toolchain_rules import RULES
-from agenttalk.prompts.toolchain_sections import SECTIONS, sections
-from agenttalk.prompts.toolchain_steps import Style, tell
-from agenttalk.prompts.wording import Locale
+from agenttalk.rules.prompts.context import PromptContext
+from agenttalk.rules.prompts.execute import composed
+from agenttalk.rules.prompts.toolchain_rules import RULES
+from agenttalk.rules.prompts.toolchain_sections import SECTIONS, sections
+from agenttalk.rules.prompts.toolchain_steps import Style, tell
+from agenttalk.rules.prompts.wording import Locale
 from prompts.test_toolchain_steps import CONTEXTS, GITEA, LOCALES, OPTIONAL, task
 
 GOLDEN = Path(__file__).parent / "golden"

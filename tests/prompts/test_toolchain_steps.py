@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 
 from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES, Intent, MustHaves, ProposedTask
-from agenttalk.prompts import toolchain_values
-from agenttalk.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style, tell
-from agenttalk.prompts.toolchain_wording import TOOLCHAIN
-from agenttalk.prompts.wording import Locale
+from agenttalk.rules.prompts import toolchain_values
+from agenttalk.rules.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style, tell
+from agenttalk.rules.prompts.toolchain_wording import TOOLCHAIN
+from agenttalk.rules.prompts.wording import Locale
 
 GITEA = Place("gitea", "https://git.example.test/api/v1", web=("https://git.example.test",))
 GITHUB = Place("github", "https://api.github.example.test")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
-from agenttalk.rules import ability
-from agenttalk.rules.evidence import Fingerprint, Reason, Result
+from agenttalk.rules.proof import runnable_checks
+from agenttalk.rules.proof.evidence import Fingerprint, Reason, Result
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -62,7 +62,7 @@ def result(code: int | None, output: str = "", reason: Reason = "exit_code", det
     ],
 )
 def test_what_did_not_get_as_far_as_to_test_anything_was_not_red(run: str, code: int, output: str, why: str) -> None:
-    told = ability.unable(check("run", run=run), result(code, output))
+    told = runnable_checks.unable(check("run", run=run), result(code, output))
     assert bool(told) is bool(why)
     assert why in told
 
@@ -70,22 +70,22 @@ def test_what_did_not_get_as_far_as_to_test_anything_was_not_red(run: str, code:
 def test_a_suite_that_reports_nothing_or_no_test_did_not_run() -> None:
     suite = check("tests", run="run-tests", junit="r.xml")
     for reason in ("report_missing", "tests_none"):
-        assert "no test was found (exit code 0)" in ability.unable(
+        assert "no test was found (exit code 0)" in runnable_checks.unable(
             suite,
             Result("c", False, "executed", reason, "", NOW, NOW, Fingerprint(), exit_code=0),
         )
-    assert ability.unable(suite, result(1, "1 failed", "tests_failed")) == ""
-    assert ability.unable(suite, result(None, "", "timeout")) == ""
+    assert runnable_checks.unable(suite, result(1, "1 failed", "tests_failed")) == ""
+    assert runnable_checks.unable(suite, result(None, "", "timeout")) == ""
 
 
 def test_what_the_work_makes_need_not_be_there_before() -> None:
-    assert ability.unable(check("run", run="./cli", made_by_work=True), result(127)) == ""
+    assert runnable_checks.unable(check("run", run="./cli", made_by_work=True), result(127)) == ""
 
 
 def test_a_sandbox_that_is_required_and_missing_is_told_as_it_is() -> None:
-    told = ability.unable(check("run", run="true"), result(None, "", "not_isolated", "install it"))
+    told = runnable_checks.unable(check("run", run="true"), result(None, "", "not_isolated", "install it"))
     assert told == "install it"
 
 
 def test_other_kinds_have_nothing_to_run() -> None:
-    assert ability.unable(check("file", path="a"), result(None, "", "missing")) == ""
+    assert runnable_checks.unable(check("file", path="a"), result(None, "", "missing")) == ""

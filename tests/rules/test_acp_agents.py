@@ -10,9 +10,9 @@ import pytest
 from agenttalk.contracts.agent import AcpUse, AgentProfile
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules import acp_agents, coding_agents
-from agenttalk.rules.acp_agents import TABLE, entry, variables
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.agents import acp_table, cli_table
+from agenttalk.rules.agents.acp_table import TABLE, entry, variables
+from agenttalk.rules.planfile.compiler import compile_plan
 
 
 def use(agent: str = "claude", **more: Any) -> AcpUse:
@@ -25,8 +25,8 @@ def test_an_entry_has_what_a_start_needs(name: str) -> None:
     assert found.program
     assert found.install.startswith("npm install -g ")
     assert found.handed
-    start = coding_agents.start(
-        found, use(name, model="m1", args=["--x"]), "", coding_agents.Room("/b", "/b/home"), confined=True
+    start = cli_table.start(
+        found, use(name, model="m1", args=["--x"]), "", cli_table.Room("/b", "/b/home"), confined=True
     )
     assert start.argv[0] == found.program
     assert "--x" in start.argv
@@ -74,7 +74,7 @@ def test_it_is_confined_unless_somebody_says_otherwise() -> None:
     profile = AgentProfile.from_json(said)
     assert profile.tier == "best"
     assert profile.acp == use()
-    assert acp_agents.entry(profile.acp) is TABLE["claude"]
+    assert acp_table.entry(profile.acp) is TABLE["claude"]
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ ATTEMPT = {"AGENTTALK_TOKEN": "agt_x", "AGENTTALK_SOCKET": "/s", "AGENTTALK_LEAS
 
 def test_our_server_is_described_with_the_attempts_token_and_no_other_variable() -> None:
     command = ("/python", "-m", "agenttalk", "mcp")
-    [server] = acp_agents.servers(TABLE["custom"], command, ATTEMPT)
+    [server] = acp_table.servers(TABLE["custom"], command, ATTEMPT)
     assert server == {
         "name": "agenttalk",
         "command": "/python",
         "args": ["-m", "agenttalk", "mcp"],
         "env": [{"name": "AGENTTALK_TOKEN", "value": "agt_x"}, {"name": "AGENTTALK_SOCKET", "value": "/s"}],
     }
-    assert acp_agents.servers(TABLE["custom"], (), ATTEMPT) == ()
-    [inherits] = acp_agents.servers(TABLE["claude"], command, ATTEMPT)  # its arguments would tell everybody
+    assert acp_table.servers(TABLE["custom"], (), ATTEMPT) == ()
+    [inherits] = acp_table.servers(TABLE["claude"], command, ATTEMPT)  # its arguments would tell everybody
     assert inherits == {**server, "env": []}
 
 
@@ -113,9 +113,9 @@ def test_our_server_is_described_with_the_attempts_token_and_no_other_variable()
 def test_who_has_our_server_is_told_to_wait_for_it_and_of_itself_in_the_session_alone(name: str, home: str) -> None:
     program = {"program": "mine"} if name == "custom" else {}
     found = entry(use(name, **program))
-    without = coding_agents.start(found, use(name), "", coding_agents.Room("/b", home), confined=True)
-    room = coding_agents.Room("/b", home, "", ("/python", "-m", "agenttalk", "mcp"))
-    start = coding_agents.start(found, use(name), "", room, confined=True)
+    without = cli_table.start(found, use(name), "", cli_table.Room("/b", home), confined=True)
+    room = cli_table.Room("/b", home, "", ("/python", "-m", "agenttalk", "mcp"))
+    start = cli_table.start(found, use(name), "", room, confined=True)
     assert start.argv == without.argv
     assert "/python" not in str(start)
     extra = set(start.own) - set(without.own)

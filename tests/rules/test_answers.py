@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.answers import Answer, Asked, judged, read, schema
-from agenttalk.rules.results import Fault
+from agenttalk.rules.agents.model_answers import Answer, Asked, judged, read, schema
+from agenttalk.rules.agents.results import Fault
 
 ASKED = Asked(score=True, outputs=("a.md", "b.md"))
 BOTH = [{"name": "a.md", "text": "A"}, {"name": "b.md", "text": "B"}]

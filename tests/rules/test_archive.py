@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.archive import NAME_BYTES, Conflict, Held, decide, kept_name, original_name, retired
-from agenttalk.rules.bundles import File, files_of
+from agenttalk.rules.core.artifacts import File, files_of
+from agenttalk.rules.messages.archive import NAME_BYTES, Conflict, Held, decide, kept_name, original_name, retired
 
 HELD = {"a.md": Held("h1", 2, "m1")}
 

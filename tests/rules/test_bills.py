@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.model_use import Prices
 from agenttalk.drivers.prices import price
-from agenttalk.rules.model_services import price_of
-from agenttalk.rules.usage import Bill, Billed, unpriced
+from agenttalk.rules.agents.model_services import price_of
+from agenttalk.rules.core.usage import Bill, Billed, unpriced
 
 
 def by_the_token(_model: str, billed: Billed) -> float:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.plan import PlanLimits
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules import budgets, notes
-from agenttalk.rules.budgets import Limit
-from agenttalk.rules.notes import Note
-from agenttalk.rules.results import Result, read_result
-from agenttalk.rules.stuck import OFF, REPEATS, Rule, Trail, followed, rule_of, why
-from agenttalk.rules.usage import Used
+from agenttalk.rules.agents import progress_notes
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.agents.results import Result, read_result
+from agenttalk.rules.budgets import budgets
+from agenttalk.rules.budgets.budgets import Limit
+from agenttalk.rules.budgets.stuck import OFF, REPEATS, Rule, Trail, followed, rule_of, why
+from agenttalk.rules.core.usage import Used
 
 
 def promise(**more: Any) -> CompletionPromise:
@@ -85,18 +86,18 @@ def test_who_passes_the_limit_of_a_day_and_no_other_waits_for_another_day() -> N
         (b'["agenttalk"]', None),
         (b"agenttalk", None),
         (b'{"result": "x", "more": "and then", "agenttalk": {}}', None),
-        (b'{"agenttalk": {"progress": "' + b"x" * notes.LONGEST + b'"}}', None),
+        (b'{"agenttalk": {"progress": "' + b"x" * progress_notes.LONGEST + b'"}}', None),
     ],
 )
 def test_a_note_is_a_line_of_its_own(line: bytes, note: Note | None) -> None:
-    assert notes.read_note(line) == note
+    assert progress_notes.read_note(line) == note
 
 
 def test_notes_are_no_part_of_what_a_program_says() -> None:
     note = json.dumps({"agenttalk": {"progress": "reads"}}).encode()
     assert read_result(None, b"one\n" + note + b"\ntwo\n", score_required=False) == Result("one\ntwo\n")
     assert read_result(None, b"one\n", score_required=False) == Result("one\n")
-    assert notes.without_notes(b'says "agenttalk"\n') == b'says "agenttalk"\n'
+    assert progress_notes.without_notes(b'says "agenttalk"\n') == b'says "agenttalk"\n'
 
 
 def trail_of(steps: list[str]) -> Trail:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.toolchain import ACTION_TYPES
-from agenttalk.rules.carried_out import Verify, claims, demand
+from agenttalk.rules.toolchain.demands import Verify, claims, demand
 
 AT = "2026-05-01T10:00:00Z"
 KINDS = ("comment", "output")

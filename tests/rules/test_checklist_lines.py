@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.promise import AcceptanceCriterion
-from agenttalk.rules import checklist
-from agenttalk.rules.checklist import Item, Seen
+from agenttalk.rules.proof import checklist
+from agenttalk.rules.proof.checklist import Item, Seen
 
 TESTS = AcceptanceCriterion.model_validate(
     {"id": "AC-1", "description": "the tests pass", "evidenceRequired": ["tests"]}

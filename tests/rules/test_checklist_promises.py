@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.promise import AcceptanceCriterion
-from agenttalk.rules import checklist
-from agenttalk.rules.checklist import Item, Seen
+from agenttalk.rules.proof import checklist
+from agenttalk.rules.proof.checklist import Item, Seen
 
 TESTS = AcceptanceCriterion.model_validate(
     {"id": "tests", "description": "The tests pass", "evidenceRequired": ["run"]}

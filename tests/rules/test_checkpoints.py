@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.plan import PlanLimits
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules import checkpoints, done
-from agenttalk.rules.aborts import Abort, acts, named
-from agenttalk.rules.budgets import Limit
-from agenttalk.rules.checkpoints import CHECKPOINTS, Decision, decide, latest
+from agenttalk.rules.budgets.aborts import Abort, acts, named
+from agenttalk.rules.budgets.budgets import Limit
+from agenttalk.rules.proof import checkpoints, done
+from agenttalk.rules.proof.checkpoints import CHECKPOINTS, Decision, decide, latest
 
 SEVERITIES: tuple[Any, ...] = ("warning", "soft-deny", "hard-deny")
 findings = st.lists(st.tuples(st.sampled_from(SEVERITIES), st.sampled_from("abcd")), max_size=6)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts import promise as contracts
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules import checks
-from agenttalk.rules.checks import Answer, Confirmation, GitFacts, How, Ran, Seen, Stored
-from agenttalk.rules.evidence import Finding
-from agenttalk.rules.junit import Outcomes, Unreadable
+from agenttalk.rules.proof import check_results
+from agenttalk.rules.proof.check_results import Answer, Confirmation, GitFacts, How, Ran, Seen, Stored
+from agenttalk.rules.proof.evidence import Finding
+from agenttalk.rules.proof.junit import Outcomes, Unreadable
 
 GREEN = Ran("exited", 0)
 RED = Ran("exited", 1)
@@ -41,21 +41,21 @@ def outcomes(passed: str = "", failed: str = "", skipped: str = "", **fields: An
 
 
 def test_only_ending_with_0_of_its_own_accord_passes() -> None:
-    assert checks.of_run(GREEN) == Finding(True)
-    assert checks.of_run(Ran("exited", 3)) == Finding(False, "exit_code", "it ended with 3")
+    assert check_results.of_run(GREEN) == Finding(True)
+    assert check_results.of_run(Ran("exited", 3)) == Finding(False, "exit_code", "it ended with 3")
     for how in set(get_args(How)) - {"exited"}:
-        finding = checks.of_run(Ran(how, 0))
+        finding = check_results.of_run(Ran(how, 0))
         assert not finding.passed
         assert finding.reason
         assert how in finding.detail
-        assert checks.of_run(Ran(how, None, "because")).detail == "because"
+        assert check_results.of_run(Ran(how, None, "because")).detail == "because"
 
 
 # Suites
 
 
 def test_a_suite_whose_tests_ran_and_passed_passes() -> None:
-    assert checks.of_tests(suite(), GREEN, outcomes("ab", skipped="c"), outcomes("a", skipped="c")) == Finding(
+    assert check_results.of_tests(suite(), GREEN, outcomes("ab", skipped="c"), outcomes("a", skipped="c")) == Finding(
         True, "", "2 passed, 1 skipped"
     )
 
@@ -83,14 +83,14 @@ def test_a_suite_whose_tests_ran_and_passed_passes() -> None:
 def test_each_way_of_not_passing_has_its_reason(
     fields: dict[str, Any], ran: Ran, report: Outcomes | Unreadable | None, base: Outcomes | None, reason: str
 ) -> None:
-    finding = checks.of_tests(suite(**fields), ran, report, base)
+    finding = check_results.of_tests(suite(**fields), ran, report, base)
     assert (finding.passed, finding.reason) == (False, reason)
     assert finding.detail
 
 
 def test_everything_that_is_wrong_with_a_suite_is_told_at_once() -> None:
     report = outcomes("a", "b", "c", repeated=frozenset("a"))
-    detail = checks.of_tests(suite(min_tests=9), GREEN, report, outcomes("acde")).detail
+    detail = check_results.of_tests(suite(min_tests=9), GREEN, report, outcomes("acde")).detail
     for words in ("1 failed: 'b'", "9 are the least", "shows failures", "2 of the baseline are gone", "are skipped"):
         assert words in detail
     assert detail.endswith("1 passed, 1 failed, 1 skipped, 1 listed more than once")
@@ -105,7 +105,7 @@ reports = st.builds(Outcomes, ids, ids, ids, st.just(frozenset()), st.booleans()
 def test_a_suite_passes_only_when_all_rules_hold(
     report: Outcomes, code: int | None, base: Outcomes, least: int
 ) -> None:
-    passed = checks.of_tests(suite(min_tests=least), Ran("exited", code), report, base).passed
+    passed = check_results.of_tests(suite(min_tests=least), Ran("exited", code), report, base).passed
     green = code == 0 and not report.failed and not report.beyond and len(report.ran) >= least
     assert passed is (green and base.known <= report.known and not base.ran & report.skipped)
 
@@ -122,12 +122,12 @@ def test_a_suite_passes_only_when_all_rules_hold(
     ],
 )
 def test_only_failures_are_tried_again(finding: Finding, ran: Ran, again: bool) -> None:
-    assert checks.worth_another_run(finding, ran) is again
+    assert check_results.worth_another_run(finding, ran) is again
 
 
 @given(reports, reports)
 def test_running_again_looks_only_at_what_had_failed(before: Outcomes, again: Outcomes) -> None:
-    merged, recovered = checks.after_another_run(before, again)
+    merged, recovered = check_results.after_another_run(before, again)
     assert merged.failed | recovered == before.failed
     assert not merged.failed & recovered
     assert recovered <= again.passed
@@ -160,22 +160,22 @@ def test_running_again_looks_only_at_what_had_failed(before: Outcomes, again: Ou
 def test_files_that_would_pass_for_the_runner_are_known(
     run: str, fields: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    assert checks.shadows(suite(run=run, **fields)) == expected
+    assert check_results.shadows(suite(run=run, **fields)) == expected
 
 
 # Environment
 
 
 def test_the_environment_is_what_programs_need_and_what_the_check_names() -> None:
-    made = checks.environment({"A": "1"}, path="/bin", checkout="/c", lang="C")
+    made = check_results.environment({"A": "1"}, path="/bin", checkout="/c", lang="C")
     assert made == {"PATH": "/bin", "LANG": "C", "A": "1"}
-    assert "A" not in checks.environment(None, path="/bin", checkout="/c", lang="C")
+    assert "A" not in check_results.environment(None, path="/bin", checkout="/c", lang="C")
 
 
 @pytest.mark.parametrize("given", [{"": "a"}, {"A=B": "a"}, {"A B": "a"}, {"A": "a\0b"}, {"1A": ""}])
 def test_a_variable_that_cannot_be_set_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="cannot be set"):
-        checks.environment(given, path="/bin", checkout="/c", lang="C")
+        check_results.environment(given, path="/bin", checkout="/c", lang="C")
 
 
 parts = st.sampled_from(["", ".", "bin", "/usr/bin", "/c", "/c/", "/c/bin", "/cc/bin", "/x/../c/bin", "./c", "//c"])
@@ -183,7 +183,7 @@ parts = st.sampled_from(["", ".", "bin", "/usr/bin", "/c", "/c/", "/c/bin", "/cc
 
 @given(st.lists(parts, max_size=6))
 def test_no_program_of_the_work_is_on_the_path(path: list[str]) -> None:
-    kept = checks.safe_path(":".join(path), "/c").split(":")
+    kept = check_results.safe_path(":".join(path), "/c").split(":")
     assert set(kept) <= {"/usr/bin", "/cc/bin", "//c", ""}
     assert [part for part in kept if part == "/usr/bin"] == [part for part in path if part == "/usr/bin"]
 
@@ -202,13 +202,13 @@ def test_no_program_of_the_work_is_on_the_path(path: list[str]) -> None:
     ],
 )
 def test_a_file_has_what_is_asked_for(fields: dict[str, Any], words: str) -> None:
-    finding = checks.of_file(check("file", path="a", **fields), Seen(4, DIGEST, b"abcd"))
+    finding = check_results.of_file(check("file", path="a", **fields), Seen(4, DIGEST, b"abcd"))
     assert (finding.passed, finding.reason) == ((False, "content") if words else (True, ""))
     assert words in finding.detail
 
 
 def test_a_text_that_was_not_looked_for_is_not_there() -> None:
-    assert not checks.of_file(check("file", path="a", contains="a"), Seen(4, DIGEST)).passed
+    assert not check_results.of_file(check("file", path="a", contains="a"), Seen(4, DIGEST)).passed
 
 
 @pytest.mark.parametrize(
@@ -223,13 +223,13 @@ def test_a_text_that_was_not_looked_for_is_not_there() -> None:
     ],
 )
 def test_a_document_has_its_fields(document: Any, lacks: list[str]) -> None:
-    finding = checks.of_json(check("json", path="a", required_fields=["a", "b.c"]), document, [])
+    finding = check_results.of_json(check("json", path="a", required_fields=["a", "b.c"]), document, [])
     assert finding.passed is (not lacks)
     assert all(repr(name) in finding.detail for name in lacks)
 
 
 def test_a_document_that_breaks_its_schema_does_not_pass() -> None:
-    assert checks.of_json(check("json", path="a"), {}, ["$: no"]) == Finding(False, "content", "a: $: no")
+    assert check_results.of_json(check("json", path="a"), {}, ["$: no"]) == Finding(False, "content", "a: $: no")
 
 
 # Git
@@ -249,15 +249,17 @@ FACTS = GitFacts(changed={"src/a.py", "README.md"})
     ],
 )
 def test_a_change_is_where_it_is_asked_for(fields: dict[str, Any], words: str) -> None:
-    finding = checks.of_git(check("git", **fields), FACTS)
+    finding = check_results.of_git(check("git", **fields), FACTS)
     assert (finding.passed, finding.reason) == ((False, "content") if words else (True, ""))
     assert words in finding.detail
 
 
 def test_no_change_or_one_of_protected_paths_never_passes() -> None:
-    assert checks.of_git(check("git"), GitFacts()) == Finding(False, "content", "nothing that matches '**' was changed")
-    assert "protected paths" in checks.of_git(check("git"), replace(FACTS, protected={"b"})).detail
-    assert checks.of_git(check("git"), None).reason == "facts_missing"
+    assert check_results.of_git(check("git"), GitFacts()) == Finding(
+        False, "content", "nothing that matches '**' was changed"
+    )
+    assert "protected paths" in check_results.of_git(check("git"), replace(FACTS, protected={"b"})).detail
+    assert check_results.of_git(check("git"), None).reason == "facts_missing"
 
 
 # Addresses
@@ -274,7 +276,7 @@ def test_no_change_or_one_of_protected_paths_never_passes() -> None:
     ],
 )
 def test_an_answer_has_its_status_and_text(fields: dict[str, Any], answer: Answer, words: str) -> None:
-    finding = checks.of_http(check("http", url="http://a", **fields), answer)
+    finding = check_results.of_http(check("http", url="http://a", **fields), answer)
     assert (finding.passed, finding.reason) == ((False, "answer") if words else (True, ""))
     assert words in finding.detail
 
@@ -301,17 +303,17 @@ STORED = Stored("maker", DIGEST, DIGEST, {"taker": DIGEST, "late": OTHER})
 def test_an_output_is_stored_as_declared_and_accepted_just_so(
     accepted_by: str | None, stored: Stored | None, reason: str
 ) -> None:
-    finding = checks.of_artifact(check("artifact", output="o", accepted_by=accepted_by), stored)
+    finding = check_results.of_artifact(check("artifact", output="o", accepted_by=accepted_by), stored)
     assert (finding.passed, finding.reason) == (not reason, reason)
 
 
 def test_a_report_is_there_or_not() -> None:
-    assert checks.of_report("done") == Finding(True)
+    assert check_results.of_report("done") == Finding(True)
     for nothing in (" ", None):
-        assert checks.of_report(nothing) == Finding(False, "missing", "the agent has reported nothing")
+        assert check_results.of_report(nothing) == Finding(False, "missing", "the agent has reported nothing")
 
 
-SHOWN = checks.shown_hash("Good?", {"a.png": DIGEST})
+SHOWN = check_results.shown_hash("Good?", {"a.png": DIGEST})
 
 
 @pytest.mark.shows("E10")
@@ -327,11 +329,11 @@ SHOWN = checks.shown_hash("Good?", {"a.png": DIGEST})
     ],
 )
 def test_a_persons_yes_is_to_exactly_what_was_shown(confirmation: Confirmation | None, shown: str, words: str) -> None:
-    finding = checks.of_human(confirmation, shown)
+    finding = check_results.of_human(confirmation, shown)
     assert (finding.passed, finding.reason) == ((False, "not_confirmed") if words else (True, ""))
     assert words in finding.detail
 
 
 def test_what_is_shown_has_another_hash_when_anything_of_it_changes() -> None:
-    others = [checks.shown_hash("Good", {"a.png": DIGEST}), checks.shown_hash("Good?", {"a.png": OTHER})]
-    assert len({SHOWN, *others, checks.shown_hash("Good?", {})}) == 4
+    others = [check_results.shown_hash("Good", {"a.png": DIGEST}), check_results.shown_hash("Good?", {"a.png": OTHER})]
+    assert len({SHOWN, *others, check_results.shown_hash("Good?", {})}) == 4

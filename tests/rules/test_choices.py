@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.choices import meant
+from agenttalk.rules.people.choices import meant
 
 TIE = ["design/spec.md (msg_1)", "review/spec.md (msg_2)", "review/spec.md (msg_3)"]
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code
-from agenttalk.rules import codecs
-from agenttalk.rules.codecs import CODECS, codec
-from agenttalk.rules.coding_agents import TABLE
-from agenttalk.rules.coding_events import Account, Event, about, answer, onwards, since
-from agenttalk.rules.usage import Used
+from agenttalk.rules.agents import codecs
+from agenttalk.rules.agents.cli_table import TABLE
+from agenttalk.rules.agents.codecs import CODECS, codec
+from agenttalk.rules.agents.events import Account, Event, about, answer, onwards, since
+from agenttalk.rules.core.usage import Used
 from effort import EFFORT
 
 SAMPLES = Path(__file__).parent / "coding_samples"

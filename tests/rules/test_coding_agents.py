@@ -12,8 +12,8 @@ from agenttalk.contracts.agent import AgentProfile, CliUse
 from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules.coding_agents import LONGEST_ARGUMENT, TABLE, Room, Start, entry, lent, start
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.agents.cli_table import LONGEST_ARGUMENT, TABLE, Room, Start, entry, lent, start
+from agenttalk.rules.planfile.compiler import compile_plan
 
 ROOM = Room("/base", "/base/home")
 

@@ -17,9 +17,11 @@ from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.model import PLACEHOLDER_ID
-from agenttalk.rules import dags, plan_checks, promise_checks, words_of_checks
-from agenttalk.rules import planfile as rules
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.planfile import compiler as rules
+from agenttalk.rules.planfile import plan_checks, promise_checks
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.plans import dag_checks
+from agenttalk.rules.text import check_words
 
 AGENTS = {name: {"driver": "folder"} for name in ("a", "b", "c")}
 
@@ -202,7 +204,7 @@ def test_what_is_delivered_to_an_input_by_its_name_is_waited_for(wanted: dict[st
 
 
 def test_where_there_are_too_many_globs_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenttalk.rules.planfile.GLOB_BUDGET", 0)
+    monkeypatch.setattr("agenttalk.rules.planfile.compiler.GLOB_BUDGET", 0)
     done = compiled(task("m", outputs=makes("a.md", "b")), task("n", "b", inputs=[{"name": "i", "glob": "*.md"}]))
     assert done.dag.nodes[1].depends_on == ()
 
@@ -317,7 +319,7 @@ def test_an_unknown_agent_that_would_receive_something_is_told_once() -> None:
 
 
 def test_too_many_globs_are_told_of_the_tasks_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenttalk.rules.dag_supply.GLOB_BUDGET", -1)
+    monkeypatch.setattr("agenttalk.rules.plans.dag_supply.GLOB_BUDGET", -1)
     one = task("one", outputs=makes("x", "c"))
     assert (Code.DAG_TOO_COMPLEX, "tasks") in found(one, task("two", "c", inputs=[{"name": "f", "glob": "*.y"}]))
 
@@ -572,7 +574,7 @@ def test_whether_a_glob_lies_inside_another(glob: str, outer: str, *, lies_insid
 
 
 def test_names_in_messages_are_few() -> None:
-    assert words_of_checks.listed({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
+    assert check_words.listed({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
     lost = [
         task(f"t{at}", promise=promise(checks=[{"id": "t", "kind": "artifact", "output": "oo"}])) for at in range(60)
     ]
@@ -621,7 +623,7 @@ def test_random_plans_become_dags_that_work(plan: dict[str, Any]) -> None:
     assert done.problems == ()
     again = TaskDag.from_bytes(done.dag.to_bytes())
     assert again == done.dag
-    assert dags.check(again, agents=done.profiles).ok
+    assert dag_checks.check(again, agents=done.profiles).ok
     assert sum(map(len, rules.waves(again))) == len(plan["tasks"])
 
 

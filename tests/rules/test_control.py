@@ -9,8 +9,8 @@ import pytest
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.control import FOLDERS, Control, advance, kind_of, read
-from agenttalk.rules.routing import Order, Parcel, Rejection, newest_first, route_on_board, superseded, unpack
+from agenttalk.rules.messages.control_files import FOLDERS, Control, advance, kind_of, read
+from agenttalk.rules.messages.routing import Order, Parcel, Rejection, newest_first, route_on_board, superseded, unpack
 from samples import DIGEST, artifact, command, envelope
 
 AT = "2026-01-08T10:30:00Z"

@@ -14,10 +14,10 @@ from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.plan import ReviewPolicy
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.prompts.review import coordinating, reviewing
-from agenttalk.rules import dag_review
-from agenttalk.rules.dag_review import VERDICTS, Review
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.planfile.compiler import compile_plan
+from agenttalk.rules.prompts.dag_review import coordinating, reviewing
+from agenttalk.rules.proof import dag_review
+from agenttalk.rules.proof.dag_review import VERDICTS, Review
 
 DAG = wire.sha256(b"dag")
 POLICY = ReviewPolicy.read({"reviewers": ["r1", "r2"]})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, Problem
-from agenttalk.rules import dag_graph, dag_plain, dag_supply, dags
+from agenttalk.rules.plans import dag_checks, dag_fast_check, dag_graph, dag_supply
 from effort import EFFORT
 
 
@@ -36,16 +36,16 @@ def dag(*nodes: dict[str, Any], rules: list[dict[str, Any]] | None = None) -> Ta
 
 def found(*nodes: dict[str, Any], **options: Any) -> list[tuple[Code, str]]:
     rules = options.pop("rules", None)
-    return [(each.code, each.field) for each in dags.check(dag(*nodes, rules=rules), **options).problems]
+    return [(each.code, each.field) for each in dag_checks.check(dag(*nodes, rules=rules), **options).problems]
 
 
 def only(*nodes: dict[str, Any], **options: Any) -> Problem:
-    (problem,) = dags.check(dag(*nodes), **options).problems
+    (problem,) = dag_checks.check(dag(*nodes), **options).problems
     return problem
 
 
 def test_a_dag_that_works_has_no_problems() -> None:
-    report = dags.check(
+    report = dag_checks.check(
         dag(
             node("a", outputs=makes("x.md", "b")),
             node("b", "a", agent="b", inputs=wants("x.md"), outputs=makes("y.md", deliverable=True)),
@@ -70,7 +70,7 @@ def test_a_task_that_depends_on_itself_is_a_circle() -> None:
 
 def test_each_circle_is_named_once_and_a_long_one_is_shortened() -> None:
     ring = [node(f"t{i}", f"t{(i - 1) % 30}") for i in range(30)]
-    problems = dags.check(dag(*ring, node("x", "y"), node("y", "x"), node("z", "x", "t0"))).problems
+    problems = dag_checks.check(dag(*ring, node("x", "y"), node("y", "x"), node("z", "x", "t0"))).problems
     assert [problem.code for problem in problems] == [Code.DAG_CYCLE] * 2
     assert "19 more" in problems[0].message
     assert problems[1].message.endswith("x → y → x")
@@ -335,7 +335,7 @@ def test_many_misspelt_names_cost_one_look_each() -> None:
 
 
 def test_in_a_foreign_dag_flow_problems_are_warnings() -> None:
-    report = dags.check(dag(node("a", "a", inputs=wants("x"), outputs=makes("y"))), foreign=True)
+    report = dag_checks.check(dag(node("a", "a", inputs=wants("x"), outputs=makes("y"))), foreign=True)
     assert [each.code for each in report.problems] == [Code.DAG_CYCLE]
     assert {each.code for each in report.warnings} == {Code.DAG_INPUT_UNREACHABLE, Code.DAG_OUTPUT_UNRECEIVED}
 
@@ -374,7 +374,7 @@ def test_hostile_globs_are_refused_instead_of_matched_for_ever(monkeypatch: pyte
 def test_names_are_not_compared_one_by_one_in_huge_plans() -> None:
     many = [node(f"t{i}", outputs=makes(f"o{i}", "a")) for i in range(1001)]
     agents = {f"a{i}" for i in range(1001)} | {"a"}
-    problems = dags.check(dag(*many, node("x", "t", agent="q", inputs=wants("o"))), agents=agents).problems
+    problems = dag_checks.check(dag(*many, node("x", "t", agent="q", inputs=wants("o"))), agents=agents).problems
     assert {problem.code for problem in problems} == {
         Code.DAG_TASK_UNKNOWN,
         Code.DAG_AGENT_UNKNOWN,
@@ -392,7 +392,7 @@ def test_a_circle_is_found_exactly_when_there_is_one(pairs: list[tuple[int, int]
     for task, earlier in pairs:
         before[task].add(earlier)
     nodes = [node(f"t{i}", *(f"t{j}" for j in sorted(before[i]))) for i in range(8)]
-    problems = [each for each in dags.check(dag(*nodes)).problems if each.code is Code.DAG_CYCLE]
+    problems = [each for each in dag_checks.check(dag(*nodes)).problems if each.code is Code.DAG_CYCLE]
     left = set(before)
     while free := {task for task in left if not before[task] & left}:
         left -= free
@@ -424,7 +424,7 @@ def test_inputs_are_unreachable_exactly_when_no_order_brings_them(
         i for i in range(8) if i not in done and before[i] <= done and wanted[i] <= {f"o{j % 4}" for j in done}
     }:
         done |= free
-    problems = dags.check(dag(*nodes)).problems
+    problems = dag_checks.check(dag(*nodes)).problems
     assert bool(problems) is (len(done) < 8)
 
 
@@ -458,11 +458,11 @@ PICKED: dict[str, Any] = {"pick_policy": "by_sha256", "min_count": 2}
 @settings(max_examples=400 * EFFORT)
 @given(mostly_plain(), st.sampled_from([None, {"a", "b"}, {"a"}, {"a", "b", "c"}]))
 def test_a_dag_that_is_plainly_fine_has_no_problems(plan: TaskDag, agents: set[str] | None) -> None:
-    plain = dag_plain.is_plain(plan, agents)
+    plain = dag_fast_check.is_plain(plan, agents)
     event(f"plain: {plain}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dag_plain, "is_plain", lambda *_: False)
-        report = dags.check(plan, agents=agents)
+        patch.setattr(dag_fast_check, "is_plain", lambda *_: False)
+        report = dag_checks.check(plan, agents=agents)
     assert not plain or report.problems == ()
 
 
@@ -489,10 +489,10 @@ def test_a_dag_that_is_plainly_fine_has_no_problems(plan: TaskDag, agents: set[s
 def test_anything_unusual_is_looked_at_closely(changed: dict[str, Any]) -> None:
     first = node("first", outputs=makes("o", "a"))
     second = node("second", "first", inputs=wants("o"), outputs=makes("x", deliverable=True))
-    assert dag_plain.is_plain(dag(first, second), {"a", "b"})
-    assert dag_plain.is_plain(dag(first, second), None)
-    assert not dag_plain.is_plain(dag(first, {**second, **changed}), {"a", "b"})
-    assert not dag_plain.is_plain(dag(first, second, rules=[{"match": {}, "deliver_to": ["a"]}]), {"a", "b"})
+    assert dag_fast_check.is_plain(dag(first, second), {"a", "b"})
+    assert dag_fast_check.is_plain(dag(first, second), None)
+    assert not dag_fast_check.is_plain(dag(first, {**second, **changed}), {"a", "b"})
+    assert not dag_fast_check.is_plain(dag(first, second, rules=[{"match": {}, "deliver_to": ["a"]}]), {"a", "b"})
 
 
 def test_the_cost_is_linear_in_the_size_of_the_plan() -> None:
@@ -518,7 +518,7 @@ def test_the_cost_is_linear_in_the_size_of_the_plan() -> None:
 
         sys.setprofile(tick)
         try:
-            assert dags.check(plan, agents={"a"}).ok
+            assert dag_checks.check(plan, agents={"a"}).ok
         finally:
             sys.setprofile(None)
         return count

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code, Problem
-from agenttalk.rules import disputes
-from agenttalk.rules.disputes import LONGEST, MOST, Dispute, State, judge, outcome, told
+from agenttalk.rules.proof import disputes
+from agenttalk.rules.proof.disputes import LONGEST, MOST, Dispute, State, judge, outcome, told
 
 CHECKS = ("style", "works")
 STATES: tuple[State, ...] = ("open", "upheld", "dismissed", "closed")

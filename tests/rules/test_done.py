@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise, DoneCondition, RunCheck
-from agenttalk.rules import promises, scope
-from agenttalk.rules.done import TRUST, Evidence, GateResult, Trust, Verdict, decide, derive, merge
+from agenttalk.rules.commands import promises
+from agenttalk.rules.core import scope
+from agenttalk.rules.proof.done import TRUST, Evidence, GateResult, Trust, Verdict, decide, derive, merge
 
 ID = "cp-1717980000000-a3f1"
 RUN = {"id": "tests", "kind": "run", "run": "make test"}

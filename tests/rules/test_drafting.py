@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.planfile.reader import plan_of
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules.drafting import Frame, assembled, name_of, unfenced
+from agenttalk.rules.planfile.drafts import Frame, assembled, name_of, unfenced
 
 FRAME = Frame("opening", ("dev", "tester"))
 TASK = {"id": "write", "agent": "dev", "prompt": "Write."}

@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules import drawing
-from agenttalk.rules.drawing import HEIGHT, WIDTH, Box, Drawing, draw
+from agenttalk.rules.plans import drawing
+from agenttalk.rules.plans.drawing import HEIGHT, WIDTH, Box, Drawing, draw
 
 
 @st.composite

@@ -11,7 +11,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code, ContractError, UsageError
-from agenttalk.rules import commands, envelopes
+from agenttalk.rules.commands import envelopes, validation
 from samples import command
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -38,10 +38,10 @@ def test_a_wrapped_command_is_a_valid_envelope() -> None:
 
 def test_a_hash_stays_right_when_a_command_is_wrapped() -> None:
     document = command()
-    document["payload_hash"] = commands.payload_hash(document)
-    answer = commands.validate(document)
+    document["payload_hash"] = validation.payload_hash(document)
+    answer = validation.validate(document)
     assert answer.command is not None
-    assert commands.validate(answer.command.as_json()).ok
+    assert validation.validate(answer.command.as_json()).ok
     packed = envelopes.wrap(answer.command, producer=AgentId("pm"), message_id=MessageId("m1"), now=NOW)
     assert codes(packed.as_json()) == []
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RedFirst
-from agenttalk.rules import evidence
-from agenttalk.rules.done import TRUST, Evidence, decide
-from agenttalk.rules.evidence import Fingerprint, Reason, Redness, Result, cache_key
-from agenttalk.rules.junit import Outcomes
+from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.done import TRUST, Evidence, decide
+from agenttalk.rules.proof.evidence import Fingerprint, Reason, Redness, Result, cache_key
+from agenttalk.rules.proof.junit import Outcomes
 
 NOW = datetime(2026, 1, 8, 10, 30, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.failed_tests import MOST, ending, failed, last_lines
+from agenttalk.rules.proof.failed_tests import MOST, ending, failed, last_lines
 
 PYTEST = """tests/test_a.py F.F
 === FAILURES ===

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
-from agenttalk.rules.failure import (
+from agenttalk.rules.core.task_states import FINAL, Cause, State
+from agenttalk.rules.plans.failure import (
     DAYS,
     LOST,
     Block,
@@ -24,7 +25,6 @@ from agenttalk.rules.failure import (
     on_failed_dependency,
     standing,
 )
-from agenttalk.rules.lifecycle import FINAL, Cause, State
 
 POLICIES = ["SKIP", "BLOCK", "REPLAN_REQUEST", "FALLBACK"]
 

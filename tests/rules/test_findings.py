@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import Trust
-from agenttalk.rules import findings
-from agenttalk.rules.evidence import Fingerprint, Reason, Result
-from agenttalk.rules.junit import Outcomes
+from agenttalk.rules.proof import findings_json
+from agenttalk.rules.proof.evidence import Fingerprint, Reason, Result
+from agenttalk.rules.proof.junit import Outcomes
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=20)
 HASHES = st.dictionaries(TEXT, TEXT, max_size=3)
@@ -55,18 +55,24 @@ RESULTS = st.builds(
 
 @given(RESULTS)
 def test_what_is_kept_is_read_as_it_was(result: Result) -> None:
-    said = wire.read(wire.write(findings.kept(result)))
+    said = wire.read(wire.write(findings_json.kept(result)))
     assert isinstance(said, dict)
-    assert findings.read(said) == result
-    again = findings.seen_before(said, "other", at="then", made_for="p/t")
+    assert findings_json.read(said) == result
+    again = findings_json.seen_before(said, "other", at="then", made_for="p/t")
     assert again == replace(result, id="other", seen_at="then", seen_for="p/t")
 
 
 def test_what_is_told_leaves_out_what_is_not_known_and_says_when_it_was_seen() -> None:
     began = datetime(2026, 1, 1, tzinfo=UTC)
     result = Result("t", True, "observed", "", "", began, began + timedelta(seconds=2), Fingerprint({"kind": "file"}))
-    assert findings.told(result) == {"id": "t", "kind": "file", "passed": True, "trust": "observed", "seconds": 2.0}
-    told = findings.told(replace(result, seen_at="then", seen_for="p/t", output="x" * 9000))
+    assert findings_json.told(result) == {
+        "id": "t",
+        "kind": "file",
+        "passed": True,
+        "trust": "observed",
+        "seconds": 2.0,
+    }
+    told = findings_json.told(replace(result, seen_at="then", seen_for="p/t", output="x" * 9000))
     assert (told["seen_at"], told["seen_for"], len(told["output"])) == ("then", "p/t", 4000)
-    recorded = findings.recorded(result)
+    recorded = findings_json.recorded(result)
     assert (recorded["by"], recorded["fingerprint"]["check"]) == ("engine", {"kind": "file"})

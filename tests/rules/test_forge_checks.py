@@ -10,10 +10,10 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import Comment, Comparison, Issue, PullRequest, Status
 from agenttalk.contracts.planfile.model import TaskSpec
 from agenttalk.contracts.promise import CompletionPromise, ForgeCheck
-from agenttalk.rules import promise_checks
-from agenttalk.rules.forge_checks import faults, of_forge
-from agenttalk.rules.forge_facts import Facts, Look
-from agenttalk.rules.forge_registry import Identity, Registry
+from agenttalk.rules.planfile import promise_checks
+from agenttalk.rules.toolchain.accounts import Identity, Registry
+from agenttalk.rules.toolchain.forge_checks import faults, of_forge
+from agenttalk.rules.toolchain.forge_facts import Facts, Look
 from rules.test_read_back_rules import ANN, DEV, HEAD, NEW, REPO, review
 
 REGISTRY = Registry(identities=(Identity("dev", "work", "agent-dev", 7),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.rules.forge_registry import CiComment, Identity, Registry, same_user
+from agenttalk.rules.toolchain.accounts import CiComment, Identity, Registry, same_user
 
 
 def user(login: str, number: int | None = None, source: str = "work") -> ForgeUser:

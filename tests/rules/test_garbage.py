@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.garbage import KINDS, Item, Keep, chosen
+from agenttalk.rules.operation.retention import KINDS, Item, Keep, chosen
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
-from agenttalk.rules.gates import Gate, due_outputs, holds, judge, possible_outputs
+from agenttalk.rules.proof.score_gates import Gate, due_outputs, holds, judge, possible_outputs
 
 
 def node(**fields: Any) -> Node:

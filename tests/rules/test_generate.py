@@ -13,10 +13,10 @@ import agenttalk
 from agenttalk.contracts.command import DagRef
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.generation import GenerateResult
-from agenttalk.rules import commands
-from agenttalk.rules.commands import Known
-from agenttalk.rules.generation import generate, identity
-from agenttalk.rules.wording import COMMANDS
+from agenttalk.rules.commands import validation
+from agenttalk.rules.commands.generation import generate, identity
+from agenttalk.rules.commands.validation import Known
+from agenttalk.rules.text.wording import COMMANDS
 from samples import DIGEST, OTHER_DIGEST, command, documents, json_values
 
 ACTIVE = Known(dag_ref=DagRef(sha256=DIGEST, revision=4))
@@ -27,7 +27,7 @@ def made(params: dict[str, Any], known: Known = ACTIVE, **options: Any) -> dict[
     answer = generate(params, known, **options)
     assert answer.ok, answer.errors
     assert answer.command is not None
-    assert commands.validate(answer.command.as_json(), known).ok
+    assert validation.validate(answer.command.as_json(), known).ok
     return answer.command.as_json()
 
 
@@ -236,16 +236,16 @@ def test_criteria_mean_that_a_score_is_wanted_unless_it_is_denied() -> None:
 def test_a_payload_hash_is_made_when_asked_for_and_kept_true() -> None:
     assert "payload_hash" not in made(LEAST)
     document = made(LEAST, with_hash=True)
-    assert document["payload_hash"] == commands.payload_hash(document)
+    assert document["payload_hash"] == validation.payload_hash(document)
     assert made(document, with_hash=True) == document
     assert made(document) == document
 
 
 def test_a_hash_that_fitted_what_was_given_is_renewed_after_repairs() -> None:
     given: dict[str, Any] = {**LEAST, "timeout": "60"}
-    given["payload_hash"] = commands.payload_hash(given)
+    given["payload_hash"] = validation.payload_hash(given)
     document = made(given)
-    assert document["payload_hash"] == commands.payload_hash(document)
+    assert document["payload_hash"] == validation.payload_hash(document)
     assert repairs(generate(given, ACTIVE))["payload_hash"] == (given["payload_hash"], document["payload_hash"])
 
 
@@ -312,7 +312,7 @@ def test_a_score_that_is_text_becomes_a_number(given: str, expected: int) -> Non
 )
 def test_a_hash_is_over_what_is_written_also_when_parts_bring_defaults(extra: dict[str, Any]) -> None:
     document = made({**LEAST, **extra}, with_hash=True)
-    assert document["payload_hash"] == commands.payload_hash(document)
+    assert document["payload_hash"] == validation.payload_hash(document)
 
 
 def test_a_round_that_is_given_is_kept() -> None:
@@ -389,7 +389,7 @@ def test_orders_only_count_up_even_when_only_the_last_is_known() -> None:
 
 def test_ids_with_more_zeros_are_the_same_order() -> None:
     known = Known(command_ids={"cmd_task_001_001"}, last_seq=1)
-    assert [e.code for e in commands.validate(command(command_id="cmd_task_001_0001"), known).errors] == [
+    assert [e.code for e in validation.validate(command(command_id="cmd_task_001_0001"), known).errors] == [
         Code.COMMAND_ID_REUSED
     ]
 
@@ -480,7 +480,7 @@ def test_what_generate_makes_always_passes_validate(params: dict[str, Any], with
     assert answer.ok is (answer.command is not None) is (not answer.errors)
     if answer.command is not None:
         document = answer.command.as_json()
-        assert commands.validate(document, ACTIVE).ok
+        assert validation.validate(document, ACTIVE).ok
         again = generate(document, ACTIVE, with_hash=with_hash, locale=locale)
         assert again.repairs == ()
         assert again.command == answer.command
@@ -500,7 +500,7 @@ def test_every_difference_between_what_was_given_and_made_is_told(params: dict[s
 @given(json_values | loose | st.dictionaries(st.text(), json_values))
 def test_nothing_that_is_given_raises(params: Any) -> None:
     assert generate(params, ACTIVE).ok in {True, False}
-    assert commands.validate(params, ACTIVE).ok in {True, False}
+    assert validation.validate(params, ACTIVE).ok in {True, False}
 
 
 def test_a_valid_command_needs_no_repair_of_what_it_says() -> None:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.globs import NameIndex, matching
+from agenttalk.rules.core.globs import NameIndex, matching
 
 letters = st.text("ab.[]*?", max_size=6)
 

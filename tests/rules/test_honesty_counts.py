@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules import honesty, metrics
-from agenttalk.rules.honesty import NOTHING, Tally, Who
-from agenttalk.rules.metrics import Metric, Sample
+from agenttalk.rules.operation import metrics
+from agenttalk.rules.operation.metrics import Metric, Sample
+from agenttalk.rules.proof import honesty
+from agenttalk.rules.proof.honesty import NOTHING, Tally, Who
 
 numbers = st.integers(min_value=0, max_value=10**6)
 tallies = st.builds(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import UsageError
-from agenttalk.rules.http_addresses import METADATA, read_allowed, refusal
+from agenttalk.rules.core.http_addresses import METADATA, read_allowed, refusal
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34", "2002:5db8:d822::"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.command import Command
-from agenttalk.rules.inputs import Resolution, Shelf, laid_out, next_step, resolve
+from agenttalk.rules.messages.inbox_inputs import Resolution, Shelf, laid_out, next_step, resolve
 from samples import command
 
 SHELF = Shelf(["task_a/req/requirements.md", "task_b/fb/feedback_a.json", "task_b/fb/feedback_b.json", "local.txt"])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.rules.isolation import Word, Words, is_missing, raised, settled, unheeded
-from agenttalk.rules.results import exit_words
+from agenttalk.rules.agents.results import exit_words
+from agenttalk.rules.core.isolation import Word, Words, is_missing, raised, settled, unheeded
 
 
 def profile(**keys: Any) -> AgentProfile:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.joining import BEGIN, END, THERE, into_json, into_text, into_toml
+from agenttalk.rules.core.config_merge import BEGIN, END, THERE, into_json, into_text, into_toml
 
 SERVER = {"command": "agenttalk", "args": ["mcp"]}
 PATH = ("mcpServers", "agenttalk")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.junit import Outcomes, Unreadable, parse
+from agenttalk.rules.proof.junit import Outcomes, Unreadable, parse
 
 
 def suite(*cases: str, attributes: str = "") -> bytes:

@@ -6,7 +6,7 @@ import pytest
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.leases import LONGEST, History, after, attempt_number, time_limit
+from agenttalk.rules.messages.leases import LONGEST, History, after, attempt_number, time_limit
 from samples import command
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code, ConflictError
-from agenttalk.rules.lifecycle import BLOCKED, FINAL, TRANSITIONS, Cause, Phase, State, board_status, move
+from agenttalk.rules.core.task_states import BLOCKED, FINAL, TRANSITIONS, Cause, Phase, State, board_status, move
 
 STATES: tuple[State, ...] = get_args(State)
 CAUSES: tuple[Cause, ...] = get_args(Cause)

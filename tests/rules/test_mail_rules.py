@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.mail import Mail
-from agenttalk.rules import done, mail
-from agenttalk.rules.mail import Known, Seen
+from agenttalk.rules.mail import letters
+from agenttalk.rules.mail.letters import Known, Seen
+from agenttalk.rules.proof import done
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LATER = "2026-01-31T13:00:00Z"
@@ -24,7 +25,7 @@ def letter(**changes: Any) -> Mail:
 
 
 def codes(found: Mail, **known: Any) -> list[tuple[str, str]]:
-    refused = mail.refusal(found, **{"agents": THERE, "now": NOW, **known})
+    refused = letters.refusal(found, **{"agents": THERE, "now": NOW, **known})
     return [(str(each.code), each.field) for each in refused.problems] if refused else []
 
 
@@ -64,9 +65,9 @@ def test_only_who_wrote_or_got_a_letter_can_answer_it() -> None:
 
 def test_an_answer_goes_to_whoever_asked() -> None:
     asked = Known("ops", ("pm", "dev"), 0)
-    assert mail.is_answer(letter(to=["dev", "ops"]), asked)
-    assert not mail.is_answer(letter(to=["dev"]), asked)  # handed on
-    assert not mail.is_answer(letter(to=["ops"]), Known("ops", ("dev",), 0))  # nobody asked it
+    assert letters.is_answer(letter(to=["dev", "ops"]), asked)
+    assert not letters.is_answer(letter(to=["dev"]), asked)  # handed on
+    assert not letters.is_answer(letter(to=["ops"]), Known("ops", ("dev",), 0))  # nobody asked it
 
 
 def test_agents_cannot_write_requests_to_each_other_for_ever() -> None:
@@ -74,18 +75,18 @@ def test_agents_cannot_write_requests_to_each_other_for_ever() -> None:
     assert codes(request, hop=3, hops=3) == []
     assert codes(request, hop=4, hops=3) == [("MAIL_HOPS_EXCEEDED", "kind")]
     assert codes(letter(), hop=4, hops=3) == []  # what nobody has to answer ends by itself
-    assert mail.hop_of("dev", []) == 0
-    assert mail.hop_of("dev", [2, 5]) == 6
-    assert mail.hop_of("operator", [2, 5]) == 0
+    assert letters.hop_of("dev", []) == 0
+    assert letters.hop_of("dev", [2, 5]) == 6
+    assert letters.hop_of("operator", [2, 5]) == 0
 
 
 @pytest.mark.shows("A01", "A02")
 @given(read=st.booleans(), replied=st.booleans(), kind=st.sampled_from(["inform", "request"]))
 def test_reading_is_enough_for_a_notice_and_nothing_but_an_answer_for_a_request(
-    read: bool, replied: bool, kind: mail.Kind
+    read: bool, replied: bool, kind: letters.Kind
 ) -> None:
     seen = Seen("dev", "2026" if read else None, "get" if read else None, "m2" if replied else None)
-    verdict = done.decide(mail.promise(kind, "Hello"), mail.evidence(seen, "2026"), ())
+    verdict = done.decide(letters.promise(kind, "Hello"), letters.evidence(seen, "2026"), ())
     assert verdict.fulfilled == (read if kind == "inform" else replied)
     assert verdict.trust == ("observed" if verdict.fulfilled else None)
 
@@ -93,19 +94,19 @@ def test_reading_is_enough_for_a_notice_and_nothing_but_an_answer_for_a_request(
 @given(within=st.integers(1, 10**6), remind=st.integers(1, 10**6), given_=st.none() | st.integers(1, 10**6))
 def test_somebody_is_reminded_before_the_deadline(within: int, remind: int, given_: int | None) -> None:
     deadline = None if given_ is None else NOW + timedelta(seconds=given_)
-    found = mail.times(NOW, deadline, remind_after=remind, answer_within=within)
+    found = letters.times(NOW, deadline, remind_after=remind, answer_within=within)
     assert found.deadline == (deadline or NOW + timedelta(seconds=within))
     assert NOW < found.remind_at < found.deadline
     assert found.remind_at <= NOW + timedelta(seconds=remind)
-    assert mail.due(found.deadline, found.remind_at, reminded=False) == "remind"
-    assert mail.due(found.deadline, found.remind_at, reminded=True) == "wait"
-    assert mail.due(found.deadline, found.deadline, reminded=True) == "fail"
+    assert letters.due(found.deadline, found.remind_at, reminded=False) == "remind"
+    assert letters.due(found.deadline, found.remind_at, reminded=True) == "wait"
+    assert letters.due(found.deadline, found.deadline, reminded=True) == "fail"
 
 
 def test_an_answer_has_the_subject_of_its_letter() -> None:
-    assert mail.reply_subject("Hello") == "Re: Hello"
-    assert mail.reply_subject("Re: Hello") == "Re: Hello"
-    assert len(mail.reply_subject("x" * 500)) == 500
+    assert letters.reply_subject("Hello") == "Re: Hello"
+    assert letters.reply_subject("Re: Hello") == "Re: Hello"
+    assert len(letters.reply_subject("x" * 500)) == 500
 
 
 @pytest.mark.parametrize(
@@ -126,17 +127,17 @@ def test_an_answer_has_the_subject_of_its_letter() -> None:
     ],
 )
 def test_a_letter_is_found_by_its_words(text: str, query: str, found: bool) -> None:
-    wanted = mail.wanted(query)
+    wanted = letters.wanted(query)
     assert wanted
-    assert (set(wanted) <= mail.words(text)) == found
+    assert (set(wanted) <= letters.words(text)) == found
 
 
 @given(st.text(max_size=30))
 def test_every_letter_is_found_by_its_own_words(text: str) -> None:
-    words = mail.words(text)
-    assert set(mail.wanted(text)) <= words
+    words = letters.words(text)
+    assert set(letters.wanted(text)) <= words
     assert all(word and len(word) <= 64 for word in words)
 
 
 def test_nothing_is_looked_for_by_signs_alone() -> None:
-    assert mail.wanted("?! \x00 …") == []
+    assert letters.wanted("?! \x00 …") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.media import misfit
+from agenttalk.rules.core.media_types import misfit
 
 
 @pytest.mark.parametrize(

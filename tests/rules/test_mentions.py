@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.mentions import Marker, added, intent, names, read_marker, write_marker
+from agenttalk.rules.toolchain.mentions import Marker, added, intent, names, read_marker, write_marker
 
 
 @pytest.mark.parametrize(

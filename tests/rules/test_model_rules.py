@@ -13,11 +13,11 @@ from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules import model_services
-from agenttalk.rules.answers import Asked
-from agenttalk.rules.model_talk import Request, Talk, line
-from agenttalk.rules.planfile import compile_plan
-from agenttalk.rules.usage import Used
+from agenttalk.rules.agents import model_services
+from agenttalk.rules.agents.model_answers import Asked
+from agenttalk.rules.agents.model_protocol import Request, Talk, line
+from agenttalk.rules.core.usage import Used
+from agenttalk.rules.planfile.compiler import compile_plan
 
 
 def llm(**said: Any) -> LlmUse:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.forge import Branch, Change, Comment, ForgeUser, Issue, PullRequest, Push, Review, Status
-from agenttalk.rules import mootness, read_back
-from agenttalk.rules.forge_facts import Facts, Look, UnreadError
-from agenttalk.rules.read_back import Order
+from agenttalk.rules.toolchain import mootness, read_back
+from agenttalk.rules.toolchain.forge_facts import Facts, Look, UnreadError
+from agenttalk.rules.toolchain.read_back import Order
 
 REPO, HEAD, NEXT = "acme/widgets", "a" * 40, "b" * 40
 

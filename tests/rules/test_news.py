@@ -6,26 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules import news
+from agenttalk.rules.operation import feed
 
 boards = st.sampled_from(["default", "_mail", "_toolchain", "shop-2.x"])
 
 
 @given(st.dictionaries(boards, st.integers(0, 10**15)))
 def test_a_position_is_read_as_it_was_written(position: dict[str, int]) -> None:
-    assert news.cursor(news.written(position)) == position
+    assert feed.cursor(feed.written(position)) == position
 
 
 @given(st.text(st.sampled_from("default:,0123٣-./\n\0"), max_size=200))
 def test_anything_else_is_no_position_and_no_error(text: str) -> None:
-    assert all(number >= 0 for number in news.cursor(text).values())
+    assert all(number >= 0 for number in feed.cursor(text).values())
 
 
 @pytest.mark.parametrize(
     "text", ["", "default", "default:", "default:-1", "default:x", "../x:1", f"default:{'9' * 18}", "default:٣"]
 )
 def test_what_is_no_position_is_left_out(text: str) -> None:
-    assert news.cursor(text) == {}
+    assert feed.cursor(text) == {}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_is_no_position_is_left_out(text: str) -> None:
     ],
 )
 def test_the_plan_that_a_fact_is_about(subject: str, told: object, expected: str) -> None:
-    assert news.plan_of(subject, told) == expected
+    assert feed.plan_of(subject, told) == expected
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_the_plan_that_a_fact_is_about(subject: str, told: object, expected: str
 def test_the_tasks_that_name_all_that_a_fact_changed(
     kind: str, subject: str, body: object, expected: tuple[str, ...]
 ) -> None:
-    assert news.tasks_of(kind, subject, body) == expected
+    assert feed.tasks_of(kind, subject, body) == expected
 
 
 @given(st.text(max_size=20), st.recursive(st.none() | st.text(max_size=5), lambda each: st.lists(each) | st.dictionaries(
     st.sampled_from(["lines", "ack", "task_id"]), each)))  # fmt: skip
 def test_whatever_a_fact_holds_names_are_texts(subject: str, body: object) -> None:
     for kind in ("turn.ended", "task.moved"):
-        assert all(isinstance(each, str) and each for each in news.tasks_of(kind, subject, body))
+        assert all(isinstance(each, str) and each for each in feed.tasks_of(kind, subject, body))

@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import UsageError
-from agenttalk.rules import notices
-from agenttalk.rules.notices import Notice
+from agenttalk.rules.operation import notices
+from agenttalk.rules.operation.notices import Notice
 
 ACK = {"plan_id": "shop", "task_id": "build", "consumer_agent_id": "dev"}
 

@@ -12,8 +12,9 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules import check_files, scope
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.core import scope
+from agenttalk.rules.planfile import check_files
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 
 
 def compiled(*checks: dict[str, Any], **promise: Any) -> Compiled:

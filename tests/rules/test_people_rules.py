@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.rules.people import UNKNOWN, Proof, exposed, read_proof
+from agenttalk.rules.people.attestation import UNKNOWN, Proof, exposed, read_proof
 
 
 def profile(name: str, **said: Any) -> AgentProfile:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.agent import AcpUse
-from agenttalk.rules import permissions
-from agenttalk.rules.permissions import KINDS, Option, Policy, Wish, choose, decide
-from agenttalk.rules.scope import scope
+from agenttalk.rules.agents import permissions
+from agenttalk.rules.agents.permissions import KINDS, Option, Policy, Wish, choose, decide
+from agenttalk.rules.core.scope import scope
 
 CWD = "/work/tree"
 OWN = "/work/attempt"

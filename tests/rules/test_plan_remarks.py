@@ -9,7 +9,7 @@ import pytest
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules import plan_remarks
+from agenttalk.rules.planfile import plan_remarks
 
 PATHS = ("app.py", "calc.py", "tests/test_calc.py")
 

@@ -9,7 +9,7 @@ import pytest
 from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 
 MAKE = {"id": "make", "agent": "dev", "prompt": "Make it.", "outputs": [{"name": "app", "deliverable": True}]}
 SCAN = {"id": "scan", "agent": "sec", "prompt": "Scan it.", "outputs": [{"name": "security_gate_result.json"}]}

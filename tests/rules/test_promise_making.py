@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code, ContractError
-from agenttalk.rules import promises
-from agenttalk.rules.promise_making import make
+from agenttalk.rules.commands import promises
+from agenttalk.rules.commands.promise_making import make
 
 
 def made(**said: Any) -> Any:

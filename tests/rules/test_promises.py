@@ -13,7 +13,7 @@ import agenttalk
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules import commands, promises
+from agenttalk.rules.commands import promises, validation
 from samples import command
 
 GOOD: dict[str, Any] = {
@@ -53,9 +53,9 @@ def test_each_fault_of_a_promise_has_its_severity(changes: dict[str, Any], expec
 
 
 def test_a_command_with_a_promise_that_shows_nothing_is_refused() -> None:
-    answer = commands.validate(command(promise={**GOOD, "acceptance": []}))
+    answer = validation.validate(command(promise={**GOOD, "acceptance": []}))
     assert [(error.code, error.field) for error in answer.errors] == [(Code.COMMAND_FIELD_VALUE, "promise.acceptance")]
-    assert commands.validate(command(promise={**GOOD, "abortWhen": []})).ok
+    assert validation.validate(command(promise={**GOOD, "abortWhen": []})).ok
 
 
 def test_a_guard_that_is_misspelt_is_pointed_at() -> None:

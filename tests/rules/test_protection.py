@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
-from agenttalk.rules import protection, runners, scope
-from agenttalk.rules.protection import Boundary, Tree
+from agenttalk.rules.core import scope
+from agenttalk.rules.proof import protection, test_runners
+from agenttalk.rules.proof.protection import Boundary, Tree
 
 FILES = (
     "calc.py",
@@ -29,7 +30,7 @@ FILES = (
     "tools/notes.txt",
 )
 TREE = Tree.of(FILES)
-TESTS = {path for path in FILES if runners.is_test(path)}
+TESTS = {path for path in FILES if test_runners.is_test(path)}
 
 
 def promised(*checks: dict[str, Any], **keys: Any) -> CompletionPromise:
@@ -59,9 +60,9 @@ def test_what_is_a_test_is_told_by_its_name() -> None:
         "TestIt.java",
         "e2e/a.ts",
     ):
-        assert runners.is_test(path), path
+        assert test_runners.is_test(path), path
     for path in ("latest.py", "contest.js", "attestation.go", "src/spectrum.rb"):
-        assert not runners.is_test(path), path
+        assert not test_runners.is_test(path), path
 
 
 @pytest.mark.mends("A3")

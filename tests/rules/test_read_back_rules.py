@@ -25,11 +25,12 @@ from agenttalk.contracts.forge import (
 )
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise
 from agenttalk.contracts.toolchain import ACTION_TYPES
-from agenttalk.rules import carried_out, done, forge_facts, read_back, report_claims
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.forge_facts import Answer, Approval, Facts, Look, UnreadError
-from agenttalk.rules.read_back import Order
-from agenttalk.rules.report_claims import Claim, Declared, Said
+from agenttalk.rules.proof import done
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.toolchain import demands, forge_facts, read_back, report_claims
+from agenttalk.rules.toolchain.forge_facts import Answer, Approval, Facts, Look, UnreadError
+from agenttalk.rules.toolchain.read_back import Order
+from agenttalk.rules.toolchain.report_claims import Claim, Declared, Said
 
 REPO = "acme/widgets"
 DEV = ForgeUser(source="work", login="Agent-Dev", id=7)
@@ -251,8 +252,8 @@ def test_every_action_is_either_seen_at_the_forge_or_passes_by_itself() -> None:
         assert seen is (action not in {"review_merged", "infrastructure_failure"})
         assert read_back.can_be_seen(action, {"deploy_context": "x"})
     assert not read_back.can_be_seen("mention", {"intent_hint": "fyi"})
-    assert carried_out.demand("mention", "observed", visible=False) == (("read_back", "has_action_report"), "claimed")
-    assert carried_out.demand("mention", "transition", visible=False) == carried_out.demand("mention", "transition")
+    assert demands.demand("mention", "observed", visible=False) == (("read_back", "has_action_report"), "claimed")
+    assert demands.demand("mention", "transition", visible=False) == demands.demand("mention", "transition")
 
 
 def test_what_was_not_read_is_asked_for() -> None:
@@ -356,8 +357,8 @@ def test_a_text_names_an_issue_of_this_repository(text: str, named: bool) -> Non
 # What it comes to
 
 
-def decided(action: str, verify: carried_out.Verify, found: list[Evidence]) -> done.Verdict:
-    wanted = carried_out.demand(action, verify)
+def decided(action: str, verify: demands.Verify, found: list[Evidence]) -> done.Verdict:
+    wanted = demands.demand(action, verify)
     criterion = AcceptanceCriterion.of(
         id="carried-out", description="d", evidence_required=wanted.evidence, min_trust=wanted.least
     )
@@ -365,7 +366,7 @@ def decided(action: str, verify: carried_out.Verify, found: list[Evidence]) -> d
 
 
 def words(*kinds: tuple[str, str, str]) -> list[Evidence]:
-    return carried_out.claims([(kind, "dev", type_, body) for kind, type_, body in kinds], AFTER)
+    return demands.claims([(kind, "dev", type_, body) for kind, type_, body in kinds], AFTER)
 
 
 REPORT = ("comment", "action_report", "done")

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.dag import Node
-from agenttalk.rules.inputs import Shelf, resolve
-from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked, as_given, chosen, pick, pick_what_there_is
+from agenttalk.rules.messages.inbox_inputs import Shelf, resolve
+from agenttalk.rules.plans.input_selection import (
+    Ambiguous,
+    Candidate,
+    Missing,
+    Picked,
+    as_given,
+    chosen,
+    pick,
+    pick_what_there_is,
+)
 from samples import DIGEST, OTHER_DIGEST, command
 
 EARLY, LATE = "2026-01-08T10:30:00Z", "2026-01-08T10:30:00.5Z"

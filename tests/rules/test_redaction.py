@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agenttalk.rules import redaction
-from agenttalk.rules.redaction import NONE, Secrets
+from agenttalk.rules.core import redaction
+from agenttalk.rules.core.redaction import NONE, Secrets
 
 CANARY = "sk-c4n/ary+ü&=9 7\"x'"
 KNOWN = Secrets({"API_KEY": CANARY})

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.plan import ReleasePolicy
-from agenttalk.rules import release
-from agenttalk.rules.bundles import bundle
-from agenttalk.rules.release import GateFinding, Made
+from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.proof import release
+from agenttalk.rules.proof.release import GateFinding, Made
 
 SHA, OTHER = wire.sha256(b"app"), wire.sha256(b"other")
 POLICY = ReleasePolicy.read(

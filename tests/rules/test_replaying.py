@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.policy import policy_of
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules.done import TRUST, decide
-from agenttalk.rules.replaying import Done, evidence, judge, strengthened
+from agenttalk.rules.proof.done import TRUST, decide
+from agenttalk.rules.proof.policy_replay import Done, evidence, judge, strengthened
 
 CHECKS: tuple[dict[str, Any], ...] = (
     {"id": "works", "kind": "tests", "passed": True, "trust": "executed", "isolated": True},

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.report_claims import Claim, Declared, read
+from agenttalk.rules.toolchain.report_claims import Claim, Declared, read
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.results import (
+from agenttalk.rules.agents.results import (
     TAIL,
     Fault,
     Result,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import Command, Reexecution, ValidationCriteria
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import Issue
-from agenttalk.rules import done, rework
-from agenttalk.rules.checks import Confirmation
-from agenttalk.rules.done import Evidence
+from agenttalk.rules.proof import done, rework
+from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.done import Evidence
 from samples import command
 
 ASKED = ValidationCriteria(quality_threshold=70)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.risk import level
+from agenttalk.rules.core.risk import level
 
 
 @pytest.mark.parametrize(

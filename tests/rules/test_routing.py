@@ -15,8 +15,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lifted
 from agenttalk.contracts.errors import Code
-from agenttalk.rules import routing
-from agenttalk.rules.routing import (
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.routing import (
     Order,
     Parcel,
     PlanFacts,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.rules import runners, scope
+from agenttalk.rules.core import scope
+from agenttalk.rules.proof import test_runners
 
 NODE: dict[str, Any] = {"name": "shop", "scripts": {"test": "jest"}, "devDependencies": {"jest": "^29.0.0"}}
 POM = b"<project xmlns='http://maven.apache.org/POM/4.0.0'><version>1</version>%s<build><a>1</a></build></project>"
@@ -62,8 +63,8 @@ def node(**keys: Any) -> bytes:
 def test_only_the_part_that_tells_how_tests_are_run_must_stay(
     path: str, before: bytes | None, after: bytes | None, changed: bool
 ) -> None:
-    assert runners.retuned(path, before, after) is changed
-    assert not runners.retuned(path, after, after)
+    assert test_runners.retuned(path, before, after) is changed
+    assert not test_runners.retuned(path, after, after)
 
 
 @pytest.mark.mends("F9")
@@ -92,7 +93,7 @@ def test_only_the_part_that_tells_how_tests_are_run_must_stay(
     ],
 )
 def test_what_runners_of_any_language_read_is_held(path: str) -> None:
-    assert scope.globs(runners.configuration("./check")).covers(path)
+    assert scope.globs(test_runners.configuration("./check")).covers(path)
 
 
 def test_what_builds_is_held_where_it_is_run() -> None:
@@ -101,5 +102,5 @@ def test_what_builds_is_held_where_it_is_run() -> None:
         ("./gradlew test", "build.gradle.kts"),
         ("cargo test", "build.rs"),
     ):
-        assert scope.globs(runners.configuration(command)).covers(path)
-        assert not scope.globs(runners.configuration("pytest")).covers(path)
+        assert scope.globs(test_runners.configuration(command)).covers(path)
+        assert not scope.globs(test_runners.configuration("pytest")).covers(path)

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from agenttalk.contracts.core.cron import NAMED, parse
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.rules import schedules
-from agenttalk.rules.schedules import Slot, after, decide, latest
+from agenttalk.rules.plans import schedules
+from agenttalk.rules.plans.schedules import Slot, after, decide, latest
 
 BERLIN, UTC_ZONE, LORD_HOWE = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC"), ZoneInfo("Australia/Lord_Howe")
 NUMBERS = {"minute": (0, 59), "hour": (0, 23), "day": (1, 28), "month": (1, 12), "weekday": (0, 7)}

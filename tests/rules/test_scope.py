@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.rules.scope import DEFAULT_EXCLUDES, Ignored, fault, globs, ignore_file, scope
+from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, Ignored, fault, globs, ignore_file, scope
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from agenttalk.contracts.command import DagRef
 from agenttalk.contracts.errors import Code
-from agenttalk.rules import commands
-from agenttalk.rules.commands import Known
-from agenttalk.rules.generation import generate
+from agenttalk.rules.commands import validation
+from agenttalk.rules.commands.generation import generate
+from agenttalk.rules.commands.validation import Known
 from samples import DIGEST
 from seedkit import EXAMPLES, PROMPTS_ONLY, REEXECUTION, SMALLEST, USER_STORIES
 
@@ -33,17 +33,17 @@ def test_generate_mends_the_example_and_says_so(example: dict[str, Any], command
         if key in {"prompt", "required_inputs", "idempotency_key", "score_criteria"}
     }
     assert kept.items() <= answer.command.as_json().items()
-    assert commands.validate(answer.command.as_json(), ACTIVE).ok
+    assert validation.validate(answer.command.as_json(), ACTIVE).ok
 
 
 @pytest.mark.parametrize(("example", "_command_id"), EXAMPLES, ids=range(8))
 def test_validate_refuses_the_example_as_it_stands(example: dict[str, Any], _command_id: str) -> None:
-    assert not commands.validate(example, ACTIVE).ok
+    assert not validation.validate(example, ACTIVE).ok
 
 
 def test_the_examples_break_the_rules_where_we_think_they_do() -> None:
     def of(example: dict[str, Any]) -> dict[str, Code]:
-        return {error.field: error.code for error in commands.validate(example, ACTIVE).errors}
+        return {error.field: error.code for error in validation.validate(example, ACTIVE).errors}
 
     assert of(USER_STORIES)["command_id"] is Code.COMMAND_SEQ_INVALID_FORMAT
     assert of(SMALLEST)["command_id"] is Code.COMMAND_SEQ_INVALID_FORMAT

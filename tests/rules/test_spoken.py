@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 import agenttalk
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules import done, spoken, words_of_checks, words_of_forges, words_of_verdicts
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.sayings import Saying
+from agenttalk.rules.proof import done
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.text import check_words, forge_words, render, verdict_words
+from agenttalk.rules.text.message import Saying
 
 SAMPLES = {"d": 7, "g": 7.5, ",": 7000, "s": "acme/site#7", "": "Ab-1"}
-ALL = spoken.sayings()
+ALL = render.sayings()
 
 
 def facts_of(saying: Saying) -> dict[str, Any]:
@@ -36,9 +37,9 @@ def test_every_sentence_is_found_again_by_its_words_and_names_the_same(saying: S
         for _, name, kind, conversion in Formatter().parse(saying.en)
         if name
     }
-    found = spoken.spoken(saying(**facts), "zh")
+    found = render.spoken(saying(**facts), "zh")
     assert found == (saying.zh.format(**shown) if saying.words else saying(**facts)), "one without words says nothing"
-    assert spoken.spoken(saying(**facts), "en") == saying(**facts)
+    assert render.spoken(saying(**facts), "en") == saying(**facts)
 
 
 def test_no_two_sentences_are_the_same_in_english() -> None:
@@ -61,7 +62,7 @@ def calls() -> list[tuple[str, str, str, set[str | None]]]:
 
 
 def test_whoever_says_a_sentence_fills_in_all_of_its_names() -> None:
-    modules = {each.__name__.rpartition(".")[2]: vars(each) for each in spoken.CATALOGUE}
+    modules = {each.__name__.rpartition(".")[2]: vars(each) for each in render.CATALOGUE}
     wrong = [
         (path, name)
         for path, module, name, given in calls()
@@ -74,7 +75,7 @@ def test_whoever_says_a_sentence_fills_in_all_of_its_names() -> None:
 def test_every_sentence_is_said_somewhere() -> None:
     folder = Path(agenttalk.__file__).parent
     told = "".join(path.read_text() for path in folder.rglob("*.py") if not path.name.startswith("words_of_"))
-    names = [(each.__name__.rpartition(".")[2], name) for each in spoken.CATALOGUE for name in vars(each)]
+    names = [(each.__name__.rpartition(".")[2], name) for each in render.CATALOGUE for name in vars(each)]
     silent = {f"{module}.{name}" for module, name in names if name.isupper() and f"{module}.{name}" not in told}
     assert silent == {"words_of_verdicts.CODED"}, "which is how a code and a sentence stand together"
 
@@ -89,24 +90,22 @@ def seen(name: str, detail: str = "", *, passed: bool = False) -> Evidence:
 
 
 def test_a_verdict_is_told_with_everything_that_it_quotes() -> None:
-    detail = (
-        f"{words_of_checks.THESE_FAILED(count=2, names=words_of_checks.MORE(names='a', count=3))}; 1 passed, 2 failed"
-    )
+    detail = f"{check_words.THESE_FAILED(count=2, names=check_words.MORE(names='a', count=3))}; 1 passed, 2 failed"
     verdict = done.decide(
         promised("tests", "page", "said"),
         [seen("tests", detail), seen("page", "the page (of Bob; and others) is ugly"), seen("said", passed=True)],
         (),
-        aborted=words_of_verdicts.NOT_TAKEN(
+        aborted=verdict_words.NOT_TAKEN(
             whys="scope-drift: it changed a.py, which it may not; b: its name is not UTF-8"
         ),
     )
-    assert [spoken.spoken(each, "zh") for each in verdict.blockers] == [
+    assert [render.spoken(each, "zh") for each in verdict.blockers] == [
         "已中止：无法接收它留下的内容：scope-drift：修改了不允许修改的 a.py；b：名称不是 UTF-8",
         "标准 'c0' 未得到证明：'tests' 未通过（2 个测试失败：a 等另外 3 个；1 个通过，2 个失败）",
         "标准 'c1' 未得到证明：'page' 未通过（the page (of Bob; and others) is ugly）",
         "标准 'c2' 未得到证明：'said' 可信度只有 claimed，需要 attested",
     ]
-    joined = spoken.spoken("; ".join([*verdict.blockers, "the build is slow", "output:x is missing"]), "zh")
+    joined = render.spoken("; ".join([*verdict.blockers, "the build is slow", "output:x is missing"]), "zh")
     assert joined.endswith("需要 attested；the build is slow；缺少 output:x")
     assert joined.count("标准") == 3
 
@@ -133,30 +132,30 @@ def test_a_verdict_is_told_with_everything_that_it_quotes() -> None:
     ],
 )
 def test_what_stands_inside_a_sentence_is_told_too_unless_others_wrote_it(text: str, told: str) -> None:
-    assert spoken.spoken(text, "zh") == told
+    assert render.spoken(text, "zh") == told
 
 
 @pytest.mark.parametrize("text", ["", "Please mend the header; then the footer.", "name: value", "x, y", "它坏了"])
 def test_what_others_wrote_stays_as_it_is(text: str) -> None:
-    assert spoken.spoken(text, "zh") == text
+    assert render.spoken(text, "zh") == text
 
 
 def test_what_is_very_long_or_has_very_many_parts_is_not_looked_into() -> None:
     long, many = f"{'y ' * 8_000}it ended with 3", "; ".join(["it ended with 3"] * 200)
-    assert spoken.spoken(long, "zh") == long
-    assert spoken.spoken(f"x printed: {long}", "zh") == f"x 的输出：{long}"
-    assert spoken.spoken(many, "zh") == many
+    assert render.spoken(long, "zh") == long
+    assert render.spoken(f"x printed: {long}", "zh") == f"x 的输出：{long}"
+    assert render.spoken(many, "zh") == many
 
 
 @given(st.text(max_size=300) | st.lists(st.sampled_from([each.en for each in ALL]), max_size=8).map("; ".join))
 def test_whatever_is_said_can_be_told(text: str) -> None:
-    assert spoken.spoken(text, "en") == text
-    assert isinstance(spoken.spoken(text, "zh"), str)
+    assert render.spoken(text, "en") == text
+    assert isinstance(render.spoken(text, "zh"), str)
 
 
 def refused(**more: Any) -> dict[str, Any]:
-    issues = [{"severity": "HIGH", "category": "check", "description": words_of_forges.NAMES_NO_COMMIT()}]
-    result = {"validator": "engine", "score": 0, "reason": words_of_verdicts.NOT_DONE(), "issues": issues, **more}
+    issues = [{"severity": "HIGH", "category": "check", "description": forge_words.NAMES_NO_COMMIT()}]
+    result = {"validator": "engine", "score": 0, "reason": verdict_words.NOT_DONE(), "issues": issues, **more}
     again = {"original_task_id": "t", "original_agent": "a", "attempt": 1, "validation_result": result, "previous": []}
     return {
         "schema_version": "1.1", "plan_id": "p", "task_id": "t", "command_id": "cmd_t_002", "command_seq": 2,
@@ -167,10 +166,10 @@ def refused(**more: Any) -> dict[str, Any]:
 
 
 def test_a_command_is_told_in_the_language_of_who_gets_it() -> None:
-    wanted = {"additions": [words_of_verdicts.FAILED_BECAUSE(why="it is empty")], "modifications": ["the header"]}
+    wanted = {"additions": [verdict_words.FAILED_BECAUSE(why="it is empty")], "modifications": ["the header"]}
     command = Command.from_json(refused(expectations=wanted))
-    assert spoken.command(command, "en") is command
-    found = spoken.command(command, "zh").reexecute
+    assert render.command(command, "en") is command
+    found = render.command(command, "zh").reexecute
     assert isinstance(found, Reexecution)
     result = found.validation_result
     assert (result.reason, result.issues[0].description) == ("没有完成", "没有写明提交")
@@ -178,9 +177,9 @@ def test_a_command_is_told_in_the_language_of_who_gets_it() -> None:
     assert result.expectations.as_json() == {"additions": ["未通过（它是空的）"], "modifications": ["the header"]}
     again = command.reexecute
     assert again is not None
-    assert spoken.reexecution(again, "en") is again
+    assert render.reexecution(again, "en") is again
     plain = command.model_copy(update={"reexecute": None})
-    assert spoken.command(plain, "zh") is plain
+    assert render.command(plain, "zh") is plain
     without = Command.from_json(refused()).reexecute
     assert without is not None
-    assert spoken.reexecution(without, "zh").validation_result.expectations is None
+    assert render.reexecution(without, "zh").validation_result.expectations is None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.timeline import DAY, MOST_MARKS, Span, laid_out
+from agenttalk.rules.plans.timeline import DAY, MOST_MARKS, Span, laid_out
 
 BEGAN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.tokens import Attempt, attempt_token, read_token, token_hash
+from agenttalk.rules.core.tokens import Attempt, attempt_token, read_token, token_hash
 from samples import ids
 
 

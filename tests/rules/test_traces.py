@@ -13,9 +13,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from agenttalk.rules import otlp, spans, traces
-from agenttalk.rules.spans import Call, Context, Fact, Happening, Naming, Span
-from agenttalk.rules.traces import Book
+from agenttalk.rules.operation import otlp, spans, traces
+from agenttalk.rules.operation.spans import Call, Context, Fact, Happening, Naming, Span
+from agenttalk.rules.operation.traces import Book
 
 NAMING = Naming("root-1")
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.prompts import toolchain_failures as texts
-from agenttalk.rules import mentions, triage
-from agenttalk.rules.lifecycle import TRANSITIONS
-from agenttalk.rules.mentions import Marker, write_marker
-from agenttalk.rules.triage import Comment, Failure, Issue, Nobody, Person, Place
+from agenttalk.rules.core.task_states import TRANSITIONS
+from agenttalk.rules.prompts import toolchain_failures as texts
+from agenttalk.rules.toolchain import mentions, triage
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
+from agenttalk.rules.toolchain.triage import Comment, Failure, Issue, Nobody, Person, Place
 from forge.world import SOURCE, registry
 
 FAILURE = Failure(

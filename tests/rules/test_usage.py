@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.rules.usage import Used, spent
+from agenttalk.rules.core.usage import Used, spent
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import DagRef
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code
-from agenttalk.rules import commands
-from agenttalk.rules.commands import Known, validate
+from agenttalk.rules.commands import validation
+from agenttalk.rules.commands.validation import Known, validate
 from samples import DIGEST, OTHER_DIGEST, command, json_values
 
 REQUIRED = (
@@ -23,7 +23,7 @@ REQUIRED = (
 )  # fmt: skip
 
 
-def codes(document: object, known: Known = commands.NOTHING) -> list[tuple[Code, str]]:
+def codes(document: object, known: Known = validation.NOTHING) -> list[tuple[Code, str]]:
     answer = validate(document, known)
     assert answer.ok is (not answer.errors)
     assert (answer.command is None) is (not answer.ok)
@@ -192,7 +192,7 @@ def test_a_score_needs_criteria_and_criteria_a_score(
 @pytest.mark.shows("C12")
 def test_the_payload_hash_is_checked_when_it_is_there() -> None:
     good = command()
-    good["payload_hash"] = commands.payload_hash(good)
+    good["payload_hash"] = validation.payload_hash(good)
     assert codes(good) == []
     assert codes({**good, "payload_hash": good["payload_hash"].removeprefix("sha256:")}) == []
     assert codes({**good, "prompt": "Something else."}) == [(Code.COMMAND_PAYLOAD_HASH_MISMATCH, "payload_hash")]

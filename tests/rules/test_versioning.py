@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Versioning, VersioningMode
-from agenttalk.rules.versioning import Version, judge
+from agenttalk.rules.messages.artifact_versions import Version, judge
 
 FIRST = Version("m1", 1, frozenset({("a.md", "sha256:1")}), "1.0.0")
 SAME = Version("m2", 1, FIRST.digests, "1.0.0")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules import scope
-from agenttalk.rules.writable_view import Listing, View, view
+from agenttalk.rules.agents.writable_view import Listing, View, view
+from agenttalk.rules.core import scope
 
 
 def tree(*paths: str, folders: tuple[str, ...] = (), links: tuple[str, ...] = ()) -> Listing:

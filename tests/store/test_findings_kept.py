@@ -11,8 +11,8 @@ from agenttalk.engine import evidence
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.evidence import KeptFindings
 from agenttalk.ports import Baseline, Job, Proof
-from agenttalk.rules.evidence import Fingerprint, Result
-from agenttalk.rules.junit import Outcomes
+from agenttalk.rules.proof.evidence import Fingerprint, Result
+from agenttalk.rules.proof.junit import Outcomes
 from agenttalk.store.root import RootStores
 from storekit import Clock, Place
 

@@ -18,7 +18,7 @@ from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.notifying import Notifications, Said, Target
 from agenttalk.engine.scheduling import Schedules
-from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 from agenttalk.store.root import RootStores
 from agenttalk.wiring import opened
 from storekit import NOON, Place, fact

@@ -21,8 +21,8 @@ from agenttalk.engine.webhooks import Intake
 from agenttalk.forge.client import Patience
 from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds.toolchain import Toolchain
-from agenttalk.prompts.toolchain_steps import Place
-from agenttalk.rules.forge_registry import Identity, Registry
+from agenttalk.rules.prompts.toolchain_steps import Place
+from agenttalk.rules.toolchain.accounts import Identity, Registry
 from agenttalk.testing import FakeGitea
 from agenttalk.testing.gitea_things import Pull, Repository, User
 from agenttalk.wiring import opened

@@ -21,8 +21,8 @@ from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds import failing
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import Job, KindTask, KindTurn, Performance
-from agenttalk.prompts.toolchain_steps import Place
-from agenttalk.rules.done import Evidence
+from agenttalk.rules.prompts.toolchain_steps import Place
+from agenttalk.rules.proof.done import Evidence
 from agenttalk.testing import FakeGitea
 from agenttalk.wiring import opened
 from forge.world import AGENTS, SOURCE, registry

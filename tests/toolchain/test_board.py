@@ -25,10 +25,10 @@ from agenttalk.engine.toolchain import BOARD, Board, Setup
 from agenttalk.engine.webhooks import Intake
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
-from agenttalk.prompts.toolchain_steps import Place
-from agenttalk.rules import intake
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.forge_registry import Identity
+from agenttalk.rules.prompts.toolchain_steps import Place
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.toolchain import event_tasks
+from agenttalk.rules.toolchain.accounts import Identity
 from agenttalk.wiring import opened
 from api.enginekit import agenttalk, until
 from effort import EFFORT
@@ -199,7 +199,7 @@ def test_only_what_the_forge_shows_makes_it_done(tmp_path: Path, read_back: Any,
 
 @pytest.mark.shows("T09")
 def test_an_outage_is_done_when_its_turn_has_ended_and_is_told_once(tmp_path: Path) -> None:
-    task = intake.infrastructure_failure(REGISTRY, SOURCE, outage="1", what="git.example.test does not answer")
+    task = event_tasks.infrastructure_failure(REGISTRY, SOURCE, outage="1", what="git.example.test does not answer")
     assert task is not None
 
     async def work(deps: Deps, board: Board) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.kinds import registry as kinds
 from agenttalk.kinds.toolchain import Toolchain
-from agenttalk.prompts.toolchain_steps import Place
+from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.settings import Settings, load
 from api.enginekit import started
 from toolchain.bench import SECRET, written

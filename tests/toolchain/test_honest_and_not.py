@@ -12,7 +12,7 @@ from agenttalk.engine import showing
 from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.ports import Job
-from agenttalk.rules.mentions import Marker, write_marker
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from toolchain.test_read_back import (
     QUICK,
     REGISTRY,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from agenttalk.prompts.toolchain_rules import RULES
+from agenttalk.rules.prompts.toolchain_rules import RULES
 from forge.test_webhooks import NAMES, sample
 from toolchain.injections import TEXTS, text_of
 from toolchain.inproc import Here, here

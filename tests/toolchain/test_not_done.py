@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.engine import human
 from agenttalk.engine.toolchain import Caps
 from agenttalk.ports import KindTask, Performance
-from agenttalk.rules.done import Evidence
+from agenttalk.rules.proof.done import Evidence
 from agenttalk.testing import Fault
 from forge.test_intake import comment, issue_event
 from toolchain.saying import Stage, ended

@@ -15,8 +15,8 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.toolchain import BOARD
 from agenttalk.ports import Tx
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.forge_registry import Identity
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.toolchain.accounts import Identity
 from api.enginekit import agenttalk, until
 from toolchain.bench import served, signed, written
 from toolchain.forgekit import configured, world

@@ -25,11 +25,11 @@ from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
-from agenttalk.prompts import toolchain_steps
-from agenttalk.rules import intake
-from agenttalk.rules.carried_out import Verify
-from agenttalk.rules.forge_registry import Identity, Registry
-from agenttalk.rules.mentions import Marker, write_marker
+from agenttalk.rules.prompts import toolchain_steps
+from agenttalk.rules.toolchain import event_tasks
+from agenttalk.rules.toolchain.accounts import Identity, Registry
+from agenttalk.rules.toolchain.demands import Verify
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.testing import FakeGitea
 from agenttalk.testing.gitea_hooks import Delivery
 from agenttalk.wiring import opened
@@ -646,7 +646,7 @@ def test_a_pipeline_tells_that_it_was_deployed_after_all(tmp_path: Path, told_in
 
     async def work(place: Place) -> None:
         async def told(outcome: str) -> list[str]:
-            event = intake.reported(SOURCE, result(outcome), at=place.deps.stamp())
+            event = event_tasks.reported(SOURCE, result(outcome), at=place.deps.stamp())
             [written] = await place.board.take([(event, {})])
             return list(written.made)
 

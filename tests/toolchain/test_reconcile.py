@@ -12,7 +12,7 @@ import pytest
 
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.fsck import check
-from agenttalk.rules import deploying, reconciling
+from agenttalk.rules.toolchain import deployments, reconciliation
 from agenttalk.testing import Fault
 from toolchain.reconcilekit import REGISTRY, REPO, Scene, play
 
@@ -144,7 +144,7 @@ def test_what_webhooks_brought_is_not_made_again(tmp_path: Path, deed: Deed) -> 
         keys = await at.keys()
         found = await at.reconcile()
         assert found["made"] == found["restored"] == []
-        assert all(each["why"] == reconciling.REVIEWED for each in found["closed"])
+        assert all(each["why"] == reconciliation.REVIEWED for each in found["closed"])
         named = {(kind.replace("updated", "request"), agent) for kind, agent in await at.live()}
         assert set(OWED[deed]) <= named, "a second look at a head is called otherwise, and is the same task"
         assert set(await at.keys()) <= set(keys)
@@ -185,11 +185,11 @@ GONE: list[tuple[str, Callable[[Scene, Any], None], list[str], list[tuple[str, s
     ("review", merge, ["the pull request is closed"], [("review_merged", "agent-dev")]),
     ("review", unasked, ["somebody else is asked for the review"], [("review_request", "agent-reviewer")]),
     ("review", pushed, ["another task takes its place"], [("review_updated", "agent-second")]),
-    ("review", by_hand, [reconciling.REVIEWED], [("review_comment", "agent-dev")]),
-    ("red", green, [reconciling.GREEN], []),
+    ("review", by_hand, [reconciliation.REVIEWED], [("review_comment", "agent-dev")]),
+    ("red", green, [reconciliation.GREEN], []),
     ("red", close, ["the pull request is closed"], []),
     ("red", pushed, ["there is a newer head"], []),
-    ("changes", dismissed, [reconciling.TAKEN_BACK], []),
+    ("changes", dismissed, [reconciliation.TAKEN_BACK], []),
     ("changes", close, ["the pull request is closed"], []),
 ]
 
@@ -248,7 +248,7 @@ def test_a_failed_deployment_is_closed_when_its_own_context_is_green(tmp_path: P
         found = await at.reconcile()
         assert found["closed"] == foreseen["closed"]
         one, two = await at.tasks()
-        assert found["closed"] == [{"task": one["id"], "why": deploying.DEPLOYED}]
+        assert found["closed"] == [{"task": one["id"], "why": deployments.DEPLOYED}]
         assert (one["status"], two["status"]) == ("withdrawn", "pending")
         assert one["must_haves"]["context"]["commit_sha"] == first
         at.deployed(good=True, context="deploy / staging")
@@ -305,7 +305,7 @@ def test_what_is_called_for_again_is_done_after_all(tmp_path: Path) -> None:
         await at.reconcile()
         at.ran(pull, good=True)
         at.lost()
-        assert [each["why"] for each in (await at.reconcile())["closed"]] == [reconciling.GREEN]
+        assert [each["why"] for each in (await at.reconcile())["closed"]] == [reconciliation.GREEN]
         at.ran(pull, good=False)
         await at.told()
         assert await at.live() == [("ci_failure", "agent-dev")], "red again, by its webhook"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.rules.triage import MOST_ISSUES
+from agenttalk.rules.toolchain.triage import MOST_ISSUES
 from api.enginekit import until
 from toolchain.bench import Bench
 from toolchain.forgekit import World, told

@@ -11,8 +11,8 @@ import pytest
 from agenttalk.engine import showing
 from agenttalk.forge.gitea import Gitea
 from agenttalk.ports import Job
-from agenttalk.rules.forge_registry import Identity
-from agenttalk.rules.mentions import Marker, write_marker
+from agenttalk.rules.toolchain.accounts import Identity
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from toolchain.test_honest_and_not import ended, merge, rejected
 from toolchain.test_read_back import REGISTRY, REPO, SOURCE, Place, approved, asked, called, only, play
 

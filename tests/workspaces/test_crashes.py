@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.rules.scope import globs
+from agenttalk.rules.core.scope import globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Taken
 from agenttalk.workspaces.landing import Landed
 from agenttalk.workspaces.settings import Settings

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.contracts.errors import InputError, MachineError, UsageError
-from agenttalk.rules.scope import globs
+from agenttalk.rules.core.scope import globs
 from agenttalk.workspaces.answers import Attempt, Author, Conflict
 from agenttalk.workspaces.landing import Landed
 from agenttalk.workspaces.taking import Limits

@@ -6,7 +6,7 @@ import random
 import subprocess
 from pathlib import Path
 
-from agenttalk.rules.scope import Ignored
+from agenttalk.rules.core.scope import Ignored
 from effort import EFFORT
 from workspaces.treeskit import git, write
 

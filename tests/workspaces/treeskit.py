@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agenttalk.rules.scope import Globs
+from agenttalk.rules.core.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Refused, Taken
 from agenttalk.workspaces.preparing import Ran, Recipe
 from agenttalk.workspaces.settings import Settings

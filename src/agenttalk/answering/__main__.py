@@ -8,9 +8,9 @@ import sys
 from agenttalk.answering import telling
 from agenttalk.answering.telling import Tell, UnansweredError
 from agenttalk.contracts.errors import Code
-from agenttalk.rules import model_talk
-from agenttalk.rules.answers import Answer
-from agenttalk.rules.model_talk import Request
+from agenttalk.rules.agents import model_protocol
+from agenttalk.rules.agents.model_answers import Answer
+from agenttalk.rules.agents.model_protocol import Request
 
 
 def main() -> int:
@@ -26,9 +26,9 @@ def main() -> int:
         telling.leave(_answered(request, tell))
     except UnansweredError as error:
         why = error.why.encode("utf-8", "replace").decode()
-        tell(model_talk.line("fault", code=error.code, text=why))
+        tell(model_protocol.line("fault", code=error.code, text=why))
         return 1
-    tell(model_talk.line("end"))
+    tell(model_protocol.line("end"))
     return 0
 
 
@@ -42,7 +42,7 @@ def _answered(request: Request, tell: Tell) -> Answer:
     try:
         from agenttalk.answering import service
 
-        return asyncio.run(service.ask(request, tell, os.environ.pop(model_talk.KEY, "")))
+        return asyncio.run(service.ask(request, tell, os.environ.pop(model_protocol.KEY, "")))
     except ImportError as error:
         why = f"the library that asks models cannot be loaded ({error}); pip install 'agenttalk[llm]'"
         raise UnansweredError(Code.MODEL_UNUSABLE, why) from error

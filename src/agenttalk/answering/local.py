@@ -10,12 +10,13 @@ from typing import Any
 from agenttalk.answering.telling import Account, Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LocalUse
-from agenttalk.prompts.answers import again
-from agenttalk.rules import answers, model_talk, words_of_answers
-from agenttalk.rules.answers import Answer
-from agenttalk.rules.model_talk import Request
-from agenttalk.rules.results import Fault
-from agenttalk.rules.spoken import spoken
+from agenttalk.rules.agents import model_answers, model_protocol
+from agenttalk.rules.agents.model_answers import Answer
+from agenttalk.rules.agents.model_protocol import Request
+from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.prompts.model_answers import again
+from agenttalk.rules.text import answer_words
+from agenttalk.rules.text.render import spoken
 
 
 def ask(request: Request, tell: Tell) -> Answer:
@@ -25,20 +26,20 @@ def ask(request: Request, tell: Tell) -> Answer:
     """
     use = LocalUse.model_validate(dict(request.use))
     server = _loaded(use)
-    tell(model_talk.line("model", name=Path(use.model_file).name))
+    tell(model_protocol.line("model", name=Path(use.model_file).name))
     account = Account(tell)
     messages = [{"role": "user", "content": request.prompt}]
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": answers.schema(request.asked)}}
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": model_answers.schema(request.asked)}}
     wanted: dict[str, Any] = {"max_tokens": use.max_tokens, "response_format": form}
     wanted |= {"temperature": use.temperature} if use.temperature is not None else {}
     fault = Fault(Code.ANSWER_INVALID, "it was not asked")
     for number in range(use.retries + 1):
         seed = {"seed": use.seed + number} if use.seed is not None else {}
         text, whole = _said(server, {"messages": messages, **wanted, **seed}, account)
-        found = answers.read(request.asked, text)
+        found = model_answers.read(request.asked, text)
         if isinstance(found, Answer):
             return found
-        fault = found if whole else Fault(found.code, words_of_answers.CUT_OFF(limit=use.max_tokens))
+        fault = found if whole else Fault(found.code, answer_words.CUT_OFF(limit=use.max_tokens))
         messages = [*messages, {"role": "assistant", "content": text}]
         messages.append(
             {"role": "user", "content": again(spoken(fault.message, request.locale), locale=request.locale)}

@@ -17,12 +17,12 @@ from pydantic_ai.settings import ModelSettings
 from agenttalk.answering.telling import Account, Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LlmUse
-from agenttalk.prompts.answers import again
-from agenttalk.rules import answers, model_services, model_talk
-from agenttalk.rules.answers import Answer
-from agenttalk.rules.model_talk import Request
-from agenttalk.rules.results import Fault
-from agenttalk.rules.spoken import spoken
+from agenttalk.rules.agents import model_answers, model_protocol, model_services
+from agenttalk.rules.agents.model_answers import Answer
+from agenttalk.rules.agents.model_protocol import Request
+from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.prompts.model_answers import again
+from agenttalk.rules.text.render import spoken
 
 _BUSY = (
     exceptions.ModelRateLimitError,
@@ -43,7 +43,7 @@ async def ask(request: Request, tell: Tell, key: str) -> Answer:
     ends = time.monotonic() + request.seconds
     timeout = httpx2.Timeout(request.seconds, connect=min(_CONNECT, request.seconds))
     async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as client:
-        tell(model_talk.line("model", name=use.model))
+        tell(model_protocol.line("model", name=use.model))
         return await _Conversation(use, request, tell, ends).hold(_model(use, key, client))
 
 
@@ -113,7 +113,7 @@ class _Conversation:
             settings["temperature"] = use.temperature
         if use.max_tokens is not None:
             settings["max_tokens"] = use.max_tokens
-        form = StructuredDict(answers.schema(self._request.asked), name="answer")
+        form = StructuredDict(model_answers.schema(self._request.asked), name="answer")
         agent: Agent[object, Any] = Agent(
             model,
             output_type=ToolOutput(form, name="answer", description="Your one answer, which ends this conversation"),
@@ -133,7 +133,7 @@ class _Conversation:
 
     def _judge(self, said: Any) -> Any:
         """Take an answer, or send it back with the reason."""
-        found = answers.judged(self._request.asked, said)
+        found = model_answers.judged(self._request.asked, said)
         if isinstance(found, Fault):
             self._fault = found
             raise ModelRetry(again(spoken(found.message, self._request.locale), locale=self._request.locale))
@@ -195,7 +195,7 @@ class _Patience(AbstractCapability[Any]):  # type: ignore[misc]  # its types are
         wait = model_services.pause(self._failed, retries=self._retries, asked=error.retry_after, left=left)
         if wait is None:
             raise error
-        self._tell(model_talk.line("waiting", text=f"{_why(error)}; it is asked again in {wait:g} s"))
+        self._tell(model_protocol.line("waiting", text=f"{_why(error)}; it is asked again in {wait:g} s"))
         await asyncio.sleep(wait)
         raise RetryModelRequest
 

@@ -24,8 +24,8 @@ from agenttalk.engine.access import Caller, PersonRole
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import TaskName
 from agenttalk.mailbox import tree
-from agenttalk.rules import commands, envelopes, generation, promise_making
-from agenttalk.rules.commands import NOTHING, Known
+from agenttalk.rules.commands import envelopes, generation, promise_making, validation
+from agenttalk.rules.commands.validation import NOTHING, Known
 
 LONGEST_WAIT: Final = 60.0
 """Seconds for which a request may wait for work."""
@@ -255,7 +255,7 @@ async def _generated(service: Service, body: ParamsBody) -> dict[str, Any]:
 async def _validated(service: Service, body: CommandBody) -> dict[str, Any]:
     said = _command_in(body.command)
     known = await _known(service, said)
-    check = commands.validate if said is body.command else envelopes.validate
+    check = validation.validate if said is body.command else envelopes.validate
     answer = check(body.command, known).as_json()
     await service.log("validated", _subject(said), answer)
     return answer

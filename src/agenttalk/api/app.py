@@ -41,8 +41,8 @@ from agenttalk.engine.boards import VIRTUAL
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.pages import app as pages
-from agenttalk.rules.notes import note_of
-from agenttalk.rules.tokens import Attempt
+from agenttalk.rules.agents.progress_notes import note_of
+from agenttalk.rules.core.tokens import Attempt
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
 TaskHandler: TypeAlias = "Callable[[Service, Request, Caller, TaskName], Awaitable[Response]]"

@@ -21,7 +21,7 @@ from agenttalk.contracts.promise import Checkpoint
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.human import Decision
 from agenttalk.engine.tasks import CommentType
-from agenttalk.rules import dags
+from agenttalk.rules.plans import dag_checks
 
 LIMIT: Final = 1024 * 1024
 ANSWER_LIMIT: Final = 64 * 1024 * 1024
@@ -99,7 +99,7 @@ class PlanBody(Body):
 
 def require_sound(dag: TaskDag, agents: Collection[str]) -> None:
     """Raises ContractError with everything that is wrong with a DAG, unknown agents included."""
-    found = dags.check(dag, agents=agents).problems
+    found = dag_checks.check(dag, agents=agents).problems
     if found:
         raise _refusal(list(found))
 

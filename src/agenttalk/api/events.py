@@ -19,7 +19,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.access import Caller
 from agenttalk.engine.feed import KEPT, Anew, News
 from agenttalk.engine.service import Service
-from agenttalk.rules import news
+from agenttalk.rules.operation import feed
 
 PATIENCE: Final = 30.0
 """Seconds within which a client has to take what it is sent; then it is hung up on."""
@@ -39,7 +39,7 @@ async def events(service: Service, request: Request, caller: Caller) -> Response
     if plan_id and not is_id(plan_id):
         raise UsageError(Code.OPTION_INVALID, f"{plan_id[:80]!r} is not the name of a plan")
     said = request.headers.get("last-event-id") or query.get("after", "")
-    position = news.cursor(said[:_LONGEST]) if said else None
+    position = feed.cursor(said[:_LONGEST]) if said else None
     found = service.feed.follow(position, plan_id, wait=query.get("wait") != "0")
     first = await anext(found)  # so that a refusal is an answer of its own
 

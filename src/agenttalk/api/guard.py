@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.api.problems import refused
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.rules.tokens import read_token, token_hash
+from agenttalk.rules.core.tokens import read_token, token_hash
 
 SOCKET_NAME: Final = "agenttalk"
 """The name under which the engine answers on its socket."""

@@ -15,7 +15,7 @@ from agenttalk.engine import mail_showing as showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.letters import Draft
 from agenttalk.engine.service import Service
-from agenttalk.rules.mail import OPERATOR, Kind
+from agenttalk.rules.mail.letters import OPERATOR, Kind
 
 
 class MailBody(bodies.Body):

@@ -20,8 +20,8 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import days, honesty, metering, overview
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
-from agenttalk.rules import metrics
-from agenttalk.rules.metrics import Metric, Sample
+from agenttalk.rules.operation import metrics
+from agenttalk.rules.operation.metrics import Metric, Sample
 
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BEGAN: Final = time.monotonic()

@@ -13,7 +13,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.engine.access import Caller
 from agenttalk.engine.plan_actions import Action
 from agenttalk.engine.service import Service
-from agenttalk.rules.people import Proof
+from agenttalk.rules.people.attestation import Proof
 
 
 async def status(service: Service, _: Request, __: Caller) -> Response:

@@ -13,7 +13,7 @@ from agenttalk.engine import exhibits, human
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.pages.files import attached
-from agenttalk.rules.people import Proof
+from agenttalk.rules.people.attestation import Proof
 
 
 async def login_link(service: Service, request: Request, caller: Caller) -> Response:

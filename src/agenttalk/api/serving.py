@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 from agenttalk.api.connection import Connection, Judge
 from agenttalk.api.guard import ATTEMPT, SOCKET_NAME, Admission, Guard
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.rules.tokens import token_hash
+from agenttalk.rules.core.tokens import token_hash
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 TURN: Final = "turn-"

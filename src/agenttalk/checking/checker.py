@@ -31,10 +31,11 @@ from agenttalk.contracts.promise import (
     Trust,
 )
 from agenttalk.ports import Clock, Driver, Folder, Ids, Turn
-from agenttalk.rules import checks, evidence, junit, words_of_checks
-from agenttalk.rules.checks import Confirmation, GitFacts, Ran, Seen, Stored
-from agenttalk.rules.evidence import Finding, Fingerprint, Result
-from agenttalk.rules.junit import Outcomes, Unreadable
+from agenttalk.rules.proof import check_results, evidence, junit
+from agenttalk.rules.proof.check_results import Confirmation, GitFacts, Ran, Seen, Stored
+from agenttalk.rules.proof.evidence import Finding, Fingerprint, Result
+from agenttalk.rules.proof.junit import Outcomes, Unreadable
+from agenttalk.rules.text import check_words
 
 Again = Callable[[], Awaitable[Folder]]
 """Makes another checkout of the same tree."""
@@ -140,7 +141,7 @@ class Checker:
         except AgentTalkError as error:
             found = _Found(_of_error(error))
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            found = _Found(Finding(False, "fault", words_of_checks.CHECK_BROKE(kind=type(error).__name__, error=error)))
+            found = _Found(Finding(False, "fault", check_words.CHECK_BROKE(kind=type(error).__name__, error=error)))
         done = found.done
         return Result(
             check.id,
@@ -192,54 +193,54 @@ class Checker:
             return _Found(await self._asked(check, context))
         if isinstance(check, ForgeCheck):
             if self._forge is None:
-                return _Found(Finding(False, "facts_missing", words_of_checks.NO_FORGE()))
+                return _Found(Finding(False, "facts_missing", check_words.NO_FORGE()))
             return _Found(await self._forge(check))
         if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck):
             return _known(check, facts)
         if checkout is None:
-            return _Found(Finding(False, "facts_missing", words_of_checks.NO_CHECKOUT()))
+            return _Found(Finding(False, "facts_missing", check_words.NO_CHECKOUT()))
         match check:
             case RunCheck():
                 return await self._command(check, _Sealed(checkout, facts, context, again))
             case TestsCheck():
                 return await self._suite(check, _Sealed(checkout, facts, context, again))
             case FileCheck():
-                return _Found(checks.of_file(check, await asyncio.to_thread(_seen, check, checkout, context)))
+                return _Found(check_results.of_file(check, await asyncio.to_thread(_seen, check, checkout, context)))
             case JsonCheck():
                 return _Found(await self._document(check, checkout, context))
 
     async def _command(self, check: RunCheck, sealed: _Sealed) -> _Found:
         done = await self._once(check, sealed.checkout, sealed)
-        finding = checks.of_run(done.ran)
+        finding = check_results.of_run(done.ran)
         left = check.retries
-        while left and sealed.again is not None and checks.worth_another_run(finding, done.ran):
+        while left and sealed.again is not None and check_results.worth_another_run(finding, done.ran):
             left -= 1
             done = await self._once(check, await sealed.again(), sealed)
-            finding = checks.of_run(done.ran)
+            finding = check_results.of_run(done.ran)
         flaky = (check.id,) if finding.passed and left < check.retries else ()
         return _Found(finding, done, flaky=flaky)
 
     async def _suite(self, check: TestsCheck, sealed: _Sealed) -> _Found:
         done, report = await self._reported(check, sealed.checkout, sealed)
         ran, base = done.ran, sealed.facts.base
-        finding = checks.of_tests(check, ran, report, base)
+        finding = check_results.of_tests(check, ran, report, base)
         flaky: frozenset[str] = frozenset()
         left = check.retries
         while (
             left
             and sealed.again is not None
             and isinstance(report, Outcomes)
-            and checks.worth_another_run(finding, ran)
+            and check_results.worth_another_run(finding, ran)
         ):
             left -= 1
             done, other = await self._reported(check, await sealed.again(), sealed)
-            finding = checks.of_tests(check, done.ran, other, base)
+            finding = check_results.of_tests(check, done.ran, other, base)
             if not isinstance(other, Outcomes) or finding.reason not in {"", "tests_failed"}:
                 break
-            report, recovered = checks.after_another_run(report, other)
+            report, recovered = check_results.after_another_run(report, other)
             flaky |= recovered
             ran = Ran("exited", 1 if report.failed or report.beyond else 0)
-            finding = checks.of_tests(check, ran, report, base)
+            finding = check_results.of_tests(check, ran, report, base)
         tests = report if isinstance(report, Outcomes) else None
         return _Found(finding, done, tests, tuple(sorted(flaky)))
 
@@ -282,14 +283,14 @@ class Checker:
             follow=not 300 <= check.status < 400,
         )
         answer = await web.get(check.url, asking, resolve=self._resolve)
-        return answer if isinstance(answer, Finding) else checks.of_http(check, answer)
+        return answer if isinstance(answer, Finding) else check_results.of_http(check, answer)
 
     async def _document(self, check: JsonCheck, checkout: Folder, context: Context) -> Finding:
         limit = context.limits.read_bytes
         data = await asyncio.to_thread(checkout.read, check.path, limit)
         document = await asyncio.to_thread(wire.read, data, limit=limit)
         if check.json_schema is None:
-            return checks.of_json(check, document, ())
+            return check_results.of_json(check, document, ())
         given = json.dumps({"schema": check.json_schema, "document": document})
         turn = Turn(
             lease=self._ids.new("check"),
@@ -301,24 +302,24 @@ class Checker:
         ended = await self._driver.run(turn)
         if ended.how != "exited" or ended.exit_code != 0:
             why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
-            return Finding(False, "unreadable", words_of_checks.SCHEMA_FAILED(path=check.path, error=why))
-        return checks.of_json(check, document, [str(each) for each in json.loads(ended.stdout)])
+            return Finding(False, "unreadable", check_words.SCHEMA_FAILED(path=check.path, error=why))
+        return check_results.of_json(check, document, [str(each) for each in json.loads(ended.stdout)])
 
 
 def _known(check: AnyCheck, facts: Facts) -> _Found:
     """Checks that look only at what the engine knows already."""
     match check:
         case GitCheck():
-            return _Found(checks.of_git(check, facts.git))
+            return _Found(check_results.of_git(check, facts.git))
         case ArtifactCheck():
-            return _Found(checks.of_artifact(check, facts.artifacts.get(check.output)))
+            return _Found(check_results.of_artifact(check, facts.artifacts.get(check.output)))
         case ReportCheck():
-            return _Found(checks.of_report(facts.report))
+            return _Found(check_results.of_report(facts.report))
         case HumanCheck():
             said = facts.confirmation
-            found = checks.of_human(said, facts.shown)
+            found = check_results.of_human(said, facts.shown)
             return _Found(found, by=said.by if said else evidence.ENGINE, trust=said.trust if said else None)
-    return _Found(Finding(False, "unknown_kind", words_of_checks.UNKNOWN_KIND(kind=check.kind)))
+    return _Found(Finding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
 
 
 class _CheckFileError(InputError):
@@ -330,11 +331,11 @@ def _own_files(check: AnyCheck, checkout: Folder, facts: Facts) -> None:
         try:
             found = checkout.digest(path, _LARGEST).sha256
         except AgentTalkError as error:
-            raise _CheckFileError(error.code, words_of_checks.OWN_FILE(path=path, why=error.message)) from error
+            raise _CheckFileError(error.code, check_words.OWN_FILE(path=path, why=error.message)) from error
         if found != facts.files.get(path):
             said = facts.files.get(path, "not known")
             raise _CheckFileError(
-                Code.PAYLOAD_HASH_MISMATCH, words_of_checks.OWN_FILE_CHANGED(path=path, found=found, said=said)
+                Code.PAYLOAD_HASH_MISMATCH, check_words.OWN_FILE_CHANGED(path=path, found=found, said=said)
             )
 
 
@@ -356,9 +357,9 @@ class _ShadowError(InputError):
 def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collection[str]) -> None:
     """See that no file passes for the runner."""
     folder = f"{check.cwd}/" if check.cwd else ""
-    for path in checks.shadows(check):
+    for path in check_results.shadows(check):
         if folder + path not in standing and checkout.exists(folder + path):
-            raise _ShadowError(Code.FILE_UNSAFE, words_of_checks.SHADOWS_RUNNER(path=folder + path))
+            raise _ShadowError(Code.FILE_UNSAFE, check_words.SHADOWS_RUNNER(path=folder + path))
 
 
 def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | Unreadable | None:

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from agenttalk.checking import web
-from agenttalk.rules import otlp
-from agenttalk.rules.evidence import Finding
-from agenttalk.rules.http_addresses import Allowed
+from agenttalk.rules.core.http_addresses import Allowed
+from agenttalk.rules.operation import otlp
+from agenttalk.rules.proof.evidence import Finding
 
 SECONDS: Final = 10.0
 _UNUSABLE: Final = frozenset({400, 413, 415, 422})

@@ -18,9 +18,10 @@ from agenttalk.checking import touching
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports import Confinement, Driver, Ended, Ids, Tiers, Turn
-from agenttalk.rules import checks, words_of_checks
-from agenttalk.rules.checks import How, Ran
-from agenttalk.rules.http_addresses import Allowed
+from agenttalk.rules.core.http_addresses import Allowed
+from agenttalk.rules.proof import check_results
+from agenttalk.rules.proof.check_results import How, Ran
+from agenttalk.rules.text import check_words
 
 MIB: Final = 1024 * 1024
 _TAIL: Final = 16 * 1024
@@ -150,7 +151,7 @@ class Runner:
         if changed and done.ran.how == "exited":
             names = ", ".join(changed[:5])
             return Done(
-                Ran("tampered", None, words_of_checks.TAMPERED(names=names)),
+                Ran("tampered", None, check_words.TAMPERED(names=names)),
                 done.isolated,
                 done.tail,
                 done.sha256,
@@ -160,7 +161,7 @@ class Runner:
 
     async def _room(self, context: Context) -> _Room:
         """The best sandbox that is asked for and works. One that is required, and does not, is a refusal."""
-        why = words_of_checks.SANDBOX_SWITCHED_OFF()
+        why = check_words.SANDBOX_SWITCHED_OFF()
         if context.sandbox != "plain" and isinstance(self._driver, Tiers):
             for network in dict.fromkeys((context.network, True)):
                 asked = Confinement(context.sandbox, required=True, network=network, guarded=True)
@@ -170,12 +171,12 @@ class Runner:
                     why = str(error)
                     continue
                 if _RANKS[tier] < _RANKS[context.least]:
-                    why = words_of_checks.WEAKER_THAN_AGENT(tier=tier, least=context.least)
+                    why = check_words.WEAKER_THAN_AGENT(tier=tier, least=context.least)
                     continue
                 return _Room(tier, network)
         demanded = context.isolation == "required" or context.least != "plain"
         demanded = demanded or context.sandbox not in {"best", "plain"}
-        return _Room("plain", network=True, refusal=words_of_checks.NO_SANDBOX(error=why) if demanded else "")
+        return _Room("plain", network=True, refusal=check_words.NO_SANDBOX(error=why) if demanded else "")
 
     async def _run(self, command: Command, context: Context, room: _Room) -> Done:
         async with _place(context.temporary) as temporary:
@@ -190,9 +191,9 @@ class Runner:
     def _turn(self, command: Command, context: Context, room: _Room, temporary: Path) -> Turn:
         checkout = command.checkout.resolve()
         path = ":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":"))
-        env = checks.environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
+        env = check_results.environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
         if "\0" in command.run:
-            raise ValueError(words_of_checks.NUL_IN_COMMAND())
+            raise ValueError(check_words.NUL_IN_COMMAND())
         return Turn(
             lease=self._ids.new("check"),
             argv=(self._shell, "-c", _RUN, "sh", self._shell, command.run),
@@ -274,7 +275,7 @@ def _told(task: asyncio.Future[Ended], printed: _Printed) -> Ran:
     if not task.cancelled() and isinstance(task.exception(), AgentTalkError):
         return Ran("stuck", None, str(task.exception()))
     if printed.flooded.is_set():
-        return Ran("output_limit", None, words_of_checks.PRINTED_TOO_MUCH(limit=printed.limit))
+        return Ran("output_limit", None, check_words.PRINTED_TOO_MUCH(limit=printed.limit))
     ended = task.result()
     how: How = ended.how
     return Ran(how, ended.exit_code, ended.error)

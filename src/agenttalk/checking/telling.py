@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agenttalk.checking import web
-from agenttalk.rules.evidence import Finding
-from agenttalk.rules.http_addresses import Allowed
+from agenttalk.rules.core.http_addresses import Allowed
+from agenttalk.rules.proof.evidence import Finding
 
 SECONDS = 10.0
 GONE = 410

@@ -15,10 +15,11 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from agenttalk.rules import http_addresses, words_of_checks
-from agenttalk.rules.checks import Answer
-from agenttalk.rules.evidence import Finding
-from agenttalk.rules.http_addresses import Allowed
+from agenttalk.rules.core import http_addresses
+from agenttalk.rules.core.http_addresses import Allowed
+from agenttalk.rules.proof.check_results import Answer
+from agenttalk.rules.proof.evidence import Finding
+from agenttalk.rules.text import check_words
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port → addresses."""
@@ -69,7 +70,7 @@ async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> Answe
 
 
 def _late(url: str, asking: Asking) -> Finding:
-    return Finding(False, "timeout", words_of_checks.NOT_ANSWERED(url=url[:200], seconds=asking.seconds))
+    return Finding(False, "timeout", check_words.NOT_ANSWERED(url=url[:200], seconds=asking.seconds))
 
 
 async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -> Answer | Finding:
@@ -82,7 +83,7 @@ async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -
             url = urljoin(url, answer)
             continue
         return answer
-    return Finding(False, "refused", words_of_checks.TOO_MANY_HOPS(url=url[:200]))
+    return Finding(False, "refused", check_words.TOO_MANY_HOPS(url=url[:200]))
 
 
 async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | Finding:
@@ -91,18 +92,18 @@ async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | Finding:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        return Finding(False, "refused", words_of_checks.BAD_ADDRESS(url=url[:200], error=error))
+        return Finding(False, "refused", check_words.BAD_ADDRESS(url=url[:200], error=error))
     if parts.scheme not in {"http", "https"} or not host:
-        return Finding(False, "refused", words_of_checks.NOT_HTTP(url=url[:200]))
+        return Finding(False, "refused", check_words.NOT_HTTP(url=url[:200]))
     if parts.username is not None or parts.password is not None:
-        return Finding(False, "refused", words_of_checks.ADDRESS_WITH_NAME())
+        return Finding(False, "refused", check_words.ADDRESS_WITH_NAME())
     try:
         addresses = await resolve(host, port)
     except (OSError, UnicodeError) as error:
-        return Finding(False, "unreachable", words_of_checks.HOST_NOT_FOUND(host=host, error=error))
+        return Finding(False, "unreachable", check_words.HOST_NOT_FOUND(host=host, error=error))
     refusals = [why for each in addresses if (why := http_addresses.refusal(each, port, asking.allowed))]
     if refusals or not addresses:
-        return Finding(False, "refused", f"{host!r}: {refusals[0] if refusals else words_of_checks.HAS_NO_ADDRESS()}")
+        return Finding(False, "refused", f"{host!r}: {refusals[0] if refusals else check_words.HAS_NO_ADDRESS()}")
     return _Hop(parts, host, port, addresses[0])
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from agenttalk.contracts.agent import AcpUse, AgentProfile
     from agenttalk.drivers.script import ScriptDriver
     from agenttalk.ports import Ended, Turn
-    from agenttalk.rules.coding_agents import CodingAgent
-    from agenttalk.rules.coding_events import Account, Event
-    from agenttalk.rules.redaction import Secrets
+    from agenttalk.rules.agents.cli_table import CodingAgent
+    from agenttalk.rules.agents.events import Account, Event
+    from agenttalk.rules.core.redaction import Secrets
 
 app = typer.Typer(no_args_is_help=True, help="See which coding agents there are, and try one.", add_completion=False)
 _MARKS: Final = {
@@ -42,10 +42,10 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     """List the coding agents of the table, and whether they are installed here."""
     import shutil
 
-    from agenttalk.rules import acp_agents, coding_agents
+    from agenttalk.rules.agents import acp_table, cli_table
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
-    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": coding_agents.TABLE, "acp": acp_agents.TABLE}
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     found = [
         {"agent": name, "driver": driver, "program": shutil.which(entry.program), "install": entry.install}
         for driver, table in tables.items()
@@ -106,9 +106,9 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
     from agenttalk import settings
     from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.core.problems import nearest
-    from agenttalk.rules import acp_agents, coding_agents
+    from agenttalk.rules.agents import acp_table, cli_table
 
-    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": coding_agents.TABLE, "acp": acp_agents.TABLE}
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     if driver not in tables:
         raise UsageError(Code.OPTION_INVALID, f"{driver[:40]!r} is no driver of coding agents", hint="use cli or acp")
     table = tables[driver]
@@ -187,9 +187,9 @@ async def _tried(
     from agenttalk.drivers.processes import LocalProcesses
     from agenttalk.drivers.script import ScriptDriver
     from agenttalk.ports import Confinement, Turn
-    from agenttalk.rules import redaction
-    from agenttalk.rules.codecs import LONGEST, codec
-    from agenttalk.rules.coding_events import Account
+    from agenttalk.rules.agents.codecs import LONGEST, codec
+    from agenttalk.rules.agents.events import Account
+    from agenttalk.rules.core import redaction
 
     driver = ScriptDriver(LocalProcesses())
     if profile.driver in {"llm", "local"}:
@@ -237,9 +237,10 @@ async def _asked(
 
     from agenttalk.contracts.model_use import LlmUse
     from agenttalk.ports import Turn
-    from agenttalk.rules import model_services, model_talk, redaction
-    from agenttalk.rules.answers import Asked
-    from agenttalk.rules.coding_events import Account
+    from agenttalk.rules.agents import model_protocol, model_services
+    from agenttalk.rules.agents.events import Account
+    from agenttalk.rules.agents.model_answers import Asked
+    from agenttalk.rules.core import redaction
 
     use = profile.llm if profile.driver == "llm" else profile.local
     try:
@@ -253,10 +254,10 @@ async def _asked(
     secrets = redaction.Secrets({named: key} if named else {})
     handed = {name: os.environ[name] for name in profile.env if name in os.environ}
     places = {"AGENTTALK_OUTPUTS": str(base), "AGENTTALK_RESULT": str(base / "result.json")}
-    env = {**handed, **places, **({model_talk.KEY: key} if key else {})}
+    env = {**handed, **places, **({model_protocol.KEY: key} if key else {})}
     told = use.model_dump(mode="json", exclude_none=True) if use is not None else {}
-    request = model_talk.Request(profile.driver, told, secrets.redact(prompt), Asked(), seconds, profile.locale)
-    talk, account = model_talk.Talk(), Account(says_end=True)
+    request = model_protocol.Request(profile.driver, told, secrets.redact(prompt), Asked(), seconds, profile.locale)
+    talk, account = model_protocol.Talk(), Account(says_end=True)
 
     def hear(line: bytes) -> None:
         event = talk.take(line)
@@ -267,7 +268,7 @@ async def _asked(
 
     program = (sys.executable, "-P", "-m", "agenttalk.answering")
     turn = Turn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
-    ended = await driver.run(replace(turn, longest=model_talk.LONGEST, keep=4096))
+    ended = await driver.run(replace(turn, longest=model_protocol.LONGEST, keep=4096))
     return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
 
 
@@ -282,8 +283,8 @@ async def _spoken(
     """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
     from agenttalk.engine.talking import Speaking, concluded
     from agenttalk.ports import Opening
-    from agenttalk.rules import acp_agents
-    from agenttalk.rules.permissions import Policy
+    from agenttalk.rules.agents import acp_table
+    from agenttalk.rules.agents.permissions import Policy
 
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
     opening = Opening(str(turn.cwd), turn.prompt, mode=use.mode or "", auth=agent.auth, besides=(str(base),))
@@ -293,19 +294,19 @@ async def _spoken(
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
     policy = Policy.of(use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined)
     speaking = Speaking(dialogue, policy, None, lambda events: hear(iter(events)), float(use.start_seconds))
-    env = {**acp_agents.variables(agent, use, confined=confined), **turn.env}
+    env = {**acp_table.variables(agent, use, confined=confined), **turn.env}
     ended = await driver.run(replace(turn, prompt="", env=env, hear=speaking.hear, talk=speaking))
     await speaking.end()
     return concluded(ended, speaking, lambda events: hear(iter(events)))
 
 
 def _entry(profile: AgentProfile) -> Any:
-    from agenttalk.rules import acp_agents, coding_agents
+    from agenttalk.rules.agents import acp_table, cli_table
 
     if profile.driver == "script":
-        return coding_agents.TABLE["custom"]
+        return cli_table.TABLE["custom"]
     try:
-        return acp_agents.entry(profile.acp) if profile.driver == "acp" else coding_agents.entry(profile.cli)
+        return acp_table.entry(profile.acp) if profile.driver == "acp" else cli_table.entry(profile.cli)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
 
@@ -313,14 +314,14 @@ def _entry(profile: AgentProfile) -> Any:
 def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
     """The turn of a coding agent, with everything laid out that it needs."""
     from agenttalk.contracts.agent import CliUse
-    from agenttalk.rules import coding_agents
-    from agenttalk.rules.coding_agents import Room
+    from agenttalk.rules.agents import cli_table
+    from agenttalk.rules.agents.cli_table import Room
 
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
     room = Room(str(base), str(base / "home") if confined else "")
     use = (profile.acp if profile.driver == "acp" else profile.cli) or CliUse(agent="")
     try:
-        start = coding_agents.start(agent, use, turn.prompt, room, confined=confined)
+        start = cli_table.start(agent, use, turn.prompt, room, confined=confined)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
     (base / "home").mkdir()

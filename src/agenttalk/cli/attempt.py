@@ -20,7 +20,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import AgentTalkError, Code, JsonError, UsageError
 from agenttalk.contracts.promise import AnyCheck, FileCheck, JsonCheck, RunCheck, TestsCheck
-from agenttalk.rules import words_of_answers
+from agenttalk.rules.text import answer_words
 
 BLOCKS: Final = 2
 """How often an agent is kept from stopping."""
@@ -74,7 +74,7 @@ class Attempt:
             spelt = [self.outputs / name, self.outputs / root_layout.segment(name), self.cwd / name]
             files = [self.cwd / file.path for file in each.files]
             if not any(path.exists() for path in spelt) and not (files and all(path.exists() for path in files)):
-                yield words_of_answers.OUTPUT_NOT_PUT(name=name, folder=self.outputs)
+                yield answer_words.OUTPUT_NOT_PUT(name=name, folder=self.outputs)
 
     def _checks(self) -> Iterator[str]:
         promise = self.command.promise
@@ -90,7 +90,7 @@ class Attempt:
             for check in checks:
                 why = self._fault(check, copy)
                 if why:
-                    yield words_of_answers.CHECK_FAILS(name=check.id, why=why)
+                    yield answer_words.CHECK_FAILS(name=check.id, why=why)
 
     def _fault(self, check: AnyCheck, copy: Path) -> str:
         """Why a check does not pass here; empty if it does, or if only the engine can look."""
@@ -117,13 +117,13 @@ class Attempt:
                     printed, _ = process.communicate(timeout=seconds)
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
-                    return words_of_answers.TOOK_LONGER(command=check.run, seconds=seconds)
+                    return answer_words.TOOK_LONGER(command=check.run, seconds=seconds)
         except OSError as error:
-            return words_of_answers.CANNOT_RUN(command=check.run, error=error.strerror)
+            return answer_words.CANNOT_RUN(command=check.run, error=error.strerror)
         if process.returncode == 0:
             return ""
         said = printed.decode(errors="replace").strip()[-_TAIL:]
-        ended = words_of_answers.COMMAND_ENDED_SAYING if said else words_of_answers.COMMAND_ENDED
+        ended = answer_words.COMMAND_ENDED_SAYING if said else answer_words.COMMAND_ENDED
         return ended(command=check.run, code=process.returncode, text=said)
 
 
@@ -131,15 +131,15 @@ def _seen(check: FileCheck | JsonCheck, copy: Path) -> str:
     try:
         data = (copy / check.path).read_bytes()
     except OSError:
-        return words_of_answers.FILE_NOT_THERE(path=check.path)
+        return answer_words.FILE_NOT_THERE(path=check.path)
     if isinstance(check, FileCheck):
         if check.contains is not None and check.contains.encode() not in data:
-            return words_of_answers.FILE_HOLDS_NOT(path=check.path, text=check.contains[:80])
-        return words_of_answers.FILE_TOO_SMALL(path=check.path) if len(data) < (check.min_bytes or 0) else ""
+            return answer_words.FILE_HOLDS_NOT(path=check.path, text=check.contains[:80])
+        return answer_words.FILE_TOO_SMALL(path=check.path) if len(data) < (check.min_bytes or 0) else ""
     try:
         wire.read(data, limit=_LARGEST)
     except JsonError as error:
-        return words_of_answers.FILE_NO_JSON(path=check.path, error=error.message)
+        return answer_words.FILE_NO_JSON(path=check.path, error=error.message)
     return ""
 
 

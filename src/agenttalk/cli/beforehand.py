@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from agenttalk.cli.output import Output, plain
 from agenttalk.contracts.errors import Code, Problem, UsageError
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agenttalk.contracts.agent import Tier
-    from agenttalk.rules.coding_agents import CodingAgent
+    from agenttalk.rules.agents.cli_table import CodingAgent
 
 
 def require_repository(compiled: Compiled) -> None:
@@ -27,7 +27,7 @@ def require_repository(compiled: Compiled) -> None:
 def remarks(compiled: Compiled, repo: Path | None = None) -> list[Problem]:
     """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
     from agenttalk.contracts.errors import AgentTalkError
-    from agenttalk.rules import plan_remarks
+    from agenttalk.rules.planfile import plan_remarks
     from agenttalk.workspaces.survey import survey
 
     workspace = compiled.manifest.workspace
@@ -53,7 +53,7 @@ def warn_of_sandboxes(out: Output, compiled: Compiled, root: Path, sandbox: Tier
     if out.as_json:
         return
     from agenttalk import settings
-    from agenttalk.rules import isolation
+    from agenttalk.rules.core import isolation
 
     for each in isolation.unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
         out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}; {plain(each.hint or '')}", err=True)
@@ -64,15 +64,15 @@ def warn_of_logins(out: Output, compiled: Compiled, root: Path, sandbox: Tier | 
     import os
 
     from agenttalk import settings
-    from agenttalk.rules import acp_agents, coding_agents
+    from agenttalk.rules.agents import acp_table, cli_table
 
     words = settings.load(root).confining(sandbox).words
     for name, profile in () if out.as_json else compiled.profiles.items():
         use = profile.acp if profile.driver == "acp" else profile.cli if profile.driver == "cli" else None
-        table: Mapping[str, CodingAgent] = acp_agents.TABLE if profile.driver == "acp" else coding_agents.TABLE
+        table: Mapping[str, CodingAgent] = acp_table.TABLE if profile.driver == "acp" else cli_table.TABLE
         if use is None or use.agent not in table or words.settled(profile).tier == "plain":
             continue
-        login = coding_agents.lent(table[use.agent], {*profile.env, *os.environ}).login
+        login = cli_table.lent(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():
             message = f"no key is set and nobody is logged in; {login.remedy}"
             out.say(f"[yellow]![/] agents.{plain(name)}: {plain(message)}", err=True)

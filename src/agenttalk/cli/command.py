@@ -18,7 +18,7 @@ from agenttalk.contracts.errors import Code, UsageError
 if TYPE_CHECKING:
     from agenttalk.contracts.envelope import Envelope
     from agenttalk.contracts.generation import GenerateResult, ValidateResult
-    from agenttalk.rules.commands import Known
+    from agenttalk.rules.commands.validation import Known
 
 app = typer.Typer(no_args_is_help=True, help="Make, check and wrap commands.", add_completion=False)
 
@@ -44,7 +44,7 @@ def generate(
     Fields come from --params and from KEY=VALUE pairs, which win. With --root the plan's active DAG, its
     tasks and the next number are looked up.
     """
-    from agenttalk.rules import generation
+    from agenttalk.rules.commands import generation
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -69,7 +69,7 @@ def validate(
     """Check a command, or an envelope with one, without changing anything."""
     from agenttalk.cli import source
     from agenttalk.contracts.envelope import read_envelope
-    from agenttalk.rules import commands, envelopes
+    from agenttalk.rules.commands import envelopes, validation
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -80,7 +80,7 @@ def validate(
             return _tell_artifact(out, read_envelope(document), file)
         answer = envelopes.validate(document, _known(settings, envelopes.command_in(document), data))
     else:
-        answer = commands.validate(document, _known(settings, document, data))
+        answer = validation.validate(document, _known(settings, document, data))
     _log(out, settings, "validated", document, answer.as_json())
     _tell_validated(out, answer, file)
     return 0 if answer.ok else BAD
@@ -97,12 +97,12 @@ def send(
     from agenttalk.cli import roots, source
     from agenttalk.engine import commands as engine
     from agenttalk.engine.deps import Deps
-    from agenttalk.rules import commands
+    from agenttalk.rules.commands import validation
 
     out, folder = roots.chosen(ctx, root, as_json)
     settings = Settings.merged(ctx, root, as_json)
     document = source.read_json(file)
-    answer = commands.validate(document, _known(settings, document))
+    answer = validation.validate(document, _known(settings, document))
     command = answer.command
     if command is None:
         _tell_validated(out, answer, file)
@@ -135,12 +135,12 @@ def envelope(
     from agenttalk.cli import source
     from agenttalk.contracts.core.base import AgentId, MessageId, is_id
     from agenttalk.mailbox import fsio
-    from agenttalk.rules import commands, envelopes
+    from agenttalk.rules.commands import envelopes, validation
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     document = source.read_json(file)
-    answer = commands.validate(document, _known(settings, document))
+    answer = validation.validate(document, _known(settings, document))
     if answer.command is None:
         _tell_validated(out, answer, file)
         return BAD
@@ -183,8 +183,8 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
 
 def _known(settings: Settings, document: object, besides: bytes | None = None) -> Known:
     from agenttalk.mailbox import tree
-    from agenttalk.rules import generation
-    from agenttalk.rules.commands import NOTHING
+    from agenttalk.rules.commands import generation
+    from agenttalk.rules.commands.validation import NOTHING
 
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
@@ -198,7 +198,7 @@ def _log(out: Output, settings: Settings, what: str, document: object, outcome: 
     from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.engine import commands
     from agenttalk.engine.deps import Deps
-    from agenttalk.rules import generation
+    from agenttalk.rules.commands import generation
 
     if settings.root is None:
         return

@@ -25,7 +25,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
     from agenttalk.ports import Ended
-    from agenttalk.rules.coding_agents import CodingAgent
+    from agenttalk.rules.agents.cli_table import CodingAgent
 
 app = typer.Typer(add_completion=False)
 OLDEST_PYTHON: Final = (3, 11)
@@ -251,13 +251,13 @@ def _coding_agents(machine: Machine) -> Iterator[Finding]:
     """Every coding agent of the table: asked for its version all at once, because some are slow to start."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from agenttalk.rules import acp_agents, coding_agents
+    from agenttalk.rules.agents import acp_table, cli_table
 
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
     uses = [(key, getattr(agent, key)) for agent in agents.values() for key in ("cli", "acp")]
     used = {f"{key} {use.agent}" for key, use in uses if use and not use.program}
     yield _protocol(needed=any(key == "acp" and use for key, use in uses))
-    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": coding_agents.TABLE, "acp": acp_agents.TABLE}
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     entries = {f"{key} {name}": each for key, table in tables.items() for name, each in table.items() if each.program}
     with ThreadPoolExecutor(len(entries)) as pool:
         programs = {each.program: each for each in entries.values()}
@@ -354,7 +354,7 @@ def _models(machine: Machine) -> Iterator[Finding]:
 
 def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
     """What an agent that is a model lacks here, and what to do about it."""
-    from agenttalk.rules import model_services
+    from agenttalk.rules.agents import model_services
 
     if agent.driver == "llm" and agent.llm:
         name = model_services.key_of(agent.llm)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agenttalk.contracts.agent import AgentProfile
-    from agenttalk.rules.drafting import Frame
+    from agenttalk.rules.planfile.drafts import Frame
 
 PERSON: Final = "agent_human_gateway"
 """Who answers the planner's questions."""
@@ -148,10 +148,10 @@ def _framed(
     goal: str, plan_id: str | None, team: tuple[str, ...], repository: Path | None, reviewers: list[str] | None
 ) -> Frame:
     """What is settled for the plan, whatever the planner drafts."""
-    from agenttalk.rules import drafting
+    from agenttalk.rules.planfile import drafts as drafts_rules
 
-    return drafting.Frame(
-        plan_id=plan_id or drafting.name_of(goal),
+    return drafts_rules.Frame(
+        plan_id=plan_id or drafts_rules.name_of(goal),
         team=team,
         workspace={"repo": str(repository.absolute())} if repository else None,
         reviewers=tuple(dict.fromkeys(reviewers or ())),
@@ -179,7 +179,7 @@ def assemble(
     from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile.reader import plan_of
     from agenttalk.contracts.planfile.yaml_text import Source
-    from agenttalk.rules.planfile import compile_plan
+    from agenttalk.rules.planfile.compiler import compile_plan
 
     out = Output(as_json=False)
     data = file.read_bytes()[:_LARGEST]
@@ -199,14 +199,14 @@ def assemble(
 
 def _assembled(data: bytes, frame: Frame) -> tuple[dict[str, Any], tuple[Any, ...]]:
     from agenttalk.contracts.planfile import reader
-    from agenttalk.rules import drafting
+    from agenttalk.rules.planfile import drafts as drafts_rules
 
-    text = drafting.unfenced(data.decode("utf-8", "replace"))
-    return drafting.assembled(reader.parse(text.encode(), yaml=True).value, frame)
+    text = drafts_rules.unfenced(data.decode("utf-8", "replace"))
+    return drafts_rules.assembled(reader.parse(text.encode(), yaml=True).value, frame)
 
 
 def _frame(said: dict[str, Any]) -> Frame:
-    from agenttalk.rules.drafting import Frame
+    from agenttalk.rules.planfile.drafts import Frame
 
     return Frame(said["plan_id"], tuple(said["team"]), said.get("workspace"), tuple(said.get("reviewers") or ()))
 

@@ -45,7 +45,7 @@ async def look(root: Path, settings: Settings) -> list[Seen]:
 
 
 async def _asked(name: str, login: str | None, forge: Forge, settings: Settings) -> list[Seen]:
-    from agenttalk.rules.forge_registry import is_one
+    from agenttalk.rules.toolchain.accounts import is_one
 
     try:
         async with asyncio.timeout(_SECONDS):

@@ -38,7 +38,7 @@ def override(
 ) -> int:
     """Let a task begin that a checkpoint holds up, in your name. It counts for the reasons shown, and no others."""
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.rules.checkpoints import CHECKPOINTS
+    from agenttalk.rules.proof.checkpoints import CHECKPOINTS
 
     plan, task_id = named_task(task)
     if checkpoint not in CHECKPOINTS:

@@ -18,7 +18,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, Missi
 
 if TYPE_CHECKING:
     from agenttalk.mailbox.fsio import Folder
-    from agenttalk.rules.joining import Joined
+    from agenttalk.rules.core.config_merge import Joined
 
 app = typer.Typer(add_completion=False)
 TOOLS: Final = ("claude", "codex", "gemini", "opencode", "qwen")
@@ -164,12 +164,12 @@ def _settings(tools: list[str], locale: str | None) -> str:
 
 def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[Piece]:
     """The files that coding agents read."""
-    from agenttalk.rules import joining
+    from agenttalk.rules.core import config_merge
 
     def server(name: str) -> dict[str, Any]:
         return {"command": "agenttalk", "args": ["mcp", "--root", root, "--agent", name]}
 
-    yield Piece("AGENTS.md", lambda text: joining.into_text(text, paragraph), paragraph)
+    yield Piece("AGENTS.md", lambda text: config_merge.into_text(text, paragraph), paragraph)
     for name in tools:
         own = server(name)
         match name:
@@ -189,21 +189,21 @@ def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[Piece]:
 
 
 def _json_piece(path: str, keys: tuple[str, ...], value: Any, first: dict[str, Any] | None = None) -> Piece:
-    from agenttalk.rules import joining
+    from agenttalk.rules.core import config_merge
 
-    snippet = joining.into_json(None, keys, value).text or ""
-    return Piece(path, lambda text: joining.into_json(text, keys, value, first=first), snippet)
+    snippet = config_merge.into_json(None, keys, value).text or ""
+    return Piece(path, lambda text: config_merge.into_json(text, keys, value, first=first), snippet)
 
 
 def _table(keys: tuple[str, ...], block: str) -> Callable[[str | None], Joined]:
-    from agenttalk.rules import joining
+    from agenttalk.rules.core import config_merge
 
-    return lambda text: joining.into_toml(text, keys, block)
+    return lambda text: config_merge.into_toml(text, keys, block)
 
 
 def _new(text: str) -> Callable[[str | None], Joined]:
     """A file that is made when it is not there, and else left as it is."""
-    from agenttalk.rules.joining import THERE, Joined
+    from agenttalk.rules.core.config_merge import THERE, Joined
 
     return lambda before: Joined(text) if before is None else THERE
 

@@ -104,7 +104,7 @@ def list_(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine import mail_showing as showing
-        from agenttalk.rules.mail import OPERATOR
+        from agenttalk.rules.mail.letters import OPERATOR
 
         whose = to or (OPERATOR if unread else "")
         asked = showing.Asked(sender, whose, kind, status, thread, search, unread, before, limit)
@@ -131,7 +131,7 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine import mail_showing as showing
         from agenttalk.engine.mail import Post
-        from agenttalk.rules.mail import OPERATOR
+        from agenttalk.rules.mail.letters import OPERATOR
 
         await Post(deps).read(mail, OPERATOR)
         return await showing.one(deps, mail)
@@ -195,7 +195,7 @@ def _sent(
         from agenttalk.engine.access import Caller
         from agenttalk.engine.letters import drafted
         from agenttalk.engine.mail import Post
-        from agenttalk.rules.mail import OPERATOR
+        from agenttalk.rules.mail.letters import OPERATOR
 
         post = Post(deps)
         sent = await do(post, drafted(OPERATOR, body), Caller("operator", OPERATOR))

@@ -20,7 +20,7 @@ from agenttalk.engine import deadletters, fsck
 from agenttalk.engine.heartbeat import Tick
 from agenttalk.engine.router import Report
 from agenttalk.mailbox import fsio, tree
-from agenttalk.rules import envelopes, generation
+from agenttalk.rules.commands import envelopes, generation
 from agenttalk.wiring import SystemClock, opened
 
 PLAN: Final = "plan_shop"

@@ -157,7 +157,7 @@ PRINTED: Final = 8
 
 def tell_printed(out: Output, printed: str, margin: str) -> None:
     """Show the end of what a check printed, and the tests that failed by name."""
-    from agenttalk.rules.failed_tests import failed, last_lines
+    from agenttalk.rules.proof.failed_tests import failed, last_lines
 
     lines = last_lines(printed, PRINTED)
     before = [name for name in failed(printed) if not any(name in line for line in lines)]

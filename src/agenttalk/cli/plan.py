@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.dag import Output as Made
     from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.planfile.yaml_text import Source
-    from agenttalk.rules.planfile import Compiled
+    from agenttalk.rules.planfile.compiler import Compiled
 
 app = typer.Typer(no_args_is_help=True, help="Check plan files, and change plans that run.", add_completion=False)
 
@@ -58,7 +58,7 @@ def check(
     from agenttalk.contracts.planfile import reader
     from agenttalk.mailbox.beside import with_check_files
     from agenttalk.planfiles import overruled, settled, unheeded
-    from agenttalk.rules import planfile as rules
+    from agenttalk.rules.planfile import compiler as rules
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -152,7 +152,7 @@ def _tell_refused(out: Output, file: str, problems: Iterable[Problem]) -> None:
 
 
 def _tell(out: Output, file: str, source: Source, compiled: Compiled, written: list[str]) -> None:
-    from agenttalk.rules.planfile import waves
+    from agenttalk.rules.planfile.compiler import waves
 
     problems, warnings = source.located(compiled.problems), source.located(compiled.warnings)
     order = waves(compiled.dag)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from agenttalk.cli.attempt import Attempt
     from agenttalk.contracts.agent import Locale
     from agenttalk.contracts.promise import CompletionPromise
-    from agenttalk.rules.done import Verdict
-    from agenttalk.rules.promises import PromiseIssue
+    from agenttalk.rules.commands.promises import PromiseIssue
+    from agenttalk.rules.proof.done import Verdict
 
 T = TypeVar("T")
 app = typer.Typer(
@@ -67,7 +67,7 @@ def new(
     import secrets
 
     from agenttalk.contracts.core import wire
-    from agenttalk.rules import promise_making
+    from agenttalk.rules.commands import promise_making
     from agenttalk.wiring import SystemClock
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
@@ -91,7 +91,7 @@ def new(
 @app.command("validate")
 def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Say everything that is wrong with a promise. Only a hard-deny makes it invalid."""
-    from agenttalk.rules import promises
+    from agenttalk.rules.commands import promises
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     promise = _promise(file)
@@ -149,8 +149,8 @@ def check(
     if file is None:
         return _mine(Output(as_json=Settings.merged(ctx, root, as_json).as_json), locale, hook=hook)
     from agenttalk.contracts.evidence import read_evidence, read_gates
-    from agenttalk.rules import done
-    from agenttalk.rules.evidence import vouched
+    from agenttalk.rules.proof import done
+    from agenttalk.rules.proof.evidence import vouched
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     if [file, evidence, gates].count("-") > 1:
@@ -172,8 +172,8 @@ def _answer_hook(own: Attempt, language: Locale) -> int:
     """Keep an agent from stopping while something is missing. A look that fails is our fault, and keeps nobody."""
     import json
 
-    from agenttalk.rules import words_of_answers
-    from agenttalk.rules.spoken import spoken
+    from agenttalk.rules.text import answer_words
+    from agenttalk.rules.text.render import spoken
 
     try:
         missing = [spoken(each, language) for each in own.missing()]
@@ -181,7 +181,7 @@ def _answer_hook(own: Attempt, language: Locale) -> int:
         typer.echo(f"agenttalk: the look before you stop failed, which is no fault of yours: {error}", err=True)
         return 0
     if missing and not own.blocked_before():
-        first = spoken(words_of_answers.STILL_MISSING(), language)
+        first = spoken(answer_words.STILL_MISSING(), language)
         reason = "\n".join([first, *(f"- {each}" for each in missing)])
         typer.echo(json.dumps({"decision": "block", "reason": reason}))
     return 0
@@ -190,7 +190,7 @@ def _answer_hook(own: Attempt, language: Locale) -> int:
 def _mine(out: Output, locale: str, *, hook: bool) -> int:
     """Tell an agent what it has forgotten."""
     from agenttalk.cli import attempt
-    from agenttalk.rules.spoken import spoken
+    from agenttalk.rules.text.render import spoken
 
     if locale not in {"en", "zh"}:
         raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale[:40]!r}", hint="use 'en' or 'zh'")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from agenttalk.cli.engine_client import Client
     from agenttalk.engine.deps import Deps
-    from agenttalk.rules.people import Proof
+    from agenttalk.rules.people.attestation import Proof
 
 T = TypeVar("T")
 EXIT_INTERRUPTED = 130
@@ -60,7 +60,7 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
     Raises UsageError when it is not the token that the root's engine knows.
     """
     from agenttalk.engine import access
-    from agenttalk.rules.people import Proof
+    from agenttalk.rules.people.attestation import Proof
     from agenttalk.store import operator
 
     if not await access.is_operators(deps, operator.made_token(root)):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
     from agenttalk.contracts.agent import Tier
     from agenttalk.engine.running import Running
-    from agenttalk.rules.planfile import Compiled
+    from agenttalk.rules.planfile.compiler import Compiled
 
 run_app = typer.Typer(add_completion=False)
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
@@ -99,7 +99,7 @@ def _carried_out(
     """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
     from agenttalk.cli import beforehand
     from agenttalk.cli.live import Live
-    from agenttalk.rules.planfile import waves
+    from agenttalk.rules.planfile.compiler import waves
 
     _warn_of_checks(out, compiled, folder)
     beforehand.warn_of_programs(out, compiled, folder)
@@ -194,7 +194,7 @@ def _context() -> str:
     """Where whoever called us stands in a trace, if the environment tells it."""
     import os
 
-    from agenttalk.rules.spans import read_traceparent
+    from agenttalk.rules.operation.spans import read_traceparent
 
     told = os.environ.get("TRACEPARENT", "")
     return told if read_traceparent(told) is not None else ""

@@ -15,7 +15,8 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.generation import GenerateResult
 from agenttalk.mailbox import fsio, tree
-from agenttalk.rules import commands, dags, generation
+from agenttalk.rules.commands import generation, validation
+from agenttalk.rules.plans import dag_checks
 
 PLAN = "plan_shop"
 DAG: dict[str, Any] = {
@@ -74,7 +75,7 @@ def _complete(out: Output, root: Path) -> bool:
     if answer.command is None:
         return False
     _line(out, "[dim]" + shortened(answer.command.as_json(), 400) + "[/]")
-    return answer.command.dag_ref is not None and commands.validate(answer.command.as_json()).ok
+    return answer.command.dag_ref is not None and validation.validate(answer.command.as_json()).ok
 
 
 def _repaired(out: Output, root: Path) -> bool:
@@ -128,14 +129,14 @@ def _tampered(out: Output, root: Path) -> bool:
         return False
     changed = {**good.as_json(), "prompt": "Implement nothing."}
     stale = {**good.as_json(), "dag_ref": {"sha256": "0" * 64}, "payload_hash": None}
-    found = [commands.validate(document, known) for document in (changed, stale)]
+    found = [validation.validate(document, known) for document in (changed, stale)]
     _problems(out, [error for answer in found for error in answer.errors])
     codes = [error.code for answer in found for error in answer.errors]
     return codes == [Code.COMMAND_PAYLOAD_HASH_MISMATCH, Code.COMMAND_DAG_MISMATCH]
 
 
 def _broken_dag(out: Output, root: Path) -> bool:  # noqa: ARG001 - all scenes are played alike
-    report = dags.check(TaskDag.from_json(BROKEN_DAG), agents={"pm", "backend"})
+    report = dag_checks.check(TaskDag.from_json(BROKEN_DAG), agents={"pm", "backend"})
     _problems(out, report.problems)
     return {p.code for p in report.problems} == {Code.DAG_CYCLE, Code.DAG_TASK_UNKNOWN, Code.DAG_AGENT_UNKNOWN}
 

@@ -12,7 +12,7 @@ from agenttalk.cli.output import Output, plain
 from agenttalk.engine import human
 from agenttalk.engine.human import Request
 from agenttalk.planfiles import compiled_plan
-from agenttalk.rules.people import Proof
+from agenttalk.rules.people.attestation import Proof
 
 if TYPE_CHECKING:
     from agenttalk.engine.running import Running

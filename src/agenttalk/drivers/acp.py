@@ -19,11 +19,11 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.drivers import wishes
 from agenttalk.ports import Asks, Opening
-from agenttalk.rules import permissions
-from agenttalk.rules.codecs import LONGEST
-from agenttalk.rules.coding_events import Event
-from agenttalk.rules.permissions import Option, Wish
-from agenttalk.rules.usage import Billed, Used, spent
+from agenttalk.rules.agents import permissions
+from agenttalk.rules.agents.codecs import LONGEST
+from agenttalk.rules.agents.events import Event
+from agenttalk.rules.agents.permissions import Option, Wish
+from agenttalk.rules.core.usage import Billed, Used, spent
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """What an agent may tell in one prompt. Whoever tells more does not work but talk."""

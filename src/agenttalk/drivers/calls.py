@@ -15,9 +15,9 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core.base import is_path
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Blobs, Handed, Job, Made, Performance, Watch
-from agenttalk.rules.evidence import read_claims
-from agenttalk.rules.notes import Note, note_of
-from agenttalk.rules.results import unfitness
+from agenttalk.rules.agents.progress_notes import Note, note_of
+from agenttalk.rules.agents.results import unfitness
+from agenttalk.rules.proof.evidence import read_claims
 
 SMALL: Final = 64 * 1024
 """Up to this size a content travels with the message; larger ones are put into the blobs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from agenttalk.rules.usage import Billed
+from agenttalk.rules.core.usage import Billed
 
 
 def price(model: str, billed: Billed) -> float | None:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from acp import schema
 
-from agenttalk.rules.coding_events import about
-from agenttalk.rules.permissions import Wish
+from agenttalk.rules.agents.events import about
+from agenttalk.rules.agents.permissions import Wish
 
 _OURS: Final = re.compile(r"(?:mcp__agenttalk__|agenttalk_)(\w{1,80})|(\w{1,80}) \(agenttalk MCP Server\)")
 """How agents name the tools of our MCP server."""

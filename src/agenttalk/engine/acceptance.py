@@ -14,10 +14,10 @@ from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine import records
 from agenttalk.engine.sheets import Sheet, sheet_of
 from agenttalk.ports import Blobs, Job, Row, Store, Tx
-from agenttalk.rules.bundles import bundle
-from agenttalk.rules.checks import Stored
-from agenttalk.rules.inputs import laid_out
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.messages.inbox_inputs import laid_out
+from agenttalk.rules.proof.check_results import Stored
+from agenttalk.rules.proof.rework import Judgement
 
 
 def files_of(envelope: bytes) -> dict[str, str]:

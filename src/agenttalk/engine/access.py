@@ -14,7 +14,7 @@ from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Tx
-from agenttalk.rules.tokens import Attempt, read_token, token_hash
+from agenttalk.rules.core.tokens import Attempt, read_token, token_hash
 
 Role = Literal["operator", "viewer", "worker", "agent", "remote"]
 """`agent` is one attempt, `remote` an agent that works elsewhere."""

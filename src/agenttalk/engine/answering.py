@@ -18,11 +18,11 @@ from agenttalk.engine.performing import Programs, content
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
 from agenttalk.ports import Ended, Job, Performance, Turn
-from agenttalk.prompts.execute import InputText, appended
-from agenttalk.rules import model_services, model_talk, results
-from agenttalk.rules.answers import Asked
-from agenttalk.rules.model_talk import Request, Talk
-from agenttalk.rules.notes import Note
+from agenttalk.rules.agents import model_protocol, model_services, results
+from agenttalk.rules.agents.model_answers import Asked
+from agenttalk.rules.agents.model_protocol import Request, Talk
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.prompts.execute import InputText, appended
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of all inputs that a model is shown."""
@@ -95,7 +95,7 @@ class Models(Programs):
             why = f"the variable {name}, which holds the key of its service, is not set where the engine runs"
             raise InputError(Code.MODEL_UNUSABLE, why)
         self.deps.discretion.learn({name: value})
-        return {model_talk.KEY: value}
+        return {model_protocol.KEY: value}
 
     async def _call(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> _Call:
         """How the model is to be asked. Raises InputError when it cannot be, or cannot be shown an input."""
@@ -121,7 +121,7 @@ class Models(Programs):
             job.profile.locale,
         )
         env = {**turn.env, **self._key(use)}
-        turn = replace(turn, prompt=request.write(), env=env, longest=model_talk.LONGEST, keep=_KEPT)
+        turn = replace(turn, prompt=request.write(), env=env, longest=model_protocol.LONGEST, keep=_KEPT)
         return _Call(self, seat, job, layout, turn, Transcript(seat.root, f"{layout.base}{ENDING}"))
 
     async def _appended(self, seat: Seat, job: Job) -> str:

@@ -14,10 +14,11 @@ from agenttalk.contracts.record import InputIndex
 from agenttalk.engine import handover, records
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Folder, Row, Tx
-from agenttalk.rules import archive, bundles
-from agenttalk.rules.archive import Conflict, Held
-from agenttalk.rules.bundles import File
-from agenttalk.rules.routing import Rejection
+from agenttalk.rules.core import artifacts
+from agenttalk.rules.core.artifacts import File
+from agenttalk.rules.messages import archive
+from agenttalk.rules.messages.archive import Conflict, Held
+from agenttalk.rules.messages.routing import Rejection
 
 _AT_ONCE: Final = 50
 
@@ -124,7 +125,7 @@ def _keep(tx: Tx, seat: Seat, parcel: Parcel, loaded: list[bytes] | Rejection) -
     """One artifact, decided and written down with all that follows; False when it is refused."""
     at = seat.deps.stamp()
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": parcel.task_id}
-    files = bundles.files_of(parcel.message_id, parcel.payload())
+    files = artifacts.files_of(parcel.message_id, parcel.payload())
     if isinstance(loaded, Rejection):
         return _refuse(tx, seat, parcel, loaded, at)
     rows = tx.run("inputs_of_output", **where, output_name=parcel.output_name)
@@ -202,7 +203,7 @@ def stored_at(task_id: str, output_name: str, path: str) -> str:
 
 async def show_artifact(seat: Seat, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
     """Make the workspace show an archived artifact. What has to be there follows from the rows alone."""
-    files = bundles.files_of(message_id, _named(envelope))
+    files = artifacts.files_of(message_id, _named(envelope))
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": task_id}
     rows = {row[0]: row for row in await seat.store.read("inputs_of_output", **where, output_name=output_name)}
     for file in dict.fromkeys(files):

@@ -23,9 +23,10 @@ from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import SMALL
 from agenttalk.ports import Blobs
-from agenttalk.rules import media, routing
-from agenttalk.rules.control import kind_of
-from agenttalk.rules.routing import Order, Parcel, Rejection
+from agenttalk.rules.core import media_types
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.control_files import kind_of
+from agenttalk.rules.messages.routing import Order, Parcel, Rejection
 
 LOG = logging.getLogger(__name__)
 OUR_FAULT: Final = Rejection(Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how")
@@ -125,7 +126,7 @@ async def fitting(blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
     at_hand = {wire.sha256(content): content for content in arrival.contents}
     for file in parcel.envelope.payload.files:
         data = at_hand[file.sha256] if file.sha256 in at_hand else await blobs.get(file.sha256)
-        why = await asyncio.to_thread(media.misfit, wanted, data)
+        why = await asyncio.to_thread(media_types.misfit, wanted, data)
         if why is not None:
             return replace(arrival, refusal=Rejection(Code.OUTPUT_MISFIT, f"its file {file.path!r} {why}"))
     return arrival

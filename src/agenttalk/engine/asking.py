@@ -11,7 +11,7 @@ from agenttalk.contracts.human import HumanInterventionRequest, ReplanRequest
 from agenttalk.engine import human, records
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Tx
-from agenttalk.rules.readiness import Ambiguous
+from agenttalk.rules.plans.input_selection import Ambiguous
 
 
 def which(tx: Tx, sheet: Sheet, node: Node, unclear: Ambiguous, *, at: str) -> str:

@@ -21,10 +21,13 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Handed, Job, KindTask, TaskKind
-from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, limits, previous_attempt, with_tools
-from agenttalk.rules import results, rework, spoken, stuck
-from agenttalk.rules.leases import History, time_limit
-from agenttalk.rules.tokens import attempt_token, token_hash
+from agenttalk.rules.agents import results
+from agenttalk.rules.budgets import stuck
+from agenttalk.rules.core.tokens import attempt_token, token_hash
+from agenttalk.rules.messages.leases import History, time_limit
+from agenttalk.rules.prompts.execute import Handover, composed, elsewhere, execute, limits, previous_attempt, with_tools
+from agenttalk.rules.proof import rework
+from agenttalk.rules.text import render
 
 _FIRST: Final = {"human": "asking", "remote": "offered"}
 """The phase in which a lease begins, by driver, where that is not executing."""
@@ -93,7 +96,7 @@ class Attempt:
         return told + with_tools(locale=self.profile.locale) if self.profile.has_tools else told
 
     def _told(self) -> str:
-        command = spoken.command(self.command, self.profile.locale)
+        command = render.command(self.command, self.profile.locale)
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind, command)
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS

@@ -20,11 +20,12 @@ from agenttalk.engine.judging import Judges
 from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.watching import counted, listening
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover
-from agenttalk.rules import media, words_of_verdicts
-from agenttalk.rules.checks import Confirmation
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.people import exposed
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.core import media_types
+from agenttalk.rules.people.attestation import exposed
+from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import verdict_words
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class Attending(Dispatching):
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
             return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
-            return Proof(refused=words_of_verdicts.NOT_CHECKED(error=_said(error)))
+            return Proof(refused=verdict_words.NOT_CHECKED(error=_said(error)))
 
     async def _found(self, board: Board, granted: Granted, performance: Performance) -> Proof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
@@ -221,9 +222,9 @@ class Attending(Dispatching):
                 if data is None:
                     data = await (await self._deps.stores.blobs(job.board)).get(made.sha256)
                 why = (
-                    media.misfit(wanted, data)
+                    media_types.misfit(wanted, data)
                     if made.data is not None
-                    else await asyncio.to_thread(media.misfit, wanted, data)
+                    else await asyncio.to_thread(media_types.misfit, wanted, data)
                 )
                 if why is not None:
                     misfits[made.output_name] = f"({made.path}) {why}"

@@ -17,9 +17,11 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.reworking import Refusal
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Made, Performance, Row
-from agenttalk.rules import checkpoints, done, failure, gates, lifecycle
-from agenttalk.rules.lifecycle import Cause
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import checkpoints, done, score_gates
+from agenttalk.rules.proof.rework import Judgement
 
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
@@ -55,7 +57,7 @@ def _look_at(moves: Moves, sheet: Sheet, row: Row) -> None:
     task_id, state, delivery, ack, details, since = row
     node = sheet.node(moves.tx, task_id)
     made = _made(moves, sheet, node, delivery)
-    complete = bool(node.outputs) and {each.name for each in gates.due_outputs(node, None)} <= {
+    complete = bool(node.outputs) and {each.name for each in score_gates.due_outputs(node, None)} <= {
         each.output_name for each in made
     }
     if state == "READY":
@@ -91,7 +93,7 @@ def _end(
     moves: Moves, sheet: Sheet, node: Node, delivery: int, made: tuple[Made, ...], *, ack: str, details: str | None
 ) -> None:
     performance = Performance("finished", result=details, outputs=made)
-    gate = gates.judge(node, scores={}, evidence=())
+    gate = score_gates.judge(node, scores={}, evidence=())
     promise = sheet.promise(node)
     decisions = gating.by_hand(sheet, node, delivery, performance) if node.promise is not None else ()
     found = worth.evidence(node, performance, gate, moves.at)
@@ -103,7 +105,7 @@ def _end(
         "end_by_hand",
         plan_id=sheet.plan_id,
         task_id=node.task_id,
-        state=lifecycle.move("RUNNING", cause),
+        state=task_states.move("RUNNING", cause),
         cause=cause,
         reason=reason,
         retries=int(cause == "RETRY"),

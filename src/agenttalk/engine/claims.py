@@ -19,9 +19,9 @@ from agenttalk.engine.inbound import Inbound
 from agenttalk.engine.recalling import recall
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Entry, Folder, Row, Tx
-from agenttalk.rules import routing
-from agenttalk.rules.archive import kept_name, original_name
-from agenttalk.rules.routing import Order, Parcel, Rejection
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.archive import kept_name, original_name
+from agenttalk.rules.messages.routing import Order, Parcel, Rejection
 
 _COPIES: Final = 10_000
 """How many copies of one message are kept."""

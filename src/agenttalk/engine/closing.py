@@ -21,8 +21,8 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviewing import Review, Seen
 from agenttalk.engine.sheets import Sheets
 from agenttalk.ports import Prover, Store
-from agenttalk.rules.evidence import Result
-from agenttalk.rules.isolation import Operator
+from agenttalk.rules.core.isolation import Operator
+from agenttalk.rules.proof.evidence import Result
 
 LOG = logging.getLogger(__name__)
 TRIES: Final = 3

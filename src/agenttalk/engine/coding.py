@@ -22,12 +22,14 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
 from agenttalk.ports import Bind, Confinement, Ended, Job, Performance, Tiers, Turn
-from agenttalk.prompts.missing import still_missing
-from agenttalk.rules import codecs, coding_agents, coding_events, model_services, results, spoken
-from agenttalk.rules.coding_agents import CodingAgent, Room, Start
-from agenttalk.rules.coding_events import Account, Event
-from agenttalk.rules.notes import Note
-from agenttalk.rules.usage import NOTHING, Bill, Used
+from agenttalk.rules.agents import cli_table, codecs, model_services, results
+from agenttalk.rules.agents import events as events_rules
+from agenttalk.rules.agents.cli_table import CodingAgent, Room, Start
+from agenttalk.rules.agents.events import Account, Event
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.core.usage import NOTHING, Bill, Used
+from agenttalk.rules.prompts.missing_work import still_missing
+from agenttalk.rules.text import render
 
 LOG = logging.getLogger(__name__)
 HOME: Final = "home"
@@ -87,7 +89,7 @@ class CodingAgents(Programs):
         self.deps.discretion.learn(handed)
         base = str(seat.root.path.absolute() / layout.base)
         own = tier != "plain"
-        agent = coding_agents.lent(agent, {*handed, *turn.env}) if own else agent
+        agent = cli_table.lent(agent, {*handed, *turn.env}) if own else agent
         if own:
             await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
             lent = self._lent(agent, f"{base}/{HOME}")
@@ -122,7 +124,7 @@ class CodingAgents(Programs):
 
     def _chosen(self, job: Job) -> tuple[CodingAgent, CliUse | AcpUse]:
         """Which coding agent it is. Raises ValueError with what to do."""
-        return coding_agents.entry(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
+        return cli_table.entry(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
 
     def _server(self, agent: CodingAgent, turn: Turn) -> tuple[str, ...]:
         """The command of our MCP server. Raises InputError rather than start an agent without what it was promised."""
@@ -152,7 +154,7 @@ class CodingAgents(Programs):
             if not why:
                 break
             locale = attempt.job.profile.locale
-            ended = await attempt.go(still_missing(spoken.spoken(why, locale), locale=locale), going_on=True)
+            ended = await attempt.go(still_missing(render.spoken(why, locale), locale=locale), going_on=True)
             performance = await self._judged(attempt, ended)
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))
@@ -266,8 +268,8 @@ class Attempt:
     def used(self) -> Used:
         """What all its runs have used so far."""
         onwards = self.agent.going_on if self.runs > 1 else ()
-        return coding_events.since(
-            coding_events.onwards(self._before, self.account.used, onwards), self._earlier, self.agent.going_on
+        return events_rules.since(
+            events_rules.onwards(self._before, self.account.used, onwards), self._earlier, self.agent.going_on
         )
 
     @property
@@ -317,7 +319,7 @@ class Attempt:
         discretion = self.owner.deps.discretion
         session = self.account.session if going_on else ""
         try:
-            start = coding_agents.start(
+            start = cli_table.start(
                 self.agent,
                 self.use,
                 discretion.secrets.redact(prompt),
@@ -378,7 +380,7 @@ class Attempt:
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "exited" and ended.exit_code and error:
             ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
-        return replace(ended, stdout=coding_events.answer(self.account.text).encode("utf-8", "replace"))
+        return replace(ended, stdout=events_rules.answer(self.account.text).encode("utf-8", "replace"))
 
     def usage(self, ended: Ended) -> dict[str, Any]:
         """What is written down of it."""

@@ -13,7 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, JsonError
 from agenttalk.engine.discretion import Discretion
 from agenttalk.ports import Folder
-from agenttalk.rules.usage import Used, number
+from agenttalk.rules.core.usage import Used, number
 
 _NOTE: Final = "session.json"
 _KEPT: Final = "session"

@@ -20,9 +20,9 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.ports import Tx
-from agenttalk.rules import control, routing
-from agenttalk.rules.control import Control, Step
-from agenttalk.rules.routing import Rejection
+from agenttalk.rules.messages import control_files, routing
+from agenttalk.rules.messages.control_files import Control, Step
+from agenttalk.rules.messages.routing import Rejection
 
 LOG = logging.getLogger(__name__)
 Taken = Literal["new", "same", "dead"]
@@ -45,7 +45,7 @@ def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
     if withheld := arriving.exposed(deps, data):
         return deps.discretion.secrets.redact_bytes(data), withheld
     try:
-        return data, control.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
+        return data, control_files.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a control file could not be read", extra={"action": "router.collect"})
         return data, arriving.OUR_FAULT
@@ -92,7 +92,7 @@ def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps:
     about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
     rows = tx.run("control", **about)
     earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
-    step = control.advance(said, earlier, rows[0][0] if rows else "", deps.now())
+    step = control_files.advance(said, earlier, rows[0][0] if rows else "", deps.now())
     if step == "same":
         return step
     refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, deps, at)
@@ -122,7 +122,7 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: 
             return human.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)
     if refused := _refused(tx, found, said.document, plan, deps, at):
         return refused
-    folder = f"plans/{found.plan_id}/{control.FOLDERS[said.kind]}" if said.kind in control.FOLDERS else ""
+    folder = f"plans/{found.plan_id}/{control_files.FOLDERS[said.kind]}" if said.kind in control_files.FOLDERS else ""
     path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
     if _is_of_another(tx, path, said, plan):
         path = f"{path.removesuffix('.json')}__{said.owner}.json"

@@ -28,8 +28,8 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import records
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Tx
-from agenttalk.rules import gates
-from agenttalk.rules import rework as reworks
+from agenttalk.rules.proof import rework as reworks
+from agenttalk.rules.proof import score_gates
 
 ENGINE: Final = "engine"
 FOLDER: Final = "folder"
@@ -186,7 +186,7 @@ def compose(
         "dag_ref": dag_ref[0],
         "resolved_inputs": tuple(inputs),
     }
-    outputs = gates.due_outputs(node, None)
+    outputs = score_gates.due_outputs(node, None)
     produces = _produces(tuple([each.name for each in outputs]))
     if outputs:
         fields["produces"] = produces[0]
@@ -208,7 +208,7 @@ def _special(sheet: Sheet, node: Node) -> dict[str, Any]:
         found["score_criteria"] = node.score_criteria or "0-100"
     if node.promise is not None or node.task_id in sheet.joined:
         found["promise"] = sheet.promise(node)
-    possible = gates.possible_outputs(node)
+    possible = score_gates.possible_outputs(node)
     if possible:
         found["may_produce"] = tuple([_possible(each) for each in possible])
     if node.on_complete is not None:

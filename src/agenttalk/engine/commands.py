@@ -18,8 +18,8 @@ from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan, Plans
 from agenttalk.engine.tasks import Once
 from agenttalk.ports import Entry, Tx
-from agenttalk.rules import envelopes
-from agenttalk.rules.routing import Parcel, Rejection
+from agenttalk.rules.commands import envelopes
+from agenttalk.rules.messages.routing import Parcel, Rejection
 
 OPERATOR: Final = "operator"
 Logged = Literal["generated", "validated"]

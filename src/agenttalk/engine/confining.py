@@ -15,8 +15,8 @@ from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Confinement, Entry, Folder
-from agenttalk.rules import writable_view
-from agenttalk.rules.writable_view import Listing, View
+from agenttalk.rules.agents import writable_view
+from agenttalk.rules.agents.writable_view import Listing, View
 
 _REPOSITORY: Final = ".git"
 _DEEPEST: Final = 200

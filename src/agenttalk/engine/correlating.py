@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from agenttalk.contracts.core import wire
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Job, Row, Store, Tx
-from agenttalk.rules.spans import Context, Naming, read_traceparent
+from agenttalk.rules.operation.spans import Context, Naming, read_traceparent
 
 ORIGIN: Final = "traces.origin"
 """The cursor that holds a number by which the ids of a board differ from those of all others."""

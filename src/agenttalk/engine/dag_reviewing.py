@@ -24,10 +24,10 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviews import Review
 from agenttalk.engine.sheets import Sheet, sheet_of
 from agenttalk.ports import Store, Tx
-from agenttalk.prompts.review import coordinating, reviewing
-from agenttalk.rules import dag_review as rules
-from agenttalk.rules.dag_review import Ruling
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.planfile.compiler import compile_plan
+from agenttalk.rules.prompts.dag_review import coordinating, reviewing
+from agenttalk.rules.proof import dag_review as rules
+from agenttalk.rules.proof.dag_review import Ruling
 
 PATIENCE: Final = 3600
 """Seconds that reviewers have where the plan does not say."""

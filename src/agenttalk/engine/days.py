@@ -16,7 +16,8 @@ from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import spending
 from agenttalk.engine.boards import SYSTEM, boards
-from agenttalk.rules import budgets, usage
+from agenttalk.rules.budgets import budgets
+from agenttalk.rules.core import usage
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps

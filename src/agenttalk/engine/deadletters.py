@@ -21,8 +21,8 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan, Plans
 from agenttalk.ports import Blobs, Entry, Row, Store, Tx
-from agenttalk.rules import routing
-from agenttalk.rules.routing import Parcel, Rejection
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.routing import Parcel, Rejection
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500

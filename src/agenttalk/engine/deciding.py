@@ -1,6 +1,6 @@
 """What a person decides of a task that has no round of rework left: more rounds, accept it as it is, or abort.
 
-An answer to the question and the operator's command do the same. Accepting goes through `rules.done.decide` like
+An answer to the question and the operator's command do the same. Accepting goes through `rules.proof.done.decide` like
 everything that is done: what the person confirms becomes evidence, bound to the hash of what was shown.
 """
 
@@ -17,9 +17,9 @@ from agenttalk.engine import asking, human, parcels, reworking, rounds, steering
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Left, Row, Tx
-from agenttalk.rules import done, rework
-from agenttalk.rules.done import Evidence, Trust, Verdict
-from agenttalk.rules.rework import Abort, Accept, Decision, Grant
+from agenttalk.rules.proof import done, rework
+from agenttalk.rules.proof.done import Evidence, Trust, Verdict
+from agenttalk.rules.proof.rework import Abort, Accept, Decision, Grant
 
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from agenttalk.contracts.core.base import instant
 from agenttalk.engine.discretion import Discretion
-from agenttalk.rules.isolation import Operator
-from agenttalk.rules.usage import Price, unpriced
+from agenttalk.rules.core.isolation import Operator
+from agenttalk.rules.core.usage import Price, unpriced
 
 if TYPE_CHECKING:
     from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
-from agenttalk.rules import redaction
-from agenttalk.rules.redaction import NONE, Secrets
+from agenttalk.rules.core import redaction
+from agenttalk.rules.core.redaction import NONE, Secrets
 
 if TYPE_CHECKING:
     from agenttalk.ports import Ended, Folder, Proof
-    from agenttalk.rules.evidence import Result
+    from agenttalk.rules.proof.evidence import Result
 
 LOG = logging.getLogger(__name__)
 TOKEN: Final = "AGENTTALK_TOKEN"  # noqa: S105 - the name of a variable

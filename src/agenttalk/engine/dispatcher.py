@@ -35,7 +35,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watches
 from agenttalk.ports import Lasting, Performance, Performer, Processes, Prover, Store, Tx
-from agenttalk.rules.usage import Used
+from agenttalk.rules.core.usage import Used
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0

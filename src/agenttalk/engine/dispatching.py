@@ -21,7 +21,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance
 from agenttalk.engine.watching import Watches
 from agenttalk.ports import Performance, Performer, Processes, Prover, Store
-from agenttalk.rules.usage import Used
+from agenttalk.rules.core.usage import Used
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import disputes
-from agenttalk.rules.disputes import Dispute, Outcome
+from agenttalk.rules.proof import disputes
+from agenttalk.rules.proof.disputes import Dispute, Outcome
 
 RAISED = "check.disputed"
 ANSWERED = "dispute.answered"

@@ -15,9 +15,10 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.tasks import TaskName
 from agenttalk.ports import Tx
-from agenttalk.rules import disputes, lifecycle
-from agenttalk.rules.disputes import Dispute
-from agenttalk.rules.routing import Rejection
+from agenttalk.rules.core import task_states
+from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.proof import disputes
+from agenttalk.rules.proof.disputes import Dispute
 
 _OPTIONS: Final = (
     (disputes.UPHELD, "the check is wrong", "it stays in force until you change the plan: agenttalk plan apply FILE"),
@@ -50,7 +51,7 @@ def by_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str, at: str) ->
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan has no task {said.task_id!r}")
     if rows[0][0] != said.agent_id:
         return Rejection(Code.PRODUCER_MISMATCH, f"{said.task_id} is not a task of {said.agent_id}")
-    if rows[0][1] in lifecycle.FINAL:
+    if rows[0][1] in task_states.FINAL:
         return Rejection(Code.DISPUTE_REFUSED, f"{said.task_id} has ended: it is {rows[0][1]}")
     reason = deps.discretion.secrets.redact(said.reason)
     found = _raise(tx, plan_id, said.task_id, said.agent_id, said.check, reason, at)

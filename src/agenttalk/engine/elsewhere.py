@@ -24,9 +24,9 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Job, Made, Performance, Row, Tx
-from agenttalk.rules import results
-from agenttalk.rules.results import Fault
-from agenttalk.rules.tokens import token_hash
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.core.tokens import token_hash
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 OFFERED: Final = "offered"

@@ -1,7 +1,7 @@
 """The end of a turn: what it is worth, and everything that follows, in one transaction.
 
 There is one way to done. What the agent left becomes evidence, the promise says what is needed, and one rule compares
-them (`rules.done.decide`).
+them (`rules.proof.done.decide`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from agenttalk.engine.spending import Allowance
 from agenttalk.engine.telling import fact, receipt
 from agenttalk.engine.worth import NO_PROOF, Outcome, gated, model_of
 from agenttalk.ports import Made, Performance, Proof
-from agenttalk.rules import failure, gates, isolation, lifecycle, results, usage, words_of_verdicts
-from agenttalk.rules.leases import SCORE_CODES
-from agenttalk.rules.lifecycle import Cause
-from agenttalk.rules.usage import Used
+from agenttalk.rules.agents import results
+from agenttalk.rules.core import isolation, task_states, usage
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.core.usage import Used
+from agenttalk.rules.messages.leases import SCORE_CODES
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import score_gates
+from agenttalk.rules.text import verdict_words
 
 _ROWS: Final = 3
 """Messages, deliveries and facts that come of the end of a turn, and of what it makes possible, mostly."""
@@ -73,7 +77,7 @@ def _write_end(moves: Moves, end: End) -> Outcome:
     sheet = moves.sheets.of(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = gated(moves, sheet, node, granted, performance, proof)
-    state = lifecycle.move("RUNNING", outcome.cause)
+    state = task_states.move("RUNNING", outcome.cause)
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
@@ -132,7 +136,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
             performance,
             proof,
             cause=outcome.cause,
-            reason=outcome.reason or words_of_verdicts.NOT_DONE(),
+            reason=outcome.reason or verdict_words.NOT_DONE(),
             verdict=outcome.verdict,
             hand_to=outcome.hand_to,
         )
@@ -154,7 +158,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
                 granted,
                 performance,
                 proof,
-                reason=outcome.reason or words_of_verdicts.NOT_DONE(),
+                reason=outcome.reason or verdict_words.NOT_DONE(),
                 verdict=outcome.verdict,
                 evidence=outcome.evidence,
                 stuck=outcome.stuck,
@@ -174,7 +178,7 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
     how: failure.Ending = "engine_died" if died else "engine_stopped"
     cause: Cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
     cause = "SUPERSEDED" if revoked else cause
-    state = lifecycle.move("RUNNING", cause)
+    state = task_states.move("RUNNING", cause)
     if not tx.run(
         "end_turn",
         plan_id=plan_id,
@@ -231,7 +235,7 @@ def _end_turn(
             "task_id": job.task_id,
             "epoch": job.epoch,
             "lease": job.lease,
-            "state": lifecycle.move("RUNNING", outcome.cause),
+            "state": task_states.move("RUNNING", outcome.cause),
             "cause": outcome.cause,
             "reason": outcome.reason,
             "queued": granted.delivery if outcome.again else None,
@@ -286,7 +290,7 @@ def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
 def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> list[Parcel]:
     """The outputs of a turn, for whom the DAG names. Those that the score does not choose go nowhere."""
     score = performance.score
-    due = {each.name: each for each in node.outputs if each.when is None or gates.holds(each.when, score)}
+    due = {each.name: each for each in node.outputs if each.when is None or score_gates.holds(each.when, score)}
     files: dict[str, list[Made]] = {}
     for each in performance.outputs:
         if each.output_name in due:

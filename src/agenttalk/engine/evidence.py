@@ -9,8 +9,8 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Baseline, Job, Proof, Store, Tx, Value
-from agenttalk.rules import evidence, findings
-from agenttalk.rules.evidence import Result
+from agenttalk.rules.proof import evidence, findings_json
+from agenttalk.rules.proof.evidence import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class KeptFindings:
         if not rows:
             return None
         said: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
-        return Baseline(rows[0][0], {name: findings.read(each) for name, each in said.items()})
+        return Baseline(rows[0][0], {name: findings_json.read(each) for name, each in said.items()})
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that; see the port."""
         hide = self.deps.discretion.result
-        results = wire.write({name: findings.kept(hide(each)) for name, each in baseline.results.items()})
+        results = wire.write({name: findings_json.kept(hide(each)) for name, each in baseline.results.items()})
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "onto": baseline.onto, "at": self.deps.stamp()}
         board = await self.deps.stores.board(job.board)
         await board.transact(lambda tx: tx.run("keep_baseline", results=results, **about))
@@ -43,13 +43,13 @@ class KeptFindings:
         if not rows:
             return None
         said: Any = wire.read(bytes(rows[0][0]), limit=wire.DOCUMENT_LIMIT)
-        return findings.seen_before(said, check_id, at=rows[0][2], made_for=rows[0][1])
+        return findings_json.seen_before(said, check_id, at=rows[0][2], made_for=rows[0][1])
 
     async def keep(self, job: Job, key: str, result: Result) -> None:
         """Keep a result under its key; see the port."""
         about: dict[str, Value] = {
             "key": key,
-            "result": wire.write(findings.kept(self.deps.discretion.result(result))),
+            "result": wire.write(findings_json.kept(self.deps.discretion.result(result))),
             "made_by": f"{job.plan_id}/{job.task_id}",
             "at": self.deps.stamp(),
         }
@@ -76,7 +76,7 @@ def put(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:
             command_id=job.command.command_id,
             commit_id=proof.commit or None,
             tree=result.fingerprint.tree,
-            result=wire.write(findings.recorded(result)),
+            result=wire.write(findings_json.recorded(result)),
             key=evidence.cache_key(result.fingerprint),
             at=at,
         )

@@ -9,7 +9,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine import human, objections, records
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Exhibit, Handed, Made, Tx
-from agenttalk.rules.redaction import Secrets
+from agenttalk.rules.core.redaction import Secrets
 
 MOST_FILES: Final = 100
 """Files that a question names."""

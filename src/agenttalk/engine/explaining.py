@@ -17,7 +17,10 @@ from agenttalk.engine.reviews import Review
 from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import together
 from agenttalk.ports import Store
-from agenttalk.rules import budgets, gates, plan_remarks, usage
+from agenttalk.rules.budgets import budgets
+from agenttalk.rules.core import usage
+from agenttalk.rules.planfile import plan_remarks
+from agenttalk.rules.proof import score_gates
 
 _NEXT: Final = {
     "PENDING": "it goes on by itself when the tasks before it have ended",
@@ -243,7 +246,7 @@ async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | N
 
 def _branch(node: Node, score: float | None) -> dict[str, Any] | None:
     """Where the score of a task led, if it led anywhere."""
-    taken = gates.judge(node, scores={node.task_id: score}, evidence=()).branch
+    taken = score_gates.judge(node, scores={node.task_id: score}, evidence=()).branch
     if node.gates is None or taken is None:
         return None
     branch = node.gates.branches[taken]

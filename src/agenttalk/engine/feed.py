@@ -19,7 +19,7 @@ from agenttalk.contracts.errors import Code, JsonError, MachineError
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Row
-from agenttalk.rules import news
+from agenttalk.rules.operation import feed
 
 LOOK: Final = 2.0
 """Seconds after which it is looked for news that nobody told of."""
@@ -84,7 +84,7 @@ class Feed:
             known = {board: min(came.get(board, 0), seq) for board, seq in here.items()}
             if any(here[board] - seq > FAR for board, seq in known.items()):
                 known = here
-                yield [Anew(news.written(known))]
+                yield [Anew(feed.written(known))]
             else:
                 yield []
             while not self.closed:
@@ -202,8 +202,8 @@ def news_of(row: Row, board: str, position: Mapping[str, int]) -> News:
     seq, at, kind, subject, body = row
     told = _read(body) if body is not None else None
     named = told.get("plan_id") if told is not None and "/" not in subject else None
-    about = news.plan_of(subject, named)
-    return News(news.written(position), board, seq, at, kind, subject, about, news.tasks_of(kind, subject, told))
+    about = feed.plan_of(subject, named)
+    return News(feed.written(position), board, seq, at, kind, subject, about, feed.tasks_of(kind, subject, told))
 
 
 def _read(body: Any) -> dict[str, Any] | None:
@@ -238,7 +238,7 @@ class Recent:
         """The news behind a position, which moves on; None when it lies before the oldest that is kept."""
         if any(known.get(board, 0) < seq for board, seq in self._floor.items()):
             return None
-        last = news.written(known)
+        last = feed.written(known)
         found: list[News] = []
         for each in reversed(self._news):
             if each.id == last:

@@ -17,9 +17,12 @@ from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.tasks import PAGE, TaskName, board_of
 from agenttalk.engine.toolchain import BOARD
 from agenttalk.ports import Made, Performance, Store
-from agenttalk.rules import carried_out, done, mail, results
-from agenttalk.rules.evidence import claims, read_claims
-from agenttalk.rules.gates import Gate
+from agenttalk.rules.agents import results
+from agenttalk.rules.mail import letters
+from agenttalk.rules.proof import done
+from agenttalk.rules.proof.evidence import claims, read_claims
+from agenttalk.rules.proof.score_gates import Gate
+from agenttalk.rules.toolchain import demands
 
 NOTE = "The engine decides when your turn has ended, from what it finds itself. This only says what it would miss now."
 
@@ -67,9 +70,9 @@ async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
 
 async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[done.Evidence]:
     """What is seen so far of a task of a board that is no plan: reports, and answers to letters."""
-    if task.board == mail.BOARD:
+    if task.board == letters.BOARD:
         rows = await store.read("mail_item", task_id=task.task_id)
-        return [each for row in rows for each in mail.evidence(mail.Seen(row[2], row[6], row[7], row[8]), at)]
+        return [each for row in rows for each in letters.evidence(letters.Seen(row[2], row[6], row[7], row[8]), at)]
     if task.board != BOARD:
         return []
     said: list[tuple[str, str, str, str]] = []
@@ -78,7 +81,7 @@ async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[d
         remarks = await store.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
         said += [(each[1], each[2], each[3], each[4]) for each in remarks if each[6] == epoch]
         after = remarks[-1][0] if len(remarks) == PAGE else None
-    return carried_out.claims(said, at)
+    return demands.claims(said, at)
 
 
 async def _command(store: Store, delivery: int | None) -> Command | None:

@@ -14,7 +14,7 @@ from agenttalk.engine import records
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Blobs, Store, Tx
-from agenttalk.rules.routing import Tally
+from agenttalk.rules.messages.routing import Tally
 
 _AT_ONCE: Final = 1_000
 

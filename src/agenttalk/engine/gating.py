@@ -19,9 +19,11 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import aborts, budgets, checkpoints, gates, usage
-from agenttalk.rules.aborts import Abort
-from agenttalk.rules.checkpoints import Decision, Finding
+from agenttalk.rules.budgets import aborts, budgets
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.core import usage
+from agenttalk.rules.proof import checkpoints, score_gates
+from agenttalk.rules.proof.checkpoints import Decision, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def after_turn(
     """
     finished = performance.how == "finished" and abort is None
     names = {each.output_name for each in performance.outputs}
-    missing = [each.name for each in gates.due_outputs(node, performance.score) if each.name not in names]
+    missing = [each.name for each in score_gates.due_outputs(node, performance.score) if each.name not in names]
     acted = checkpoints.acted(
         breach=proof.breach,
         breach_stops=breach_ends,

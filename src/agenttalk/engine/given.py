@@ -13,10 +13,12 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Handed, Tx
-from agenttalk.prompts.execute import InputText
-from agenttalk.rules import failure, rework, spoken
-from agenttalk.rules.inputs import laid_out
-from agenttalk.rules.readiness import Candidate
+from agenttalk.rules.messages.inbox_inputs import laid_out
+from agenttalk.rules.plans import failure
+from agenttalk.rules.plans.input_selection import Candidate
+from agenttalk.rules.prompts.execute import InputText
+from agenttalk.rules.proof import rework
+from agenttalk.rules.text import render
 
 _TEXT: Final = 32 * 1024
 """Up to this size the text of an input stands in the prompt."""
@@ -67,7 +69,7 @@ def of_command(
             room -= len(data) if data else 0
             found.append(Handed(each.input_name, lies, sha256, size, data))
     if command.reexecute is not None:
-        found += _extras(tx, spoken.reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
+        found += _extras(tx, render.reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
     return tuple(found), list(used), lost
 
 

@@ -19,9 +19,9 @@ from agenttalk.engine.noting import changed_meanwhile
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Purse
 from agenttalk.ports import Handed, Row, Tx
-from agenttalk.rules.leases import History
-from agenttalk.rules.lifecycle import Cause
-from agenttalk.rules.readiness import Picked
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.messages.leases import History
+from agenttalk.rules.plans.input_selection import Picked
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.boards import boards
-from agenttalk.rules import honesty
-from agenttalk.rules.bundles import bundle
-from agenttalk.rules.honesty import NOTHING, Tally, Who
+from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.proof import honesty
+from agenttalk.rules.proof.honesty import NOTHING, Tally, Who
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps

@@ -21,9 +21,9 @@ from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventio
 from agenttalk.engine import boards, bookmarks, disputes, handover, plan_settings, profiles, records
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Row, Store, Tx
-from agenttalk.rules import choices
-from agenttalk.rules.people import UNKNOWN, Proof, exposed, read_proof
-from agenttalk.rules.routing import Rejection
+from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.people import choices
+from agenttalk.rules.people.attestation import UNKNOWN, Proof, exposed, read_proof
 
 Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"

@@ -20,8 +20,8 @@ from agenttalk.engine.journals import Brought, Receipts
 from agenttalk.engine.plans import Files
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Tx
-from agenttalk.rules import routing
-from agenttalk.rules.routing import Parcel, PlanFacts, Rejection
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.routing import Parcel, PlanFacts, Rejection
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import Letter, Refused
 from agenttalk.ports import Tx
-from agenttalk.rules import routing, versioning
-from agenttalk.rules.release import VALIDATION
-from agenttalk.rules.routing import Order, Parcel, Rejection
-from agenttalk.rules.versioning import Version
+from agenttalk.rules.messages import artifact_versions, routing
+from agenttalk.rules.messages.artifact_versions import Version
+from agenttalk.rules.messages.routing import Order, Parcel, Rejection
+from agenttalk.rules.proof.release import VALIDATION
 
 _LONGEST_NAME: Final = 255
 _PEERS: Final = 64
@@ -88,7 +88,7 @@ def _judge_artifact(
         raise TypeError(type(envelope).__name__)  # an order is judged as one
     output = output_of(plan, envelope)
     new = _version(envelope, output)
-    verdict = versioning.judge(new, _earlier(tx, plan.plan_id, envelope), output.versioning)
+    verdict = artifact_versions.judge(new, _earlier(tx, plan.plan_id, envelope), output.versioning)
     if verdict == "conflict":
         why = f"output {envelope.output_name!r} of this order was handed over before with other content"
         return Rejection(Code.OUTPUT_VERSION_CONFLICT, why)

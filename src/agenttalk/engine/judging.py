@@ -13,9 +13,9 @@ from agenttalk.engine import people, rounds
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.watching import listening
 from agenttalk.ports import Confirm, Exhibit, Job, Judge, Performer, Prover, Store
-from agenttalk.prompts.judge import judging
-from agenttalk.rules import checks, rework
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.prompts.judge_input import judging
+from agenttalk.rules.proof import check_results, rework
+from agenttalk.rules.proof.rework import Judgement
 
 TRIES: Final = 2
 """How often an agent is asked for a judgement that can be read."""
@@ -117,5 +117,5 @@ def _question(
     text = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
     if unusable:
         text = f"{text} {job.agent_id} was asked {unusable} times and gave no judgement that can be read."
-    shown = checks.shown_hash(text, {path: wire.sha256(data) for path, data in files.items()})
+    shown = check_results.shown_hash(text, {path: wire.sha256(data) for path, data in files.items()})
     return _Question(HumanCheck(id=f"input:{name}", kind="human", question=text), shown, unusable)

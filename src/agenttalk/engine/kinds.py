@@ -20,13 +20,15 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.plan_settings import settings_of
 from agenttalk.engine.submission import Links
 from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx, Wait
-from agenttalk.rules import done, lifecycle, read_back
-from agenttalk.rules.done import Evidence, Verdict
-from agenttalk.rules.lifecycle import Cause
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.proof import done
+from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.toolchain import read_back
 
 _NO_DAG: Final = b"{}"
 _NO_LINKS: Final = Links({}, {}, {})
-_ON: Final[dict[lifecycle.State, Cause]] = {
+_ON: Final[dict[task_states.State, Cause]] = {
     "PENDING": "INPUTS_PICKED",
     "BLOCKED_WAITING_INPUT": "INPUT_ARRIVED",
     "BLOCKED_WAITING_REVIEW": "DECIDED",
@@ -88,7 +90,7 @@ def _deliver(moves: Moves, kind: TaskKind, task: KindTask, node: Node) -> None:
     _end(moves, kind, task.task_id, "PENDING", verdict, detail)
 
 
-def settle(moves: Moves, kind: TaskKind, task_id: str, state: lifecycle.State, found: Sequence[Evidence]) -> bool:
+def settle(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]) -> bool:
     """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
     sheet = moves.sheets.of(moves.tx, moves.tx.board)
     verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
@@ -97,11 +99,11 @@ def settle(moves: Moves, kind: TaskKind, task_id: str, state: lifecycle.State, f
     return verdict.fulfilled
 
 
-def _end(moves: Moves, kind: TaskKind, task_id: str, state: lifecycle.State, verdict: Verdict, detail: str) -> None:
+def _end(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str) -> None:
     """Write down what was decided of a task that nobody runs."""
     cause: Cause = "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD"
-    ready = lifecycle.move(state, _ON[state]) if state in _ON else state
-    ended = lifecycle.move(lifecycle.move(ready, "LEASED"), cause)
+    ready = task_states.move(state, _ON[state]) if state in _ON else state
+    ended = task_states.move(task_states.move(ready, "LEASED"), cause)
     about = {"plan_id": moves.tx.board, "task_id": task_id}
     moves.tx.run("set_engine_task", **about, state=ended, cause=cause, reason=None, missing=None, request_id=None,
         at=moves.at)  # fmt: skip
@@ -111,7 +113,7 @@ def _end(moves: Moves, kind: TaskKind, task_id: str, state: lifecycle.State, ver
     kind.closed(moves.tx, task_id, verdict.trust or detail, moves.at)
 
 
-def withdraw(moves: Moves, task_id: str, state: lifecycle.State, delivery: int | None, why: str) -> None:
+def withdraw(moves: Moves, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
     """Take back a task that has not begun."""
     if delivery is not None:
         moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
@@ -138,8 +140,8 @@ def note_end(
     kind, task = moves.deps.kinds.get(moves.tx.board), granted.kind_task
     if kind is None or task is None:
         return
-    state = lifecycle.move("RUNNING", cause)
-    if state in lifecycle.FINAL:
+    state = task_states.move("RUNNING", cause)
+    if state in task_states.FINAL:
         trust = verdict.trust if verdict else None
         kind.closed(moves.tx, task.task_id, trust or (reason or cause.lower())[:1000], moves.at)
     if cause == "FULFILLED":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Job, KindTask
-from agenttalk.rules.checkpoints import Decision
+from agenttalk.rules.proof.checkpoints import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import Order
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Owner, Processes, Row, Store, Tx
-from agenttalk.rules.leases import SCORE_CODES, History, attempt_number
-from agenttalk.rules.tokens import attempt_token, token_hash
+from agenttalk.rules.core.tokens import attempt_token, token_hash
+from agenttalk.rules.messages.leases import SCORE_CODES, History, attempt_number
 
 _ours: set[str] = set()
 """Leases whose turns this process is running. Of a lease that says it is ours and is not here, nobody takes care."""

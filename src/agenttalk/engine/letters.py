@@ -18,10 +18,11 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.tasks import TaskName, fence
 from agenttalk.ports import KindTask, MailKind, MailRules, Row, Tx
-from agenttalk.prompts.mail_sections import command_text
-from agenttalk.rules import lifecycle, mail
-from agenttalk.rules.mail import BOARD, OPERATOR, Known, Seen
-from agenttalk.rules.routing import RESERVED, Rejection
+from agenttalk.rules.core import task_states
+from agenttalk.rules.mail import letters
+from agenttalk.rules.mail.letters import BOARD, OPERATOR, Known, Seen
+from agenttalk.rules.messages.routing import RESERVED, Rejection
+from agenttalk.rules.prompts.mail import command_text
 
 NOT_SHOWN: Final = 0
 """The file of a letter has to be written."""
@@ -37,7 +38,7 @@ class Draft:
 
     sender: str
     to: tuple[str, ...]
-    kind: mail.Kind
+    kind: letters.Kind
     subject: str
     body: str
     in_reply_to: str | None = None
@@ -144,8 +145,8 @@ def take(
     now = moment(moves.at)
     rows = tx.run("mail", mail_id=letter.in_reply_to) if letter.in_reply_to else []
     answers = Known(rows[0][3], _addressees(tx, rows[0][0]), rows[0][8]) if rows else None
-    hop = mail.hop_of(letter.sender, [*before, *([answers.hop] if answers else [])])
-    refused = mail.refusal(letter, agents=there, now=now, answers=answers, hop=hop, hops=rules.hops)
+    hop = letters.hop_of(letter.sender, [*before, *([answers.hop] if answers else [])])
+    refused = letters.refusal(letter, agents=there, now=now, answers=answers, hop=hop, hops=rules.hops)
     if refused is not None:
         return replace(refused, message_id=letter.message_id)
     thread = rows[0][2] if rows else letter.message_id
@@ -159,12 +160,12 @@ def take(
 
 def _write(
     moves: Moves, letter: Mail, rules: MailRules, *, thread: str, hop: int, via: str, digest: str
-) -> tuple[int, mail.Times | None]:
+) -> tuple[int, letters.Times | None]:
     """Write a letter down; its number, and its times if it is a request."""
     tx, now, body = moves.tx, moment(moves.at), letter.body.encode()
     times = None
     if letter.kind == "request":
-        times = mail.times(now, letter.deadline, remind_after=rules.remind_after, answer_within=rules.answer_within)
+        times = letters.times(now, letter.deadline, remind_after=rules.remind_after, answer_within=rules.answer_within)
     [(number,)] = tx.run(
         "add_mail",
         mail_id=letter.message_id,
@@ -181,7 +182,7 @@ def _write(
         at=moves.at,
         body=body,
     )
-    found = mail.words(f"{letter.subject}\n{letter.body}")
+    found = letters.words(f"{letter.subject}\n{letter.body}")
     tx.run_many("add_mail_word", [{"word": each, "mail": number} for each in sorted(found)])
     for party in dict.fromkeys(["*", letter.sender, *letter.to]):
         tx.run("join_mail_thread", thread=thread, party=party, mail=number)
@@ -197,7 +198,7 @@ def _hand_out(
     addressee: str,
     number: int,
     thread: str,
-    times: mail.Times | None,
+    times: letters.Times | None,
     hop: int,
 ) -> None:
     """Make the task of one addressee."""
@@ -266,7 +267,7 @@ def _note_reply(moves: Moves, kind: MailKind, row: Row, letter: Mail, answers: K
     """A letter was answered by one of those who got it; or at least read, if the answer goes to others alone."""
     tx = moves.tx
     [(task_id,)] = tx.run("mail_for", mail=row[0], addressee=letter.sender)
-    if not mail.is_answer(letter, answers):
+    if not letters.is_answer(letter, answers):
         if tx.run("read_mail", task_id=task_id, at=moves.at, how="replied", informs=int(row[4] == "inform")):
             tx.record("mail.read", task_id, {"how": "replied"})
             settle(moves, kind, task_id)
@@ -278,10 +279,10 @@ def _note_reply(moves: Moves, kind: MailKind, row: Row, letter: Mail, answers: K
 def settle(moves: Moves, kind: MailKind, task_id: str) -> None:
     """End a task that nobody runs, if what was seen of its letter is enough."""
     row = moves.tx.run("mail_item", task_id=task_id)[0]
-    state: lifecycle.State = row[21]
-    if row[10] is not None or state in lifecycle.FINAL or state == "RUNNING":
+    state: task_states.State = row[21]
+    if row[10] is not None or state in task_states.FINAL or state == "RUNNING":
         return
-    found = mail.evidence(Seen(row[2], row[6], row[7], row[8]), moves.at)
+    found = letters.evidence(Seen(row[2], row[6], row[7], row[8]), moves.at)
     if kinds.settle(moves, kind, task_id, state, found) and row[23] is not None:
         _take_back(moves, row, "SUCCEEDED", None)
 
@@ -313,7 +314,7 @@ def remind(moves: Moves, row: Row) -> None:
 def give_up(moves: Moves, row: Row) -> None:
     """Nobody answered in time: the task has failed."""
     why = f"{row[2]} did not answer before the deadline, {row[18]}"
-    if row[21] in lifecycle.FINAL:
+    if row[21] in task_states.FINAL:
         moves.tx.run("close_mail", task_id=row[1], at=moves.at, why=why)
         return
     if row[23] is not None:

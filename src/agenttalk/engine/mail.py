@@ -25,9 +25,10 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.tasks import Once
 from agenttalk.ports import KindTask, KindTurn, Row, Store, Tx
-from agenttalk.rules import lifecycle, mail
-from agenttalk.rules.mail import BOARD, ReadHow
-from agenttalk.rules.routing import Rejection
+from agenttalk.rules.core import task_states
+from agenttalk.rules.mail import letters as letters_rules
+from agenttalk.rules.mail.letters import BOARD, ReadHow
+from agenttalk.rules.messages.routing import Rejection
 
 LOG = logging.getLogger(__name__)
 AT_ONCE: Final = 200
@@ -102,7 +103,7 @@ class Post:
         if caller.name not in {row[3], *addressees}:
             raise letters.unknown(mail_id)
         to = draft.to or ((row[3],) if caller.name != row[3] else addressees)
-        subject = draft.subject or mail.reply_subject(row[5])
+        subject = draft.subject or letters_rules.reply_subject(row[5])
         return await self.send(replace(draft, to=to, subject=subject, in_reply_to=mail_id), caller, key, via=via)
 
     async def replied(self, task_id: str) -> bool:
@@ -167,8 +168,8 @@ class Post:
         moves, running = self._opened(tx), []
         for task_id in names:
             row = tx.run("mail_item", task_id=task_id)[0]
-            what = mail.due(moment(row[18]), now, reminded=row[9] is not None)
-            if row[8] is not None and row[21] not in lifecycle.FINAL:
+            what = letters_rules.due(moment(row[18]), now, reminded=row[9] is not None)
+            if row[8] is not None and row[21] not in task_states.FINAL:
                 letters.settle(moves, letters.kind_of(self._deps), task_id)
                 letters.wait(tx, row)
             elif what == "remind":

@@ -9,8 +9,8 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.letters import letter_of, row_of, unknown
 from agenttalk.engine.showing import STATUSES, require_one_of, status
 from agenttalk.ports import Row, Store
-from agenttalk.rules import mail
-from agenttalk.rules.mail import BOARD
+from agenttalk.rules.mail import letters
+from agenttalk.rules.mail.letters import BOARD
 
 PAGE: Final = 50
 LONGEST_PAGE: Final = 200
@@ -47,7 +47,7 @@ async def page(deps: Deps, asked: Asked, viewer: str | None = None) -> dict[str,
 
     Raises UsageError for a kind or a status that there is not.
     """
-    require_one_of("kind", asked.kind, get_args(mail.Kind))
+    require_one_of("kind", asked.kind, get_args(letters.Kind))
     require_one_of("status", asked.status, STATUSES)
     counted = asked.to or viewer
     if not deps.stores.has(BOARD):
@@ -62,7 +62,7 @@ async def page(deps: Deps, asked: Asked, viewer: str | None = None) -> dict[str,
 
 async def _found(store: Store, asked: Asked, viewer: str | None) -> tuple[list[dict[str, Any]], int | None]:
     limit = max(1, min(asked.limit, LONGEST_PAGE))
-    words = mail.wanted(asked.search)
+    words = letters.wanted(asked.search)
     if asked.search and not words:
         return [], None
     before, seen = asked.before or _TOP, 0

@@ -8,7 +8,7 @@ from typing import Any, Final
 from agenttalk.engine import honesty
 from agenttalk.engine.boards import SYSTEM, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.rules.metrics import Metric, Sample
+from agenttalk.rules.operation.metrics import Metric, Sample
 
 _COUNTED: Final = (
     ("turns", "turns_total", "Turns that have ended."),

@@ -20,9 +20,9 @@ from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.router import conserve
 from agenttalk.engine.standing_files import Said, Standing
 from agenttalk.ports import Folder, Store, Tx
-from agenttalk.rules import forms
-from agenttalk.rules.control import Control
-from agenttalk.rules.routing import Rejection
+from agenttalk.rules.messages import foreign_forms
+from agenttalk.rules.messages.control_files import Control
+from agenttalk.rules.messages.routing import Rejection
 
 UNREADABLE: Final = "UNREADABLE"
 """What is said of an agent whose sign of life cannot be read."""
@@ -144,7 +144,7 @@ def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repa
 def _heartbeat(root: Folder, agent_id: str) -> tuple[StatusHeartbeat, tuple[Repair, ...]]:
     """An agent's sign of life, and what of it was brought into our form. Raises MissingError without one."""
     data = root.read(f"{root_layout.agent(agent_id)}/{root_layout.HEARTBEAT}", _LIMIT)
-    said, repairs = forms.mended(StatusHeartbeat, wire.read(data, limit=_LIMIT))
+    said, repairs = foreign_forms.mended(StatusHeartbeat, wire.read(data, limit=_LIMIT))
     status = StatusHeartbeat.from_json(said)
     if status.agent_id != agent_id:
         raise InputError(

@@ -19,11 +19,12 @@ from agenttalk.engine import asking, given, objections, records, superseding
 from agenttalk.engine.noting import AT_ONCE, Noting, changed_meanwhile
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Row
-from agenttalk.rules import failure, lifecycle, readiness
-from agenttalk.rules.checkpoints import Decision
-from agenttalk.rules.failure import Standing
-from agenttalk.rules.lifecycle import Cause, State
-from agenttalk.rules.readiness import Ambiguous, Missing, Picked
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause, State
+from agenttalk.rules.plans import failure, input_selection
+from agenttalk.rules.plans.failure import Standing
+from agenttalk.rules.plans.input_selection import Ambiguous, Missing, Picked
+from agenttalk.rules.proof.checkpoints import Decision
 
 _COUNTED: Final[dict[State, str]] = {"COMPLETED": "completed", "SKIPPED": "skipped"}
 Ends: TypeAlias = "deque[tuple[str, Standing, tuple[str, ...]]]"
@@ -36,7 +37,7 @@ class Moves(Noting):
 
     def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
         """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
-        state = lifecycle.move("RUNNING", cause)
+        state = task_states.move("RUNNING", cause)
         self.count(sheet.plan_id, _COUNTED.get(state, "failed"))
         self._settle(sheet, task_id, state, cause, activated)
 
@@ -139,7 +140,7 @@ class Moves(Noting):
 
     def _any_open(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
-        return any(row[1] not in lifecycle.FINAL for row in rows)
+        return any(row[1] not in task_states.FINAL for row in rows)
 
     def any_lost(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
         """Whether one of them failed, or was skipped because another did."""
@@ -201,7 +202,7 @@ class Moves(Noting):
     def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
         found = given.candidates(self.tx, sheet, node, self.made)
-        return readiness.pick(node, found, final=frozenset(node.depends_on))
+        return input_selection.pick(node, found, final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
@@ -324,12 +325,14 @@ class Moves(Noting):
         there: what is missing is asked for.
         """
         candidates = given.candidates(self.tx, sheet, node, given=True)
-        node = readiness.as_given(node, candidates)
+        node = input_selection.as_given(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
-            candidates = readiness.chosen(candidates, chosen)
+            candidates = input_selection.chosen(candidates, chosen)
         final = frozenset(node.depends_on)
         without_failed = cause == "DEPENDENCY_BLOCK"
-        picked = (readiness.pick_what_there_is if without_failed else readiness.pick)(node, candidates, final=final)
+        picked = (input_selection.pick_what_there_is if without_failed else input_selection.pick)(
+            node, candidates, final=final
+        )
         moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
         match picked:
             case Picked():

@@ -12,8 +12,8 @@ from typing import Any
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
 from agenttalk.ports import Tx
-from agenttalk.rules import semantic_keys
-from agenttalk.rules.forge_registry import Registry
+from agenttalk.rules.toolchain import dedup_keys
+from agenttalk.rules.toolchain.accounts import Registry
 
 
 def placed(tx: Tx, event: ForgeEvent) -> ForgeEvent:
@@ -36,27 +36,27 @@ def remember(tx: Tx, event: ForgeEvent, registry: Registry) -> None:
     found, news = _known_as(tx, event.source, repository)
     if news and repository.id is not None:
         name = repository.full_name
-        _put(tx, semantic_keys.repository(event.source, repository.id), {"known_as": found, "name": name})
-        _put(tx, semantic_keys.repository_named(event.source, name), {"id": repository.id})
-        _put(tx, semantic_keys.repository_kept_as(event.source, found), {"id": repository.id})
+        _put(tx, dedup_keys.repository(event.source, repository.id), {"known_as": found, "name": name})
+        _put(tx, dedup_keys.repository_named(event.source, name), {"id": repository.id})
+        _put(tx, dedup_keys.repository_kept_as(event.source, found), {"id": repository.id})
     ours = {each.id: each.login for each in registry.identities if each.source == event.source and each.id is not None}
     seen = {each.id: each.login for each in _users(event) if each.id in ours}
     before = _logins(tx, event.source)
     after = {number: login for number, login in {**before, **seen}.items() if number is not None}
     after = {number: login for number, login in after.items() if ours.get(number, login).lower() != login.lower()}
     if after != before:
-        _put(tx, semantic_keys.accounts(event.source), {str(number): login for number, login in after.items()})
+        _put(tx, dedup_keys.accounts(event.source), {str(number): login for number, login in after.items()})
 
 
 def is_gone(tx: Tx, event: ForgeEvent) -> bool:
     """Whether the repository of an event was deleted before. What happened since then shows that it is back."""
-    gone = _read(tx, semantic_keys.repository_gone(event.source, event.repository.key))
+    gone = _read(tx, dedup_keys.repository_gone(event.source, event.repository.key))
     return bool(gone) and not event.first_hand and event.at <= str(gone["at"])
 
 
 def note_gone(tx: Tx, event: ForgeEvent, at: str) -> None:
     """Remember that a repository was deleted, and by whom; or that it is seen again."""
-    key = semantic_keys.repository_gone(event.source, event.repository.key)
+    key = dedup_keys.repository_gone(event.source, event.repository.key)
     if event.name != "repository_deleted":
         if _read(tx, key) and not is_gone(tx, event):
             _put(tx, key, {})
@@ -66,7 +66,7 @@ def note_gone(tx: Tx, event: ForgeEvent, at: str) -> None:
 
 def is_known(tx: Tx, source: str, name: str) -> bool:
     """Whether the repository whose tasks are kept under a name was ever seen."""
-    return bool(_read(tx, semantic_keys.repository_kept_as(source, name)))
+    return bool(_read(tx, dedup_keys.repository_kept_as(source, name)))
 
 
 def renamed(tx: Tx, source: str, registry: Registry) -> Registry:
@@ -77,19 +77,19 @@ def renamed(tx: Tx, source: str, registry: Registry) -> Registry:
 def _known_as(tx: Tx, source: str, repository: Repository) -> tuple[str, bool]:
     """The name under which tasks are kept, and whether what the repository says of itself is news."""
     name = repository.full_name.lower()
-    named = _read(tx, semantic_keys.repository_named(source, name))
+    named = _read(tx, dedup_keys.repository_named(source, name))
     number = repository.id if repository.id is not None else named.get("id")
     if number is None:
         return name, False
-    row = _read(tx, semantic_keys.repository(source, number))
+    row = _read(tx, dedup_keys.repository(source, number))
     if row:
         return str(row["known_as"]), row["name"] != repository.full_name or named.get("id") != number
-    kept = _read(tx, semantic_keys.repository_kept_as(source, name))
+    kept = _read(tx, dedup_keys.repository_kept_as(source, name))
     return (f"{name}~{number}" if kept else name), True
 
 
 def _logins(tx: Tx, source: str) -> dict[int, str]:
-    return {int(number): login for number, login in _read(tx, semantic_keys.accounts(source)).items()}
+    return {int(number): login for number, login in _read(tx, dedup_keys.accounts(source)).items()}
 
 
 def _users(event: ForgeEvent) -> Iterator[ForgeUser]:

@@ -20,9 +20,10 @@ from agenttalk.contracts.core.base import instant
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Row, Store, Tx
-from agenttalk.rules import breaker, notices
-from agenttalk.rules.breaker import Breaker
-from agenttalk.rules.notices import Event, Format
+from agenttalk.rules.core import circuit_breaker
+from agenttalk.rules.core.circuit_breaker import Breaker
+from agenttalk.rules.operation import notices
+from agenttalk.rules.operation.notices import Event, Format
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 2.0
@@ -138,7 +139,9 @@ class Notifications:
                 await self._tell(board, target, number, said, attempts)
 
     def _may_ask(self, target: Target) -> bool:
-        return breaker.may_ask(self._breakers.get(target.name, breaker.CLOSED), self._deps.now()) != "no"
+        return (
+            circuit_breaker.may_ask(self._breakers.get(target.name, circuit_breaker.CLOSED), self._deps.now()) != "no"
+        )
 
     async def _tell(self, board: Store, target: Target, number: int, said: Mapping[str, Any], attempts: int) -> None:
         """Tell one thing, if whoever is told answers at present; else later."""
@@ -154,12 +157,12 @@ class Notifications:
             self._breakers.pop(target.name, None)
             await board.transact(lambda tx: tx.run("finish_effect", id=number))
             return
-        known = self._breakers.get(target.name, breaker.CLOSED)
-        self._breakers[target.name] = breaker.failed(known, now, most=_FAILURES, probe_after=_PROBE)
+        known = self._breakers.get(target.name, circuit_breaker.CLOSED)
+        self._breakers[target.name] = circuit_breaker.failed(known, now, most=_FAILURES, probe_after=_PROBE)
         if answer.final or attempts >= TRIES:
             await self._give_up(board, target, number, said["id"], answer.why)
         else:
-            await self._later(board, number, breaker.pause(attempts))
+            await self._later(board, number, circuit_breaker.pause(attempts))
 
     async def _later(self, board: Store, number: int, seconds: float) -> None:
         until = instant(self._deps.now() + timedelta(seconds=seconds))

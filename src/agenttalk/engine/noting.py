@@ -16,9 +16,9 @@ from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
 from agenttalk.ports import Tx
-from agenttalk.rules import lifecycle
-from agenttalk.rules.lifecycle import Cause, State
-from agenttalk.rules.readiness import Picked
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause, State
+from agenttalk.rules.plans.input_selection import Picked
 
 AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
@@ -99,12 +99,12 @@ class Noting:
 
         `agent_id` is who does it instead of the one that the DAG names.
         """
-        lifecycle.move(state, cause)
-        if state in lifecycle.BLOCKED:
+        task_states.move(state, cause)
+        if state in task_states.BLOCKED:
             self._ask_no_longer(sheet, node.task_id)
         self._ordered.add((sheet.plan_id, node.task_id))
         kind = self.deps.kinds.get(self.tx.board)
-        if kind is not None and state in lifecycle.FINAL:
+        if kind is not None and state in task_states.FINAL:
             kind.closed(self.tx, node.task_id, "", self.at)
         if state != "PENDING":  # what follows in this transaction may look at it
             self.tx.run("ready_task", plan_id=sheet.plan_id, task_id=node.task_id, cause=cause, at=self.at)
@@ -191,8 +191,8 @@ class Noting:
         gates: Sequence[dict[str, Any]] = (),
     ) -> State:
         """Move a task that nobody runs; `gates` are decisions that led to it."""
-        new = lifecycle.move(state, cause)
-        if state in lifecycle.BLOCKED:
+        new = task_states.move(state, cause)
+        if state in task_states.BLOCKED:
             self._ask_no_longer(sheet, task_id, but=request_id)
         self.tx.run(
             "set_engine_task",
@@ -206,7 +206,7 @@ class Noting:
             at=self.at,
         )
         kind = self.deps.kinds.get(self.tx.board)
-        if kind is not None and new in lifecycle.FINAL:
+        if kind is not None and new in task_states.FINAL:
             kind.closed(self.tx, task_id, reason or cause.lower(), self.at)
         body: dict[str, Any] = {"state": new, "cause": cause, "reason": reason}
         if gates:

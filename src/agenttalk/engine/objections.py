@@ -8,7 +8,7 @@ from agenttalk.contracts.core import wire
 
 if TYPE_CHECKING:
     from agenttalk.ports import Row, Tx
-    from agenttalk.rules.checkpoints import Decision
+    from agenttalk.rules.proof.checkpoints import Decision
 
 
 def note(tx: Tx, plan_id: str, task_id: str, decision: Decision, at: str) -> None:

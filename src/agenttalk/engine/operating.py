@@ -19,10 +19,11 @@ from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.dispatching import Board, Dispatching, look
 from agenttalk.engine.moves import Moves
 from agenttalk.ports import Tx
-from agenttalk.rules import plan_remarks, rework
-from agenttalk.rules.aborts import Abort
-from agenttalk.rules.people import UNKNOWN, Proof
-from agenttalk.rules.rework import Accept, Decision
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.people.attestation import UNKNOWN, Proof
+from agenttalk.rules.planfile import plan_remarks
+from agenttalk.rules.proof import rework
+from agenttalk.rules.proof.rework import Accept, Decision
 
 LOG = logging.getLogger(__name__)
 _WATCHED: Final = 100

@@ -20,8 +20,8 @@ from agenttalk.engine.inbound import Ground
 from agenttalk.engine.layout import TURNS
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Folder, Row, Tx
-from agenttalk.rules import inputs
-from agenttalk.rules.inputs import Resolution, Shelf
+from agenttalk.rules.messages import inbox_inputs
+from agenttalk.rules.messages.inbox_inputs import Resolution, Shelf
 
 _FILES: Final = 20_000
 """How many files are looked at in one folder."""
@@ -147,11 +147,11 @@ class Orders:
             return None
         order = Order(delivery, message_id, task_id, priority, seq, command, consumed_at)
         sources = await shelf.sources(order)
-        resolution = inputs.resolve(command, Shelf(sources))
+        resolution = inbox_inputs.resolve(command, Shelf(sources))
         tasks = await seat.store.read("task", plan_id=seat.plan_id, task_id=task_id)
         now = seat.deps.now()
         since, known = _waiting(tasks[0] if tasks else None, delivery)
-        step = inputs.next_step(command, resolution, waiting_since=since or now, now=now)
+        step = inbox_inputs.next_step(command, resolution, waiting_since=since or now, now=now)
         if step == "run":
             return Ready(order, resolution, sources)
         looked.waiting += 1

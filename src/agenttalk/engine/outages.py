@@ -10,10 +10,10 @@ from agenttalk.engine import appeals
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import Board, state_of
 from agenttalk.ports import Row, Tx
-from agenttalk.prompts.toolchain_failures import WORDING
-from agenttalk.rules import breaker as rules
-from agenttalk.rules import intake
-from agenttalk.rules.breaker import CLOSED, Breaker
+from agenttalk.rules.core import circuit_breaker as rules
+from agenttalk.rules.core.circuit_breaker import CLOSED, Breaker
+from agenttalk.rules.prompts.toolchain_failures import WORDING
+from agenttalk.rules.toolchain import event_tasks
 
 
 class Known(NamedTuple):
@@ -83,7 +83,7 @@ class Outages:
         setup = self._board.setup
         words = WORDING[setup.style(setup.registry.ops or "").locale]
         what = words.outage.format(source=source)
-        task = intake.infrastructure_failure(setup.registry, source, outage=at, what=what, detail=why, at=at)
+        task = event_tasks.infrastructure_failure(setup.registry, source, outage=at, what=what, detail=why, at=at)
         if task is None:
             appeals.ask(tx, f"away/{source}/{at}", what, words.nobody.format(source=source, reason=why), at=at)
             return ""

@@ -17,8 +17,8 @@ from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.engine.quiet import Quiet
 from agenttalk.ports import Entry, Folder
-from agenttalk.rules.control import kind_of
-from agenttalk.rules.redaction import NONE, Secrets
+from agenttalk.rules.core.redaction import NONE, Secrets
+from agenttalk.rules.messages.control_files import kind_of
 
 LOG = logging.getLogger(__name__)
 _LONGEST: Final = 255

@@ -17,10 +17,10 @@ from agenttalk.engine.orders import Order, hand_request_over, question
 from agenttalk.engine.outputs import _SHOWN, OutputFile
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Ended, Performance, Tx
-from agenttalk.rules import results
-from agenttalk.rules.control import kind_of
-from agenttalk.rules.leases import after
-from agenttalk.rules.results import Fault, Result
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault, Result
+from agenttalk.rules.messages.control_files import kind_of
+from agenttalk.rules.messages.leases import after
 
 How = Literal["done", "again", "failed", "dropped"]
 _ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "cancelled"]]] = {

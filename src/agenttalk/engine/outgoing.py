@@ -22,8 +22,9 @@ from agenttalk.engine.outages import Outages
 from agenttalk.engine.toolchain import BOARD, Board
 from agenttalk.engine.triaging import RETRY, UNSEEN, Desk
 from agenttalk.ports import Forge, Row, Store, Tx
-from agenttalk.prompts.toolchain_failures import WORDING, FailureWording, line_of
-from agenttalk.rules import breaker, triage
+from agenttalk.rules.core import circuit_breaker
+from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, line_of
+from agenttalk.rules.toolchain import triage
 
 LOG = logging.getLogger(__name__)
 IDLE: Final = 3600.0
@@ -165,7 +166,7 @@ class Outgoing:
         """Post what is due at one source, until nothing is or it fails."""
         while True:
             known = outages.read(await store.read("breaker", source=source)).breaker
-            answer = breaker.may_ask(known, self._deps.now())
+            answer = circuit_breaker.may_ask(known, self._deps.now())
             if answer == "no" or (answer == "probe" and not await self._probed(store, source, forge)):
                 return
             limit, now = (1, _ANY_TIME) if answer == "probe" else (_TOGETHER, self._deps.stamp())
@@ -248,7 +249,7 @@ class Outgoing:
             if item is None:
                 return
             if away or error.retriable:
-                pause = breaker.pause(item.tries + 1, error.retry_after)
+                pause = circuit_breaker.pause(item.tries + 1, error.retry_after)
                 until = instant(now + timedelta(seconds=pause))
                 tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
             else:

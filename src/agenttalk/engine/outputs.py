@@ -13,8 +13,8 @@ from agenttalk.contracts.errors import Code, InputError, MissingError
 from agenttalk.engine import records
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Ended, Folder
-from agenttalk.rules import results
-from agenttalk.rules.results import Fault, Result
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault, Result
 
 _FILES: Final = 2_000
 """Files that one turn may hand over."""

@@ -13,7 +13,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.plan_showing import Asked
 from agenttalk.engine.profiles import agents_in
 from agenttalk.ports import Store
-from agenttalk.rules.honesty import NOTHING, Tally
+from agenttalk.rules.proof.honesty import NOTHING, Tally
 
 PLANS: Final = 10
 """Plans that are shown."""

@@ -13,8 +13,8 @@ from agenttalk.engine import acceptance, records
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Made, Tx
-from agenttalk.rules.readiness import Candidate
-from agenttalk.rules.release import VALIDATION
+from agenttalk.rules.plans.input_selection import Candidate
+from agenttalk.rules.proof.release import VALIDATION
 
 FOLDER = "folder"
 

@@ -15,9 +15,9 @@ from agenttalk.engine import exhibits, human, records
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
-from agenttalk.rules import results
-from agenttalk.rules.checks import Confirmation
-from agenttalk.rules.people import Proof
+from agenttalk.rules.agents import results
+from agenttalk.rules.people.attestation import Proof
+from agenttalk.rules.proof.check_results import Confirmation
 
 POLL: Final = 1.0
 """Seconds between looks for an answer."""

@@ -16,8 +16,10 @@ from agenttalk.engine.environment import Environment, argv_of, budget_of, handed
 from agenttalk.engine.layout import TURNS, Api, Layout, opened_for
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
-from agenttalk.rules import results, rework, words_of_verdicts
-from agenttalk.rules.results import Fault, said_object
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault, said_object
+from agenttalk.rules.proof import rework
+from agenttalk.rules.text import verdict_words
 
 _JUDGEMENT: Final = 1024 * 1024
 """Bytes that a judgement may have."""
@@ -149,7 +151,7 @@ class Programs:
         failed = ended.how == "exited" and ended.exit_code != 0 and job.checked
         if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
             error = ended.error or f"exit code {ended.exit_code}"
-            remark = words_of_verdicts.SAID_FAILED(error=results.error_of(error, ended.stderr))
+            remark = verdict_words.SAID_FAILED(error=results.error_of(error, ended.stderr))
             done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
             usage = {"exit_code": ended.exit_code}
             if done.how == "finished" and done.code is None:

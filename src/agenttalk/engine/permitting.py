@@ -12,7 +12,7 @@ from agenttalk.engine import human, people, records
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Job, Tx
-from agenttalk.rules.permissions import Wish
+from agenttalk.rules.agents.permissions import Wish
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import boards, releases
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.rules import rework
-from agenttalk.rules.mail import BOARD as MAIL
-from agenttalk.rules.people import UNKNOWN, Proof
+from agenttalk.rules.mail.letters import BOARD as MAIL
+from agenttalk.rules.people.attestation import UNKNOWN, Proof
+from agenttalk.rules.proof import rework
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from agenttalk.engine.boards import VIRTUAL, board_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.superseding import files_of
 from agenttalk.ports import Row, Store
-from agenttalk.rules.lifecycle import board_status
-from agenttalk.rules.timeline import Span
+from agenttalk.rules.core.task_states import board_status
+from agenttalk.rules.plans.timeline import Span
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500

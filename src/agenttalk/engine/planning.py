@@ -11,9 +11,9 @@ from agenttalk.contracts.errors import Code, ContractError, Problem
 from agenttalk.contracts.plan import PlanManifest, Policies
 from agenttalk.engine import human, objections, reviews
 from agenttalk.ports import Tx
-from agenttalk.rules import checkpoints
-from agenttalk.rules import dag_review as rules
-from agenttalk.rules.checkpoints import Decision
+from agenttalk.rules.proof import checkpoints
+from agenttalk.rules.proof import dag_review as rules
+from agenttalk.rules.proof.checkpoints import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.profiles import agents_in
 from agenttalk.engine.quiet import Quiet
 from agenttalk.ports import Folder, Store, Tx
-from agenttalk.rules import forms
-from agenttalk.rules.routing import RESERVED, PlanFacts
+from agenttalk.rules.messages import foreign_forms
+from agenttalk.rules.messages.routing import RESERVED, PlanFacts
 
 __all__ = [
     "DEFAULT",
@@ -386,7 +386,7 @@ def _foreign_manifest(manifest: bytes | None) -> tuple[PlanManifest | None, tupl
     if manifest is None:
         return None, ()
     with _naming(root_layout.MANIFEST):
-        said, repairs = forms.mended(PlanManifest, wire.read(manifest, limit=PlanManifest.size_limit))
+        said, repairs = foreign_forms.mended(PlanManifest, wire.read(manifest, limit=PlanManifest.size_limit))
         return PlanManifest.from_json(said), repairs
 
 

@@ -11,7 +11,7 @@ from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import MissingError
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Folder
-from agenttalk.rules.routing import RESERVED
+from agenttalk.rules.messages.routing import RESERVED
 
 Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
 """Makes of an agent's id, and of what its own profile says, what holds for it."""

@@ -16,7 +16,7 @@ from agenttalk.engine import handover, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.records import Letter
 from agenttalk.ports import Row, Tx
-from agenttalk.rules.routing import Order
+from agenttalk.rules.messages.routing import Order
 
 _WAITING: Final = frozenset({"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_HUMAN", "READY", "RUNNING"})
 _RUNNING: Final = "RUNNING"

@@ -23,12 +23,13 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import BOARD, Board, Written, shown_by
 from agenttalk.engine.webhooks import Gather, Rights
 from agenttalk.ports import Forge, Row
-from agenttalk.prompts.toolchain_steps import Content
-from agenttalk.rules import deploying, intake, reconciling, semantic_keys
-from agenttalk.rules.deploying import Newest, Undone
-from agenttalk.rules.forge_registry import Registry, is_one
-from agenttalk.rules.proposing import Known
-from agenttalk.rules.reconciling import Found
+from agenttalk.rules.prompts.toolchain_steps import Content
+from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation
+from agenttalk.rules.toolchain import deployments as deployments_rules
+from agenttalk.rules.toolchain.accounts import Registry, is_one
+from agenttalk.rules.toolchain.deployments import Newest, Undone
+from agenttalk.rules.toolchain.proposal import Known
+from agenttalk.rules.toolchain.reconciliation import Found
 
 LOG = logging.getLogger(__name__)
 _PAGE: Final = 500
@@ -230,7 +231,7 @@ class Reconciler:
         if self._rights is None:
             return found
         registry, may = self._board.setup.registry, set[str]()
-        for login in reconciling.callers(found, registry):
+        for login in reconciliation.callers(found, registry):
             if await self._rights(found.source, found.repository, login):
                 may.add(login.lower())
         return replace(found, writers=frozenset(may))
@@ -265,7 +266,7 @@ class Reconciler:
                 looked.note(f"{where}#{number}", error)
         if not dry_run:
             self._read[where] = now
-        if deploying.is_watched(self._board.setup.registry):
+        if deployments_rules.is_watched(self._board.setup.registry):
             await self._deployed(repository, looked, tasks.deployments.get(key, {}), dry_run=dry_run)
 
     async def _deployed(
@@ -301,7 +302,7 @@ class Reconciler:
 
     def _calls_for_something(self, found: Found | Newest) -> bool:
         registry = self._board.setup.registry
-        return any(intake.decide(event, registry, Known()).tasks for event in shown_by(found, registry))
+        return any(event_tasks.decide(event, registry, Known()).tasks for event in shown_by(found, registry))
 
     async def _content(self, event: ForgeEvent, task: ProposedTask) -> Content:
         if self._gather is None:
@@ -329,7 +330,7 @@ async def _found(
         except ForgeError as error:
             if error.code is not Code.FORGE_MISSING:
                 raise
-            left = reconciling.gone(repository.source, number, pull=on_pull, at=now)
+            left = reconciliation.gone(repository.source, number, pull=on_pull, at=now)
             return replace(repository.shown(left), deleted=True)
         return replace(repository.shown(gone), changes=await forge.changes(name, number))
     reviews: tuple[Review, ...] = ()
@@ -355,7 +356,7 @@ async def _found(
 
 def _note(found: _Open, source: str, about: str, kind: str) -> None:
     """Note what an open task is about."""
-    thing = semantic_keys.read_object(about)
+    thing = dedup_keys.read_object(about)
     if thing is not None and thing[0] == source:
         found.things.setdefault(thing[1], {}).setdefault(thing[2], set()).add(kind)
 

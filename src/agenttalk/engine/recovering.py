@@ -15,7 +15,7 @@ from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.resuming import VERIFYING, Left
 from agenttalk.ports import Owner, Performance, Tx
-from agenttalk.rules.usage import NOTHING, Used
+from agenttalk.rules.core.usage import NOTHING, Used
 
 
 class Recovering(Dispatching):

@@ -16,8 +16,8 @@ from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine import plan_settings, records
 from agenttalk.engine.plans import Plan
 from agenttalk.ports import Tx
-from agenttalk.rules import routing
-from agenttalk.rules.routing import RESERVED, Parcel, Rejection
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.routing import RESERVED, Parcel, Rejection
 
 
 def said_in(parcel: Parcel) -> Reexecution | None:

@@ -15,9 +15,10 @@ from agenttalk.engine.commanding import ENGINE
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviewing import Review, Seen
 from agenttalk.engine.reworking import Refusal
-from agenttalk.rules import evidence, findings, living, words_of_verdicts
-from agenttalk.rules.lifecycle import State
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.core.task_states import State
+from agenttalk.rules.proof import evidence, findings_json, staleness
+from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import verdict_words
 
 _PRINTED: Final = 2_000
 """Characters of what a check printed that are sent back."""
@@ -54,7 +55,7 @@ def settle(moves: Moves, plan_id: str, review: Review) -> list[str]:
     mark(moves, plan_id, review)
     renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
     for task_id, seen in _by_task(renewed).items():
-        told = [findings.told(each.result) for each in seen if each.result is not None]
+        told = [findings_json.told(each.result) for each in seen if each.result is not None]
         moves.tx.record("evidence.verified", f"{plan_id}/{task_id}", {"commit": review.commit, "checks": told})
         moves.tx.run("refresh_task", plan_id=plan_id, task_id=task_id)
     broken = [each for each in review.red if _is_current(moves, plan_id, each)]
@@ -110,7 +111,7 @@ def _renew(moves: Moves, plan_id: str, seen: Seen, commit: str) -> bool:
         **_about(plan_id, seen),
         commit_id=commit,
         tree=result.fingerprint.tree,
-        result=wire.write(findings.recorded(result)),
+        result=wire.write(findings_json.recorded(result)),
         key=evidence.cache_key(result.fingerprint),
         at=moves.at,
     )
@@ -127,7 +128,7 @@ def _reopen(moves: Moves, plan_id: str, broken: Sequence[Seen]) -> list[str]:
     states: dict[str, State] = {task_id: rows[0][1] for task_id, rows in found.items() if rows}
     mending: dict[str, list[Seen]] = {}
     for each in broken:
-        who = living.mends(each.merged, each.kept.owner, each.kept.task_id, states)
+        who = staleness.mends(each.merged, each.kept.owner, each.kept.task_id, states)
         mending.setdefault(who, []).append(each)
     return [
         task_id
@@ -167,19 +168,19 @@ def _said(task_id: str, seen: Seen) -> str:
     """Why a task is reopened."""
     kept = seen.kept
     name = kept.check.id
-    name = name if kept.owner == task_id else words_of_verdicts.CHECK_OF(check=name, task=kept.owner)
+    name = name if kept.owner == task_id else verdict_words.CHECK_OF(check=name, task=kept.owner)
     if seen.merged == task_id:
-        return words_of_verdicts.BROKE(names=name)
+        return verdict_words.BROKE(names=name)
     if not seen.broke:
-        return words_of_verdicts.BROKE_BY_ITSELF(names=name)
+        return verdict_words.BROKE_BY_ITSELF(names=name)
     if not seen.merged:
-        return words_of_verdicts.BROKEN_BY_COMMIT(names=name)
-    return words_of_verdicts.BROKEN_BY_MERGE(names=name, task=seen.merged)
+        return verdict_words.BROKEN_BY_COMMIT(names=name)
+    return verdict_words.BROKEN_BY_MERGE(names=name, task=seen.merged)
 
 
 def _told(seen: Seen) -> dict[str, Any]:
     """A check that does not hold any more, for the ledger."""
-    result = findings.told(seen.result) if seen.result is not None else {}
+    result = findings_json.told(seen.result) if seen.result is not None else {}
     cause = {"commit": seen.broke, "task_id": seen.merged}
     return {"task_id": seen.kept.task_id, "owner": seen.kept.owner, "cause": cause, "check": result}
 
@@ -189,8 +190,8 @@ def _issues(task_id: str, broken: Sequence[Seen]) -> Iterator[Issue]:
         result = each.result
         said = _said(task_id, each)
         if result is not None:
-            said = words_of_verdicts.REGRESSION(why=said, whys=result.detail or result.reason)
+            said = verdict_words.REGRESSION(why=said, whys=result.detail or result.reason)
         yield Issue(severity="HIGH", category="regression", description=said)
         if result is not None and result.output:
-            printed = words_of_verdicts.PRINTED(check=each.kept.check.id, text=result.output[-_PRINTED:])
+            printed = verdict_words.PRINTED(check=each.kept.check.id, text=result.output[-_PRINTED:])
             yield Issue(severity="HIGH", category="check", description=printed)

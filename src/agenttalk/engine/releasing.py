@@ -21,10 +21,10 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.releases import Release
 from agenttalk.engine.sheets import Sheet, Sheets
 from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
-from agenttalk.rules import checkpoints
-from agenttalk.rules import release as rules
-from agenttalk.rules.bundles import bundle
-from agenttalk.rules.release import Decision, GateFinding, Made
+from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.proof import checkpoints
+from agenttalk.rules.proof import release as rules
+from agenttalk.rules.proof.release import Decision, GateFinding, Made
 
 _TRIES: Final = 5
 """How often a decision is begun anew because something changed while results were obtained."""

@@ -19,9 +19,9 @@ from agenttalk.engine import objections, rounds
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Store
-from agenttalk.rules import done, replaying
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.replaying import Done, Judged
+from agenttalk.rules.proof import done, policy_replay
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.policy_replay import Done, Judged
 
 PAGE: Final = 200
 """Pieces of work that are judged for one page."""
@@ -112,7 +112,7 @@ async def _judged(
         return None
     age = max(0.0, (deps.now() - moment(at)).total_seconds() / 86_400)
     work = await _work(store, plan_id, task_id, kind, at, body, agent_id, age)
-    judged = replaying.judge(asked.policy, work) if work else Judged("unknown", ("its task is not there any more",))
+    judged = policy_replay.judge(asked.policy, work) if work else Judged("unknown", ("its task is not there any more",))
     rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
     return {
         "board": store.name,
@@ -152,7 +152,7 @@ async def _work(
         for each in body.get("gates") or ()
     )
     checks = tuple(body.get("checks") or ())
-    shown = replaying.evidence(promise, checks, body.get("claims") or (), at=at, by=agent_id) if promise else ()
+    shown = policy_replay.evidence(promise, checks, body.get("claims") or (), at=at, by=agent_id) if promise else ()
     return Done(promise, shown, gates, checks, **about)
 
 

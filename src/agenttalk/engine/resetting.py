@@ -19,8 +19,9 @@ from agenttalk.engine.commanding import FOLDER
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Tx
-from agenttalk.rules import failure, gates
-from agenttalk.rules.lifecycle import Cause, State
+from agenttalk.rules.core.task_states import Cause, State
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import score_gates
 
 States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
 """Task → its state, and what brought it there."""
@@ -81,7 +82,10 @@ def _is_called_for(tx: Tx, sheet: Sheet, stand: Stand, ward: str, again: Collect
         if stand.standing(guard) == "failed" and ward not in branches:
             return True
         scores = {guard: stand.scores[guard]}
-        if stand.states[guard][0] == "COMPLETED" and ward in gates.judge(node, scores=scores, evidence=()).activate:
+        if (
+            stand.states[guard][0] == "COMPLETED"
+            and ward in score_gates.judge(node, scores=scores, evidence=()).activate
+        ):
             return True
     return False
 

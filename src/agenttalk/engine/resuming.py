@@ -18,8 +18,9 @@ from agenttalk.engine.granting import Desk
 from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
-from agenttalk.rules import evidence, failure
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.rework import Judgement
 
 UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which nothing runs here that could end an engine."""

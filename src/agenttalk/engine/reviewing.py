@@ -17,10 +17,10 @@ from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine import commanding
 from agenttalk.engine.sheets import Sheet, Sheets
 from agenttalk.ports import Job, Prover, Row, Store, Tip, Tx
-from agenttalk.rules import findings, living
-from agenttalk.rules.evidence import Fingerprint, Result, tells_of_the_work
-from agenttalk.rules.isolation import Words
-from agenttalk.rules.living import Look
+from agenttalk.rules.core.isolation import Words
+from agenttalk.rules.proof import findings_json, staleness
+from agenttalk.rules.proof.evidence import Fingerprint, Result, tells_of_the_work
+from agenttalk.rules.proof.staleness import Look
 
 _SEQ: Final = 1
 
@@ -117,7 +117,7 @@ def _changed(kept: Kept, tip: Tip) -> tuple[str, ...]:
     before = kept.fingerprint
     files = kept.check.files_sha256 or {}
     ground = replace(tip.ground, files=files, inputs={**before.inputs, **tip.ground.inputs})
-    return living.changed(before, kept.check, ground)
+    return staleness.changed(before, kept.check, ground)
 
 
 async def verify(prover: Prover, found: Review) -> Review:
@@ -147,7 +147,7 @@ async def _traced(prover: Prover, seen: Seen) -> Seen:
     arrived = await prover.arrived(kept.job, kept.commit)
     commits = [commit for commit, _ in arrived]
     stands: dict[str, bool | None] = {}
-    while isinstance(step := living.trace(commits, stands), Look):
+    while isinstance(step := staleness.trace(commits, stands), Look):
         stands[step.commit] = await _stood(prover, kept, step.commit)
     return replace(seen, broke=step.commit, merged=dict(arrived)[step.commit] if step.commit else None)
 
@@ -172,7 +172,7 @@ def _kept(tx: Tx, sheets: Sheets, plan_id: str, rows: Sequence[Row], words: Word
         if check_id in known[name]:
             job, check, owner = known[name][check_id]
             said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-            fingerprint = findings.read_fingerprint(said["fingerprint"])
+            fingerprint = findings_json.read_fingerprint(said["fingerprint"])
             found.append(Kept(job, check, owner, command_id, commit, fingerprint, bool(fresh)))
     return found
 

@@ -31,9 +31,12 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.plan_settings import keep_settings, settings_of
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Tx, Value
-from agenttalk.rules import failure, lifecycle, living, promises
-from agenttalk.rules.lifecycle import Cause, State
-from agenttalk.rules.readiness import Picked
+from agenttalk.rules.commands import promises
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause, State
+from agenttalk.rules.plans import failure
+from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.proof import staleness
 
 States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
 """Task → its state, and what brought it there."""
@@ -117,7 +120,7 @@ def apply(
         if state == "READY" and task_id in nodes:  # its command names the old DAG
             _order_anew(moves, plan_id, nodes[task_id])
     waits = _decided_anew(moves, sheet, found, held=paused)
-    if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=living.closes(dag, manifest)):
+    if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=staleness.closes(dag, manifest)):
         releases.due(tx, plan_id, sheet.policies, at=moves.at)
     for task_id, (state, cause) in states.items():
         if task_id in nodes:
@@ -130,7 +133,7 @@ def apply(
 def _follow(moves: Moves, sheet: Sheet, task_id: str, state: State, cause: Cause | None) -> None:
     """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
     tx, plan_id = moves.tx, sheet.plan_id
-    if state in lifecycle.FINAL and failure.standing(state, cause) == "failed":
+    if state in task_states.FINAL and failure.standing(state, cause) == "failed":
         moves.fail_dependants_of(sheet, task_id)
     elif cause == "SOFT_DENIED":  # the new plan may allow more
         moves.let_go(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])

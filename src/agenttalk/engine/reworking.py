@@ -18,12 +18,13 @@ from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Made, Performance, Proof, Row, Tx
-from agenttalk.rules import failed_tests, rework, words_of_answers, words_of_verdicts
-from agenttalk.rules.checks import shown_hash
-from agenttalk.rules.done import Evidence, Verdict
-from agenttalk.rules.lifecycle import Cause
-from agenttalk.rules.readiness import Picked
-from agenttalk.rules.rework import CONFLICT, Judgement
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.proof import failed_tests, rework
+from agenttalk.rules.proof.check_results import shown_hash
+from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.proof.rework import CONFLICT, Judgement
+from agenttalk.rules.text import answer_words, verdict_words
 
 _FILES: Final = 200
 """Files of a refused version that come along with the next command."""
@@ -251,17 +252,15 @@ def order_again(
 def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
     """The verifier's judgement of a turn."""
     if proof.breach:
-        told = words_of_verdicts.LEFT_SCOPE(paths=", ".join(proof.breach))
+        told = verdict_words.LEFT_SCOPE(paths=", ".join(proof.breach))
         return Judgement(False, 0, told, rework.refused([told], rework.SCOPE).issues)
     faults = (
-        [*verdict.blockers, *(words_of_verdicts.MISSING(name=name) for name in verdict.missing)]
-        if verdict
-        else [reason]
+        [*verdict.blockers, *(verdict_words.MISSING(name=name) for name in verdict.missing)] if verdict else [reason]
     )
     category = CONFLICT if proof.conflict else "completeness"
-    said = rework.refused([each or words_of_verdicts.NOT_DONE() for each in (faults or [reason])], category)
+    said = rework.refused([each or verdict_words.NOT_DONE() for each in (faults or [reason])], category)
     undone = rework.refused(dropped(proof), rework.SCOPE).issues if dropped(proof) else ()
-    return Judgement(False, 0, reason or words_of_verdicts.NOT_DONE(), (*said.issues, *undone, *_printed(proof)))
+    return Judgement(False, 0, reason or verdict_words.NOT_DONE(), (*said.issues, *undone, *_printed(proof)))
 
 
 def told_of(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> tuple[Issue, ...]:
@@ -274,9 +273,9 @@ def dropped(proof: Proof) -> list[str]:
     """What of an agent's work does not count, in words."""
     found = []
     if proof.restored:
-        found.append(words_of_verdicts.PUT_BACK(paths=", ".join(proof.restored)))
+        found.append(verdict_words.PUT_BACK(paths=", ".join(proof.restored)))
     if proof.left_out:
-        found.append(words_of_verdicts.LEFT_OUT(paths=", ".join(proof.left_out)))
+        found.append(verdict_words.LEFT_OUT(paths=", ".join(proof.left_out)))
     return found
 
 
@@ -341,8 +340,8 @@ def _printed(proof: Proof) -> list[Issue]:
 def _failure(check: Mapping[str, Any], text: str) -> str:
     """What a check printed, behind the command that its agent can run itself."""
     if check.get("command") and check.get("exit_code") is not None:
-        return words_of_answers.COMMAND_ENDED_SAYING(command=check["command"], code=check["exit_code"], text=text)
-    return words_of_verdicts.PRINTED(check=check["id"], text=text)
+        return answer_words.COMMAND_ENDED_SAYING(command=check["command"], code=check["exit_code"], text=text)
+    return verdict_words.PRINTED(check=check["id"], text=text)
 
 
 def made(files: Files) -> dict[str, list[Made]]:

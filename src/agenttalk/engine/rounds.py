@@ -10,8 +10,8 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import rework
-from agenttalk.rules.rework import Answer
+from agenttalk.rules.proof import rework
+from agenttalk.rules.proof.rework import Answer
 
 ORDERED: Final = "rework.ordered"
 EXHAUSTED: Final = "rework.exhausted"

@@ -28,9 +28,9 @@ from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.records import Refused, Source
 from agenttalk.engine.standing_files import Said, Standing
 from agenttalk.ports import Blobs, Folder, Store, Tx
-from agenttalk.rules.control import Control
-from agenttalk.rules.redaction import Secrets
-from agenttalk.rules.routing import Rejection, Tally
+from agenttalk.rules.core.redaction import Secrets
+from agenttalk.rules.messages.control_files import Control
+from agenttalk.rules.messages.routing import Rejection, Tally
 
 LOG = logging.getLogger(__name__)
 _HINT: Final = "the log says how; please report it"

@@ -35,7 +35,7 @@ from agenttalk.engine.toolchain import BOARD
 from agenttalk.engine.tracing import POLL as TRACE
 from agenttalk.engine.tracing import Tracing
 from agenttalk.ports import Driver, Performer, Processes, Prover
-from agenttalk.rules.mail import BOARD as MAIL
+from agenttalk.rules.mail.letters import BOARD as MAIL
 
 LOG = logging.getLogger(__name__)
 BRANCHES: Final = 5.0

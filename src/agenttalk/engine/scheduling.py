@@ -26,8 +26,8 @@ from agenttalk.engine import submission
 from agenttalk.engine.boards import SYSTEM, board_of
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Row, Store, Tx
-from agenttalk.rules import schedules
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.plans import schedules
 
 LOG = logging.getLogger(__name__)
 IDLE: Final = 3600.0

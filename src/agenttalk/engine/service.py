@@ -53,9 +53,9 @@ from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.sessions import Sessions
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.tracing import Tracing
-from agenttalk.rules.notes import Note
-from agenttalk.rules.people import UNKNOWN, Proof
-from agenttalk.rules.tokens import Attempt
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.core.tokens import Attempt
+from agenttalk.rules.people.attestation import UNKNOWN, Proof
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""

@@ -14,7 +14,7 @@ from agenttalk.contracts.core.base import instant
 from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Tx
-from agenttalk.rules.tokens import token_hash
+from agenttalk.rules.core.tokens import token_hash
 
 SessionRole = Literal["operator", "viewer"]
 LINK: Final = timedelta(minutes=10)

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import MissingError
 from agenttalk.engine import archive, handover
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Tx
-from agenttalk.rules.archive import kept_name
+from agenttalk.rules.messages.archive import kept_name
 
 _AT_ONCE: Final = 50
 _PLACES: Final = {

@@ -22,8 +22,9 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.engine.correlating import Trace, trace_of
 from agenttalk.engine.plan_settings import read_settings
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import done, living, promises
-from agenttalk.rules.living import Joined
+from agenttalk.rules.commands import promises
+from agenttalk.rules.proof import done, staleness
+from agenttalk.rules.proof.staleness import Joined
 
 """The id of a promise that was not submitted yet, or that follows from its node."""
 _KEPT: Final = 20_000
@@ -146,7 +147,7 @@ class Sheet:
 
         A score may make more outputs due.
         """
-        return living.joined(self._own_promise(node, score), self.joined.get(node.task_id, ()))
+        return staleness.joined(self._own_promise(node, score), self.joined.get(node.task_id, ()))
 
     def _own_promise(self, node: Node, score: float | None) -> CompletionPromise:
         if node.promise is not None and not promises.is_unnamed(node):

@@ -15,9 +15,10 @@ from agenttalk.engine.boards import sound
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import TaskName
 from agenttalk.ports import Row, Store
-from agenttalk.rules import lifecycle, read_back
-from agenttalk.rules.done import Evidence, Verdict
-from agenttalk.rules.read_back import VerifyResult
+from agenttalk.rules.core import task_states
+from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.toolchain import read_back
+from agenttalk.rules.toolchain.read_back import VerifyResult
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
@@ -137,7 +138,7 @@ def _task(row: Row) -> dict[str, Any]:
 
 def status(state: Any, phase: Any) -> str:
     """What people call a state; a task that was taken back is withdrawn."""
-    return "withdrawn" if state == "SKIPPED" else lifecycle.board_status(state, phase)
+    return "withdrawn" if state == "SKIPPED" else task_states.board_status(state, phase)
 
 
 async def own(deps: Deps, task: TaskName) -> dict[str, Any]:

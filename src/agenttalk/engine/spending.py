@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agenttalk.engine.boards import boards
-from agenttalk.rules.budgets import Limit
-from agenttalk.rules.usage import NOTHING, Used
+from agenttalk.rules.budgets.budgets import Limit
+from agenttalk.rules.core.usage import NOTHING, Used
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps
     from agenttalk.engine.watching import Watching
     from agenttalk.ports import Tx
-    from agenttalk.rules.budgets import Scope
+    from agenttalk.rules.budgets.budgets import Scope
 
 
 def name_of(scope: Scope, plan_id: str, task_id: str, at: str) -> str:

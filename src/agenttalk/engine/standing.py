@@ -11,7 +11,7 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import objections, releases, reviews
 from agenttalk.engine.boards import VIRTUAL, board_of, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.rules.lifecycle import board_status
+from agenttalk.rules.core.task_states import board_status
 
 if TYPE_CHECKING:
     from agenttalk.ports import Store

@@ -19,9 +19,9 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.ports import Folder, Tx
-from agenttalk.rules.archive import kept_name
-from agenttalk.rules.control import Control
-from agenttalk.rules.routing import Rejection
+from agenttalk.rules.messages.archive import kept_name
+from agenttalk.rules.messages.control_files import Control
+from agenttalk.rules.messages.routing import Rejection
 
 Said: TypeAlias = "tuple[Found, bytes | str | None, Control | Rejection]"
 """A control file: its bytes, or the hash of what was kept of it, and what it says."""

@@ -14,9 +14,10 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.resetting import Stand
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import checkpoints, lifecycle
-from agenttalk.rules.aborts import Abort
-from agenttalk.rules.readiness import Picked
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.core import task_states
+from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.proof import checkpoints
 
 
 def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
@@ -92,7 +93,7 @@ def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str,
     if state == "FAILED" and rows[0][9] == reason:
         _close_questions(moves, plan_id, task_id, reason)
         return {"task_id": task_id, "state": state, "reason": reason}
-    if state in lifecycle.FINAL:
+    if state in task_states.FINAL:
         raise UsageError(
             Code.ILLEGAL_TRANSITION, f"{task_id} has ended: it is {state}", hint="there is nothing to stop"
         )
@@ -179,11 +180,11 @@ def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
     if not rows or rows[0][8] == "REMOVED":
         raise no_task(plan_id, task_id)
     state = rows[0][1]
-    if state == "FAILED" or (onwards and state in lifecycle.FINAL):
+    if state == "FAILED" or (onwards and state in task_states.FINAL):
         return rows[0]
     what = "what ended" if onwards else "what failed"
     hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
-    if state in lifecycle.FINAL:
+    if state in task_states.FINAL:
         hint = f"'agenttalk retry {plan_id}/{task_id} --from' runs it again, and everything after it"
     raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is {state}, and only {what} can be tried again", hint=hint)
 

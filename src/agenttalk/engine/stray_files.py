@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.layout import Layout
 from agenttalk.ports import Folder, Job
-from agenttalk.rules import scope
+from agenttalk.rules.core import scope
 
 _DEEPEST: Final = 40
 _MOST: Final = 50_000

@@ -30,7 +30,8 @@ from agenttalk.engine.plan_settings import keep_settings, settings_of
 from agenttalk.engine.planning import PrePlan
 from agenttalk.engine.sheets import remember
 from agenttalk.ports import Store, Tx
-from agenttalk.rules import living, promises
+from agenttalk.rules.commands import promises
+from agenttalk.rules.proof import staleness
 
 _AT_ONCE: Final = 5_000
 """Tasks that one transaction takes in."""
@@ -87,7 +88,7 @@ async def _submit(
 ) -> bool:
     """Hand over a plan whose promises are named."""
     gate = planning.pre_plan(dag, manifest, revision=1)
-    closing = living.closes(dag, manifest)
+    closing = staleness.closes(dag, manifest)
     plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), at, gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():

@@ -15,8 +15,8 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import given, human, recalls, records
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import failure, readiness
-from agenttalk.rules.readiness import Picked
+from agenttalk.rules.plans import failure, input_selection
+from agenttalk.rules.plans.input_selection import Picked
 
 if TYPE_CHECKING:
     from agenttalk.contracts.command import ResolvedInput
@@ -187,7 +187,7 @@ def _is_outdated(tx: Tx, sheet: Sheet, task_id: str, producer: str) -> bool:
     """Whether a task was given something else by a producer than it would be given now."""
     node = sheet.node(tx, task_id)
     used = {path: sha256 for path, (sha256, _) in _used(tx, sheet, task_id, producer).items()}
-    picked = readiness.pick(node, given.candidates(tx, sheet, node), final=frozenset(node.depends_on))
+    picked = input_selection.pick(node, given.candidates(tx, sheet, node), final=frozenset(node.depends_on))
     if isinstance(picked, Picked):
         return used != _given(picked, producer)
     # Something else is missing or unclear meanwhile: the outputs that it used are compared as a whole.

@@ -16,10 +16,11 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine.coding import Attempt, CodingAgents
 from agenttalk.engine.permitting import Permits
 from agenttalk.ports import Asks, Dialogue, Dialogues, Ended, Job, Opening, Pen
-from agenttalk.rules import acp_agents, coding_agents, permissions, scope
-from agenttalk.rules.acp_agents import SpokenAgent
-from agenttalk.rules.coding_events import Account, Event
-from agenttalk.rules.permissions import Policy, Wish
+from agenttalk.rules.agents import acp_table, cli_table, permissions
+from agenttalk.rules.agents.acp_table import SpokenAgent
+from agenttalk.rules.agents.events import Account, Event
+from agenttalk.rules.agents.permissions import Policy, Wish
+from agenttalk.rules.core import scope
 
 _SHORTEST: Final = 5.0
 _STDERR: Final = 500
@@ -36,7 +37,7 @@ class SpokenAgents(CodingAgents):
         return Spoken
 
     def _chosen(self, job: Job) -> tuple[SpokenAgent, AcpUse]:
-        return acp_agents.entry(job.profile.acp), job.profile.acp or AcpUse(agent="")
+        return acp_table.entry(job.profile.acp), job.profile.acp or AcpUse(agent="")
 
 
 @dataclass(slots=True)
@@ -63,12 +64,12 @@ class Spoken(Attempt):
             anew=f"{self.turn.prompt}\n{prompt}" if going_on else "",
             mode=use.mode or "",
             auth=agent.auth,
-            servers=acp_agents.servers(agent, self.room.server, self.turn.env),
+            servers=acp_table.servers(agent, self.room.server, self.turn.env),
             meta=agent.meta,
             besides=(self.room.base,),
         )
         try:
-            start = coding_agents.start(agent, use, "", self.room, confined=self.confined)
+            start = cli_table.start(agent, use, "", self.room, confined=self.confined)
             dialogue = await asyncio.to_thread(owner.dialogues, opening)
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
@@ -81,7 +82,7 @@ class Spoken(Attempt):
             lambda events: self._hear(iter(events)),
             float(use.start_seconds),
         )
-        variables = acp_agents.variables(agent, use, confined=self.confined)
+        variables = acp_table.variables(agent, use, confined=self.confined)
         turn = replace(
             self.turn,
             argv=start.argv,

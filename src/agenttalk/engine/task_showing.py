@@ -19,8 +19,8 @@ from agenttalk.engine.superseding import files_of
 from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.transcripts import ENDING, LARGEST
 from agenttalk.ports import Folder, Row, Store
-from agenttalk.rules import checklist
-from agenttalk.rules.checklist import Item, Seen
+from agenttalk.rules.proof import checklist
+from agenttalk.rules.proof.checklist import Item, Seen
 
 ORDERS: Final = 20
 """Commands of a task that are shown, the newest."""

@@ -15,10 +15,12 @@ from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.worth import NO_CLAIMS, NO_PROOF, Outcome
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import lifecycle, results, words_of_verdicts
-from agenttalk.rules.done import Verdict
-from agenttalk.rules.evidence import Claims
-from agenttalk.rules.results import Fault, Result
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault, Result
+from agenttalk.rules.core import task_states
+from agenttalk.rules.proof.done import Verdict
+from agenttalk.rules.proof.evidence import Claims
+from agenttalk.rules.text import verdict_words
 
 LOG = logging.getLogger(__name__)
 _SHOWN: Final = 16 * 1024
@@ -138,7 +140,7 @@ def _remarks(performance: Performance, outcome: Outcome, proof: Proof) -> list[s
     """What a reader of the verdict must know besides: what does not count, what it rests on, what was refused."""
     found = reworking.dropped(proof)
     if proof.rests_on:
-        found.append(words_of_verdicts.RESTS_ON(paths=", ".join(proof.rests_on)))
+        found.append(verdict_words.RESTS_ON(paths=", ".join(proof.rests_on)))
     if performance.remark and outcome.cause == "FULFILLED" and performance.ended_badly:
         found.append(performance.remark)
     return found
@@ -154,7 +156,7 @@ def _notice(command: Command, performance: Performance, outcome: Outcome) -> str
     """The text that a command wants to be told when its task has ended, well or not."""
     if command.on_complete is None and command.on_failure is None:
         return None
-    state = lifecycle.move("RUNNING", outcome.cause)
+    state = task_states.move("RUNNING", outcome.cause)
     if state == "COMPLETED":
         return results.notice(command, Result(performance.result, performance.score))
     return results.notice(command, Fault(Code.COMMAND_FAILED, outcome.reason or "")) if state == "FAILED" else None

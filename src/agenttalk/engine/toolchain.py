@@ -25,12 +25,12 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
 from agenttalk.ports import KindTask, Row, Tx
-from agenttalk.prompts.toolchain_steps import Content, Place, Style, tell
-from agenttalk.rules import deploying, intake, reconciling, semantic_keys, sightings
-from agenttalk.rules.deploying import Newest
-from agenttalk.rules.forge_registry import Registry
-from agenttalk.rules.proposing import Decision, Deployed, Known, KnownTask
-from agenttalk.rules.reconciling import Found
+from agenttalk.rules.prompts.toolchain_steps import Content, Place, Style, tell
+from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
+from agenttalk.rules.toolchain.accounts import Registry
+from agenttalk.rules.toolchain.deployments import Newest
+from agenttalk.rules.toolchain.proposal import Decision, Deployed, Known, KnownTask
+from agenttalk.rules.toolchain.reconciliation import Found
 
 BOARD: Final = "_toolchain"
 KEPT: Final = timedelta(days=14)
@@ -131,12 +131,12 @@ class Board:
     async def foreseen(self, event: ForgeEvent) -> Decision:
         """What would follow from an event. Nothing is written."""
         if not self._deps.stores.has(BOARD):
-            return intake.decide(event, self.setup.registry, Known())
+            return event_tasks.decide(event, self.setup.registry, Known())
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> Decision:
             placed = names.placed(tx, event)
-            return intake.decide(placed, self.registry(tx, event.source), known(tx, placed))
+            return event_tasks.decide(placed, self.registry(tx, event.source), known(tx, placed))
 
         return await store.transact(work)
 
@@ -210,7 +210,7 @@ class Board:
         names.remember(tx, event, self.setup.registry)
         placed = names.placed(tx, event)
         names.note_gone(tx, placed, moves.at)
-        decision = intake.decide(placed, self.registry(tx, event.source), known(tx, placed))
+        decision = event_tasks.decide(placed, self.registry(tx, event.source), known(tx, placed))
         return self._write(moves, placed, decision, content)
 
     def _write(self, moves: Moves, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]) -> Written:
@@ -324,13 +324,13 @@ def _standing(row: Row) -> tuple[str, int]:
 
 def shown_by(found: Found | Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
     """The events that would have told of what a forge shows."""
-    return deploying.events(found, registry) if isinstance(found, Newest) else reconciling.events(found, registry)
+    return deployments.events(found, registry) if isinstance(found, Newest) else reconciliation.events(found, registry)
 
 
 def _decided(found: Found | Newest, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
     if isinstance(found, Newest):
-        return deploying.decide(found, event, registry, known)
-    return reconciling.decide(found, event, registry, known)
+        return deployments.decide(found, event, registry, known)
+    return reconciliation.decide(found, event, registry, known)
 
 
 def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "withdrawn"]:
@@ -348,7 +348,7 @@ def known(tx: Tx, event: ForgeEvent) -> Known:
         return Known(tasks=tuple(_open_in(tx, event.source, event.repository.key)))
     found, before = Known(), None
     for _ in range(2):
-        wanted = intake.wanted(event, found)
+        wanted = event_tasks.wanted(event, found)
         if wanted == before:
             break  # what was found leads to nothing else
         before = wanted
@@ -371,7 +371,7 @@ def known(tx: Tx, event: ForgeEvent) -> Known:
 
 def _open_in(tx: Tx, source: str, repository: str) -> Iterator[KnownTask]:
     """The open tasks of a repository. It costs as much as there are open ones of all."""
-    starts = tuple(f"{semantic_keys.repository_of(source, repository)}{mark}" for mark in "#@")
+    starts = tuple(f"{dedup_keys.repository_of(source, repository)}{mark}" for mark in "#@")
     objects, after = set[str](), 0
     while rows := tx.run("toolchain_page_open", after=after, limit=_PAGE):
         after = rows[-1][0]
@@ -425,7 +425,7 @@ def _remember_deployed(tx: Tx, deployed: Deployed, at: str) -> None:
 
 def _remember(tx: Tx, sighting: Sighting) -> None:
     pull = sighting.pull_request
-    head = semantic_keys.commit_of(sighting.source, sighting.repository, pull.head_sha) if pull else ""
+    head = dedup_keys.commit_of(sighting.source, sighting.repository, pull.head_sha) if pull else ""
     body = wire.write(sighting.model_dump(mode="json", exclude_defaults=True))
     tx.run("put_sighting", object=sightings.object_of(sighting), head=head, body=body)
 
@@ -436,7 +436,7 @@ def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
     if ran is None or not ran.sha:
         return
     body = wire.write(event.model_copy(update={"delivery": ""}).model_dump(mode="json", exclude_defaults=True))
-    head = semantic_keys.commit_of(event.source, event.repository.key, ran.sha)
+    head = dedup_keys.commit_of(event.source, event.repository.key, ran.sha)
     tx.run("drop_old_failures", before=before)
     tx.run("hold_failure", head=head, sha256=wire.sha256(body), event=body, at=at)
 

@@ -22,10 +22,11 @@ from agenttalk.engine.correlating import naming_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.transcripts import LARGEST
 from agenttalk.ports import Folder, Row, Store, Tx
-from agenttalk.rules import breaker, otlp, spans
-from agenttalk.rules.breaker import Breaker
-from agenttalk.rules.spans import Attributes, Call, Fact, Span
-from agenttalk.rules.traces import FACTS, Book
+from agenttalk.rules.core import circuit_breaker
+from agenttalk.rules.core.circuit_breaker import Breaker
+from agenttalk.rules.operation import otlp, spans
+from agenttalk.rules.operation.spans import Attributes, Call, Fact, Span
+from agenttalk.rules.operation.traces import FACTS, Book
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 2.0
@@ -90,7 +91,7 @@ class Tracing:
         self._version = version
         self._texts = texts
         self._readings: dict[str, _Reading] = {}
-        self._breaker: Breaker = breaker.CLOSED
+        self._breaker: Breaker = circuit_breaker.CLOSED
         self.counts = Counts()
 
     async def begin(self) -> None:
@@ -155,12 +156,12 @@ class Tracing:
         """Tell what is to be told; whether all of it is."""
         while reading.spans:
             now = self._deps.now()
-            if breaker.may_ask(self._breaker, now) == "no":
+            if circuit_breaker.may_ask(self._breaker, now) == "no":
                 return False
             part = reading.spans[:AT_ONCE]
             said = await self._send(otlp.request(part, resource=self._resource, version=self._version))
             if said.ok:
-                self._breaker = breaker.CLOSED
+                self._breaker = circuit_breaker.CLOSED
                 self.counts.sent += len(part) - said.rejected
                 self.counts.failures = 0
                 if said.rejected:
@@ -177,7 +178,7 @@ class Tracing:
         if not self.counts.failures:
             LOG.warning("nobody takes spans; they are told later: %s", why, extra={"action": "telemetry.away"})
         self.counts.failures += 1
-        self._breaker = breaker.failed(self._breaker, self._deps.now(), most=_FAILURES, probe_after=_PROBE)
+        self._breaker = circuit_breaker.failed(self._breaker, self._deps.now(), most=_FAILURES, probe_after=_PROBE)
 
     async def _give_up(self, board: Store, many: int, why: str) -> None:
         """Spans that will never be taken do not hold up the others."""

@@ -13,8 +13,8 @@ from typing import Any, Final
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, JsonError
 from agenttalk.ports import Folder
-from agenttalk.rules.coding_events import Event
-from agenttalk.rules.usage import NOTHING, Used, spent
+from agenttalk.rules.agents.events import Event
+from agenttalk.rules.core.usage import NOTHING, Used, spent
 
 ENDING: Final = ".events.jsonl"
 """Stands behind the name of the attempt's folder in that of the file."""

@@ -20,11 +20,13 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.outages import Outages
 from agenttalk.engine.toolchain import BOARD, Board
 from agenttalk.ports import KindTask, Store, Tx
-from agenttalk.prompts import toolchain_failures as texts
-from agenttalk.prompts.toolchain_failures import WORDING, FailureWording
-from agenttalk.rules import intake, lifecycle, semantic_keys, spoken, triage
-from agenttalk.rules.mentions import Marker, write_marker
-from agenttalk.rules.triage import OVERDUE, Comment, Failure, Issue, Person, Place
+from agenttalk.rules.core import task_states
+from agenttalk.rules.prompts import toolchain_failures as texts
+from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording
+from agenttalk.rules.text import render
+from agenttalk.rules.toolchain import dedup_keys, event_tasks, triage
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
+from agenttalk.rules.toolchain.triage import OVERDUE, Comment, Failure, Issue, Person, Place
 
 RETRY: Final = ("retry", "give up")
 UNSEEN: Final = ("access given", "deleted")
@@ -133,7 +135,7 @@ class Desk:
             )
             locale = self._board.setup.style(task.agent_id).locale
             faults = [each.removeprefix(triage.NOT_SHOWN) for each in said["found"] or [said["reason"]]]
-            found = [spoken.spoken(each, locale) for each in faults]
+            found = [render.spoken(each, locale) for each in faults]
             self._comment(tx, key, task, told, head, (words.missing, found), words.back, at)
 
     def _comment(
@@ -142,7 +144,7 @@ class Desk:
         title, facts = lines
         saying = Saying(
             "comment",
-            semantic_keys.object_of(task.source, *told.place),
+            dedup_keys.object_of(task.source, *told.place),
             texts.line_of(head)[:_LONGEST_TITLE],
             texts.comment(head, title, facts, tail, _markers(task, task.hop, key)),
             told.place,
@@ -178,7 +180,7 @@ class Desk:
                 told.login,
             )
             _add(tx, key, task, saying, at)
-            about_agent = semantic_keys.escalations(task.source, task.agent_id, task.action_type)
+            about_agent = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
             tx.run("put_sighting", object=about_agent, head="", body=wire.write({"at": [*lately, at]}))
         elif isinstance(told, Person):
             question = (words.overdue if late else words.ask).format(**about)
@@ -221,7 +223,7 @@ class Desk:
 
     def _overdue(self, tx: Tx, task_id: str, since: str, state: str, stage: int, at: str) -> None:
         task = self._deps.kinds[BOARD].task(tx, task_id)
-        if task is None or state in lifecycle.BLOCKED or _is_reported(tx, task_id, since):
+        if task is None or state in task_states.BLOCKED or _is_reported(tx, task_id, since):
             # Whoever waits for a person, or for what comes of its report, is not late. It is looked at again later.
             tx.run("note_reminder", task_id=task_id, reminders=stage, since=at)
             return
@@ -284,7 +286,7 @@ def _add(tx: Tx, key: str, task: KindTask, saying: Saying, at: str) -> None:
 def _conflict(task: KindTask) -> ProposedTask:
     """What the author of a pull request gets in the place of a merge that cannot be."""
     about = {"source": task.source, "object_key": task.object, "agent": task.agent_id, "context": task.context}
-    return intake.merge_conflict(**about, head_sha=task.head_sha, at=task.event_at)  # type: ignore[arg-type]
+    return event_tasks.merge_conflict(**about, head_sha=task.head_sha, at=task.event_at)  # type: ignore[arg-type]
 
 
 def _failure(task: KindTask, cause: str) -> Failure:
@@ -294,7 +296,7 @@ def _failure(task: KindTask, cause: str) -> Failure:
 def _lately(tx: Tx, task: KindTask, at: str) -> list[str]:
     """When issues were opened about tasks of this kind that the agent did not do, within the last hour."""
     since = instant(moment(at) - timedelta(hours=1))
-    key = semantic_keys.escalations(task.source, task.agent_id, task.action_type)
+    key = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
     told: list[Any] = [wire.read(bytes(body)) for _, body in tx.run("sighting", object=key)]
     return [each for said in told for each in said["at"] if each > since]
 

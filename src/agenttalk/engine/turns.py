@@ -20,11 +20,12 @@ from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Order, Ready, Source
 from agenttalk.engine.seat import Seat
 from agenttalk.ports import Driver, Ended, Job, Performance, Turn, Tx
-from agenttalk.prompts.execute import Handover, InputText, execute, with_tools
-from agenttalk.rules import results, spoken
-from agenttalk.rules.leases import time_limit
-from agenttalk.rules.people import exposed
-from agenttalk.rules.results import Fault
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.messages.leases import time_limit
+from agenttalk.rules.people.attestation import exposed
+from agenttalk.rules.prompts.execute import Handover, InputText, execute, with_tools
+from agenttalk.rules.text import render
 
 _TEXT: Final = 16 * 1024
 """Up to this size an input is shown in the prompt."""
@@ -191,7 +192,7 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
     profile, command = setting.profile, ready.order.command
     prompt = execute(
         profile.prompt or "",
-        spoken.command(command, profile.locale),
+        render.command(command, profile.locale),
         [InputText(each.name, str(root / each.path), each.sha256, each.text) for each in laid],
         ready.resolution.missing,
         Handover(
@@ -208,7 +209,7 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
     if profile.has_tools:
         prompt += with_tools(locale=profile.locale)
     if lease.sent_back:
-        prompt = f"{prompt}\n# {spoken.spoken(lease.sent_back, profile.locale)}\n"
+        prompt = f"{prompt}\n# {render.spoken(lease.sent_back, profile.locale)}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
     seat.deps.discretion.learn(handed(profile, setting.environ))
     argv = argv_of(seat, profile)

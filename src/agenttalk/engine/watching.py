@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.ports import Job
-from agenttalk.rules import budgets, notes, stuck, usage
-from agenttalk.rules.aborts import Abort
-from agenttalk.rules.budgets import Scope
-from agenttalk.rules.notes import Note
-from agenttalk.rules.stuck import Rule, Trail
-from agenttalk.rules.usage import NOTHING, Used
+from agenttalk.rules.agents import progress_notes
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.budgets import budgets, stuck
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.budgets.budgets import Scope
+from agenttalk.rules.budgets.stuck import Rule, Trail
+from agenttalk.rules.core import usage
+from agenttalk.rules.core.usage import NOTHING, Used
 
 _SOONEST: Final = 0.01
 """Seconds after which it looks again at the soonest."""
@@ -110,7 +112,7 @@ class Watching:
 
     def hear(self, line: bytes) -> None:
         """A line of the program's output."""
-        note = notes.read_note(line)
+        note = progress_notes.read_note(line)
         if note is not None:
             self.note(note)
 

@@ -20,8 +20,8 @@ from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import Board, Written
 from agenttalk.ports import EventSource, Row, Tx
-from agenttalk.prompts.toolchain_steps import Content
-from agenttalk.rules import calling, intake
+from agenttalk.rules.prompts.toolchain_steps import Content
+from agenttalk.rules.toolchain import event_tasks, mention_tasks
 
 LOG = logging.getLogger(__name__)
 TOGETHER: Final = 64
@@ -94,7 +94,7 @@ class Intake:
             )
             if kind == "pipeline":
                 result = PipelineResult.from_bytes(data)
-                return _Read(number, intake.reported(name, result, at=received_at), "done", "")
+                return _Read(number, event_tasks.reported(name, result, at=received_at), "done", "")
             source = self._sources.get(name)
             if source is None:
                 return _Read(number, None, "failed", f"there is no source {name!r} any more")
@@ -123,7 +123,11 @@ class Intake:
     async def _entitled(self, event: ForgeEvent) -> ForgeEvent:
         """An event with whether its sender may write, where somebody is called by it and only the forge can tell."""
         sender = event.sender
-        if self._rights is None or sender is None or not calling.asks_for_rights(event, self._board.setup.registry):
+        if (
+            self._rights is None
+            or sender is None
+            or not mention_tasks.asks_for_rights(event, self._board.setup.registry)
+        ):
             return event
         writer = await self._rights(event.source, event.repository.full_name, sender.login)
         return event.model_copy(update={"writer": writer})

@@ -1,4 +1,4 @@
-"""What a turn is worth: what was found of it is held against what was promised (`rules.done.decide`)."""
+"""What a turn is worth: what was found of it is held against what was promised (`rules.proof.done.decide`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import aborts, checkpoints, done, failure, gates, honesty, read_back, words_of_verdicts
-from agenttalk.rules.aborts import Abort
-from agenttalk.rules.checkpoints import Decision
-from agenttalk.rules.done import Evidence, Verdict
-from agenttalk.rules.evidence import Claims, claims
-from agenttalk.rules.gates import Gate
-from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
-from agenttalk.rules.lifecycle import Cause
+from agenttalk.rules.budgets import aborts
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.messages.leases import SCORE_CODES, SCORE_TRIES
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import checkpoints, done, honesty, score_gates
+from agenttalk.rules.proof.checkpoints import Decision
+from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.proof.evidence import Claims, claims
+from agenttalk.rules.proof.score_gates import Gate
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.toolchain import read_back
 
 _ENDINGS: Final[dict[str, failure.Ending]] = {
     "crashed": "crash",
@@ -170,7 +174,7 @@ def judge(
     if proof.moot:
         return Outcome("MOOT", proof.moot)
     if proof.conflict:
-        return Outcome("CONFLICT", words_of_verdicts.CONFLICT(conflict=proof.conflict))
+        return Outcome("CONFLICT", verdict_words.CONFLICT(conflict=proof.conflict))
     return _worth(moves, sheet, node, granted, performance, proof, later)
 
 
@@ -189,9 +193,9 @@ def _worth(
         if verdict.fulfilled:
             return Outcome("FULFILLED", None, verdict, _MET, sheet.promise_id(node.task_id))
     promise = sheet.promise(node, performance.score)
-    gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
+    gate = score_gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
-    aborted = words_of_verdicts.NOT_TAKEN(whys=refused) if refused else None
+    aborted = verdict_words.NOT_TAKEN(whys=refused) if refused else None
     seen = evidence(node, performance, gate, moves.at)
     said = _claims(promise, granted, performance, seen, moves.at)
     results_of_gates = checkpoints.latest([*granted.gates, *later]) if later else ()
@@ -202,7 +206,7 @@ def _worth(
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
     if proof.idle and granted.job.profile.driver in {"cli", "acp"}:
         also = f"; {performance.remark}" if performance.ended_badly else ""
-        performance = replace(performance, remark=words_of_verdicts.IDLE() + also)
+        performance = replace(performance, remark=verdict_words.IDLE() + also)
     reason = "; ".join(_faults(performance, verdict))
     found = (*seen, *proof.evidence, *said.evidence)
     outcome = _sent_back(moves, sheet, node, granted, proof, verdict, reason)
@@ -223,7 +227,7 @@ def _sent_back(
     if answer == "yes":
         return Outcome("NOT_FULFILLED", reason)
     if answer == "stuck":
-        return Outcome("REWORK_EXHAUSTED", words_of_verdicts.UNCHANGED(whys=reason), stuck=True)
+        return Outcome("REWORK_EXHAUSTED", verdict_words.UNCHANGED(whys=reason), stuck=True)
     return Outcome("REWORK_EXHAUSTED", reason)
 
 
@@ -263,14 +267,14 @@ def _faults(performance: Performance, verdict: Verdict) -> list[str]:
         *([performance.error] if performance.code is not None else []),
         *(f"{name} {why}" for name, why in performance.misfits.items()),
         *verdict.blockers,
-        *(words_of_verdicts.MISSING(name=name) for name in verdict.missing),
+        *(verdict_words.MISSING(name=name) for name in verdict.missing),
         *([performance.remark] if performance.remark else []),
     ]
 
 
 def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
     """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
-    reason = words_of_verdicts.UNFIT(agent=granted.job.agent_id, why=performance.error)
+    reason = verdict_words.UNFIT(agent=granted.job.agent_id, why=performance.error)
     target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
     used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     judgement = reworking.by_engine(reason, None, NO_PROOF)
@@ -296,14 +300,14 @@ def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[
             "engine",
             at,
             performance.misfits.get(
-                output.name, "stored with its hash" if output.name in names else words_of_verdicts.OUTPUT_NOT_THERE()
+                output.name, "stored with its hash" if output.name in names else verdict_words.OUTPUT_NOT_THERE()
             ),
         )
-        for output in gates.due_outputs(node, performance.score)
+        for output in score_gates.due_outputs(node, performance.score)
     ]
     said = _says_something(performance.result)
     found.append(
-        Evidence("result", said, True, "observed", "engine", at, "not empty" if said else words_of_verdicts.EMPTY())
+        Evidence("result", said, True, "observed", "engine", at, "not empty" if said else verdict_words.EMPTY())
     )
     if performance.score is not None:
         found.append(Evidence("score", True, True, "observed", "engine", at, f"{performance.score:g}"))

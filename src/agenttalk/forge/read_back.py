@@ -12,12 +12,13 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.ports import Forge, KindTask, KindTurn
-from agenttalk.rules import forge_checks, mootness, read_back, report_claims, semantic_keys, words_of_forges
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.evidence import Finding, Reason
-from agenttalk.rules.forge_facts import Facts, Look, UnreadError
-from agenttalk.rules.forge_registry import Registry
-from agenttalk.rules.read_back import OUTAGES, Order
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.evidence import Finding, Reason
+from agenttalk.rules.text import forge_words
+from agenttalk.rules.toolchain import dedup_keys, forge_checks, mootness, read_back, report_claims
+from agenttalk.rules.toolchain.accounts import Registry
+from agenttalk.rules.toolchain.forge_facts import Facts, Look, UnreadError
+from agenttalk.rules.toolchain.read_back import OUTAGES, Order
 
 T = TypeVar("T")
 MOST_LOOKS: Final = 60
@@ -74,7 +75,7 @@ class ReadBack:
             return await asked._decided(forge, look, order, turn)  # noqa: SLF001 - our own
         except ForgeError as error:
             if error.code is Code.FORGE_UNSEEN and await _is_gone(task, account.login, turn):
-                why = words_of_forges.WAS_DELETED(place=order.repository)
+                why = forge_words.WAS_DELETED(place=order.repository)
                 return [read_back.failed(error.message, error.code, turn.at), read_back.moot("moot", why, turn.at)]
             return [read_back.failed(error.message, error.code, turn.at)]
 
@@ -160,10 +161,10 @@ class ReadBack:
 
 async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:
     """Whether the forge told that a task's repository was deleted, and not by the agent itself."""
-    about = semantic_keys.repository_in(task.object)
+    about = dedup_keys.repository_in(task.object)
     if turn.read is None or not about:
         return False
-    rows = await turn.read("sighting", object=semantic_keys.repository_gone(task.source, about))
+    rows = await turn.read("sighting", object=dedup_keys.repository_gone(task.source, about))
     told: Any = wire.read(bytes(rows[0][1])) if rows else {}
     return bool(told) and told["by"] != login.lower()
 

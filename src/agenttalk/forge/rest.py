@@ -24,7 +24,7 @@ from agenttalk.contracts.forge import (
 from agenttalk.forge import reading
 from agenttalk.forge.client import Caller, in_path
 from agenttalk.forge.reading import UnreadableError, moment, part, text
-from agenttalk.rules.forge_registry import same_user
+from agenttalk.rules.toolchain.accounts import same_user
 
 T = TypeVar("T")
 IsAgent = Callable[[ForgeUser], bool]

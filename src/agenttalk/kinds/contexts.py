@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agenttalk.ports import KindTask
-from agenttalk.prompts.context import PromptContext
-from agenttalk.prompts.wording import Locale
+from agenttalk.rules.prompts.context import PromptContext
+from agenttalk.rules.prompts.wording import Locale
 
 
 def context(board: str, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:

@@ -7,7 +7,8 @@ from typing import Any
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.ports import FollowUp, KindOutcome, KindTask
-from agenttalk.rules import triage, words_of_verdicts
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.toolchain import triage
 
 
 def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
@@ -16,7 +17,7 @@ def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"
         conflict = FollowUp(NOT_DONE, key, {"task_id": task.task_id, "ways": ["conflict"]})
         return [conflict] if outcome.code == "conflict" else []
-    found = (*outcome.blockers, *(words_of_verdicts.MISSING(name=each) for each in outcome.missing))
+    found = (*outcome.blockers, *(verdict_words.MISSING(name=each) for each in outcome.missing))
     unseen = outcome.detail.startswith(f"{Code.FORGE_UNSEEN}:")
     ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
     if not ways:

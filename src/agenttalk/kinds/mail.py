@@ -9,13 +9,13 @@ from typing import Any, Final, Protocol
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.kinds import contexts
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Row, Tx
-from agenttalk.prompts.context import PromptContext, Section
-from agenttalk.prompts.mail_sections import sections
-from agenttalk.prompts.wording import Locale
-from agenttalk.rules import mail
-from agenttalk.rules.done import Evidence
+from agenttalk.rules.mail import letters
+from agenttalk.rules.prompts.context import PromptContext, Section
+from agenttalk.rules.prompts.mail import sections
+from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.proof.done import Evidence
 
-BOARD: Final = mail.BOARD
+BOARD: Final = letters.BOARD
 _NOTES: Final = 10
 """Unread notices that a prompt holds, besides the letter."""
 _NOTE_SIZE: Final = 4 * 1024
@@ -58,7 +58,7 @@ class Letters:
 
     def promise(self, task: KindTask) -> CompletionPromise:
         """Read, or answered."""
-        return mail.promise("inform" if task.action_type == "inform" else "request", task.title)
+        return letters.promise("inform" if task.action_type == "inform" else "request", task.title)
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """The letter for the prompt."""

@@ -11,13 +11,14 @@ from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, 
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.kinds import contexts
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
-from agenttalk.prompts.context import PromptContext, Section
-from agenttalk.prompts.toolchain_promise import PROMISED
-from agenttalk.prompts.toolchain_sections import sections
-from agenttalk.prompts.wording import Locale
-from agenttalk.rules import carried_out, checks, read_back, report_claims, semantic_keys
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.mentions import Marker, write_marker
+from agenttalk.rules.prompts.context import PromptContext, Section
+from agenttalk.rules.prompts.toolchain_promise import PROMISED
+from agenttalk.rules.prompts.toolchain_sections import sections
+from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.proof import check_results
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.toolchain import dedup_keys, demands, read_back, report_claims
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
 
 BOARD: Final = "_toolchain"
 Verify = Literal["observed", "report", "transition"]
@@ -57,11 +58,11 @@ class Toolchain:
         """Notices ask for nothing."""
         return task.action_type not in NOTICES
 
-    def demanded(self, task: KindTask) -> carried_out.Demand:
+    def demanded(self, task: KindTask) -> demands.Demand:
         """Which evidence decides, and how much it must be trusted."""
         verify = self.verify.get(task.source, "transition")
         visible = read_back.can_be_seen(task.action_type, task.context)
-        return carried_out.demand(task.action_type, verify, visible=visible)
+        return demands.demand(task.action_type, verify, visible=visible)
 
     def promise(self, task: KindTask) -> CompletionPromise:
         """One criterion: it was carried out."""
@@ -105,7 +106,7 @@ class Toolchain:
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """What the agent says, and what the forge says."""
-        words = carried_out.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
+        words = demands.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
         ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
         if task.action_type == "infrastructure_failure":
             return [ended, *words]
@@ -123,7 +124,7 @@ class Toolchain:
         environment = str(task.context.get("environment") or task.context.get("deploy_context") or "")
         if task.action_type != "deploy_failure" or not environment or turn.read is None:
             return []
-        where = semantic_keys.deployed(task.source, str(task.context.get("repo", "")), environment)
+        where = dedup_keys.deployed(task.source, str(task.context.get("repo", "")), environment)
         for _, body in await turn.read("sighting", object=where):
             told: Any = wire.read(bytes(body))
             if told.get("good", True) and told["noted_at"] > task.made_at and told["at"] >= task.event_at:
@@ -139,9 +140,9 @@ class Toolchain:
         if turn.confirm is None:
             return [read_back.decided(said, found, by="nobody", approved=False, at=turn.at)]
         asked = read_back.question(self.lead, task.title, said, found)
-        shown = checks.shown_hash(asked, {"task": task.task_id, "command": turn.command_id})
+        shown = check_results.shown_hash(asked, {"task": task.task_id, "command": turn.command_id})
         confirmation = await turn.confirm(HumanCheck(id="not_applicable", kind="human", question=asked), shown)
-        agreed = checks.of_human(confirmation, shown).passed
+        agreed = check_results.of_human(confirmation, shown).passed
         return [
             read_back.decided(said, found, by=confirmation.by, approved=agreed, at=turn.at, trust=confirmation.trust)
         ]
@@ -161,9 +162,9 @@ class Toolchain:
 def _placed(tx: Tx, task: KindTask) -> KindTask:
     """A task with what its repository is called now."""
     name = str(task.context.get("repo", ""))
-    thing = semantic_keys.read_object(task.object)
-    kept = _told(tx, semantic_keys.repository_kept_as(task.source, thing[1])) if thing else {}
-    now = _told(tx, semantic_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
+    thing = dedup_keys.read_object(task.object)
+    kept = _told(tx, dedup_keys.repository_kept_as(task.source, thing[1])) if thing else {}
+    now = _told(tx, dedup_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
     return task if now == name else replace(task, context={**task.context, "repo": now})
 
 

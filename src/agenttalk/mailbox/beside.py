@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agenttalk.rules import check_files
-from agenttalk.rules.planfile import Compiled
+from agenttalk.rules.planfile import check_files
+from agenttalk.rules.planfile.compiler import Compiled
 
 
 def with_check_files(compiled: Compiled, folder: Path) -> Compiled:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.contracts.errors import Code, InputError, MachineError, MissingError, TakenError
-from agenttalk.rules import words_of_checks
+from agenttalk.rules.text import check_words
 
 _REFUSALS: Final = {
     errno.ELOOP: "it is a symlink or lies behind one",
@@ -52,21 +52,21 @@ def failed(path: Path, error: OSError, code: Code) -> MachineError:
     kind = {errno.ENOENT: MissingError, errno.EEXIST: TakenError}.get(number, MachineError)
     verb = "write" if code is Code.FILE_UNWRITABLE else "read"
     hint = _HINTS.get(number, "look at the path, its permissions and the free space")
-    return kind(code, words_of_checks.CANNOT(verb=verb, path=str(path), error=error.strerror or error), hint=hint)
+    return kind(code, check_words.CANNOT(verb=verb, path=str(path), error=error.strerror or error), hint=hint)
 
 
 def refused(path: Path, why: str) -> InputError:
     """Something that is not taken from others."""
     return InputError(
-        Code.FILE_UNSAFE, words_of_checks.REFUSED(path=str(path), why=why), hint="put a plain file or folder there"
+        Code.FILE_UNSAFE, check_words.REFUSED(path=str(path), why=why), hint="put a plain file or folder there"
     )
 
 
 def too_large(path: Path, limit: int) -> InputError:
     """A file over its limit."""
-    why = words_of_checks.TOO_LARGE(limit=limit)
+    why = check_words.TOO_LARGE(limit=limit)
     return InputError(
-        Code.FILE_TOO_LARGE, words_of_checks.REFUSED(path=str(path), why=why), hint="make it smaller or split it"
+        Code.FILE_TOO_LARGE, check_words.REFUSED(path=str(path), why=why), hint="make it smaller or split it"
     )
 
 

@@ -26,7 +26,7 @@ from agenttalk.contracts.errors import (
 )
 from agenttalk.contracts.plan import ActiveDagRef
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.rules.commands import NOTHING, Known
+from agenttalk.rules.commands.validation import NOTHING, Known
 
 _CLAIMED: Final = (root_layout.PENDING, root_layout.PROCESSED)
 

@@ -21,7 +21,7 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import RelativePath
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.mcp_server.asking import LARGEST, Refusal
-from agenttalk.rules import results
+from agenttalk.rules.agents import results
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 

@@ -11,7 +11,7 @@ from agenttalk.contracts.errors import Code, ContractError, InputError, Problem
 from agenttalk.contracts.planfile import reader
 from agenttalk.mcp_server.asking import Refusal
 from agenttalk.mcp_server.calls import Call, quoted
-from agenttalk.rules.planfile import compile_plan
+from agenttalk.rules.planfile.compiler import compile_plan
 
 _SHOWN: Final = 1024 * 1024
 """Bytes of an input that a tool shows."""

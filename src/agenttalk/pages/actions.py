@@ -19,7 +19,7 @@ from agenttalk.pages import views
 from agenttalk.pages.door import Told, form
 from agenttalk.pages.rendering import Reader
 from agenttalk.pages.words import say
-from agenttalk.rules.people import Proof
+from agenttalk.rules.people.attestation import Proof
 
 _DECISIONS: Final[dict[str, Decision]] = {
     "PROVIDE": "PROVIDE",

@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Final, Literal
 
 from agenttalk.pages.words import LANGUAGES, Language
-from agenttalk.rules.spoken import spoken
+from agenttalk.rules.text.render import spoken
 
 _LONGEST: Final = 1_000
 """Characters of a sentence that is looked for."""

@@ -21,7 +21,7 @@ from agenttalk.engine.sessions import SESSION, Session
 from agenttalk.pages import words
 from agenttalk.pages.rendering import HEADERS, THEMES, Reader, Theme, page
 from agenttalk.pages.words import Language
-from agenttalk.rules import news
+from agenttalk.rules.operation import feed
 
 LOG = logging.getLogger(__name__)
 View: TypeAlias = "Callable[[Service, Request, Reader], Awaitable[Response]]"
@@ -190,7 +190,7 @@ async def _reader(service: Service, request: Request) -> Reader:
         session=session,
         path=request.url.path,
         now=service.deps.now(),
-        cursor=news.written(await service.feed.position()) if session is not None else "",
+        cursor=feed.written(await service.feed.position()) if session is not None else "",
         waiting=(await service.waiting())[0] if session is not None else 0,
         told=unquote(request.cookies.get(_named(request, "told"), ""))[:_TOLD] if session is not None else "",
     )

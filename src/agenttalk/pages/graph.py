@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from agenttalk.pages import words
 from agenttalk.pages.rendering import badge_of, board_of, part
 from agenttalk.pages.words import Language
-from agenttalk.rules import drawing
+from agenttalk.rules.plans import drawing
 
 LARGE: Final = 200
 """Of a plan with more tasks than this only those that changed are sent again."""

@@ -33,8 +33,8 @@ from agenttalk.pages import diffs, files, graph
 from agenttalk.pages.door import shown
 from agenttalk.pages.files import PREVIEW
 from agenttalk.pages.rendering import HEADERS, Reader, board_of, page
-from agenttalk.rules import timeline
-from agenttalk.rules.lifecycle import board_status
+from agenttalk.rules.core.task_states import board_status
+from agenttalk.rules.plans import timeline
 
 ROWS: Final = 200
 """Rows of a timeline that are drawn, the last to begin."""

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from agenttalk.contracts.evidence import EvidenceEntry
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import CompletionPromise
-    from agenttalk.rules.aborts import Abort
-    from agenttalk.rules.checks import Stored
-    from agenttalk.rules.notes import Note
-    from agenttalk.rules.rework import Judgement
+    from agenttalk.rules.agents.progress_notes import Note
+    from agenttalk.rules.budgets.aborts import Abort
+    from agenttalk.rules.proof.check_results import Stored
+    from agenttalk.rules.proof.rework import Judgement
 
 
 class Owner(NamedTuple):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from agenttalk.rules.coding_events import Event
-    from agenttalk.rules.permissions import Wish
+    from agenttalk.rules.agents.events import Event
+    from agenttalk.rules.agents.permissions import Wish
 
 
 @dataclass(frozen=True, slots=True)

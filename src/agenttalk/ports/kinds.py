@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from agenttalk.ports.agents import Performance
     from agenttalk.ports.proof import Confirm
     from agenttalk.ports.storage import Row, Tx
-    from agenttalk.prompts.context import PromptContext, Section
-    from agenttalk.prompts.wording import Locale
-    from agenttalk.rules.done import Evidence
+    from agenttalk.rules.prompts.context import PromptContext, Section
+    from agenttalk.rules.prompts.wording import Locale
+    from agenttalk.rules.proof.done import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class KindOutcome(NamedTuple):
     """What the engine decided about a turn."""
 
     cause: str
-    """A cause of `rules.lifecycle`: FULFILLED, NOT_FULFILLED, REWORK_EXHAUSTED, FAILED_FOR_GOOD, …"""
+    """A cause of `rules.core.task_states`: FULFILLED, NOT_FULFILLED, REWORK_EXHAUSTED, FAILED_FOR_GOOD, …"""
     state: str
     """The state that the task came to."""
     reason: str
@@ -101,7 +101,7 @@ class KindOutcome(NamedTuple):
     blockers: tuple[str, ...]
     command_id: str
     code: str = ""
-    """What verification came to, in a word of `rules.read_back`: no_action, claim_denied, verify_error, …"""
+    """What verification came to, in a word of `rules.toolchain.read_back`: no_action, claim_denied, verify_error, …"""
     detail: str = ""
     infrastructure: bool = False
     """Whether the forge could not be asked, which is nobody's fault who worked on the task."""

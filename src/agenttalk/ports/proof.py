@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
     from agenttalk.ports.agents import Handed, Job, Made, Performance
-    from agenttalk.rules.checks import Confirmation
-    from agenttalk.rules.done import Evidence
-    from agenttalk.rules.evidence import Fingerprint, Result
-    from agenttalk.rules.living import Ground
+    from agenttalk.rules.proof.check_results import Confirmation
+    from agenttalk.rules.proof.done import Evidence
+    from agenttalk.rules.proof.evidence import Fingerprint, Result
+    from agenttalk.rules.proof.staleness import Ground
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,13 @@ from agenttalk.ports import (
     Performance,
     Proof,
 )
-from agenttalk.rules import ability, checks, evidence, findings, protection, runners, scope, words_of_checks
-from agenttalk.rules.checks import GitFacts, Stored
-from agenttalk.rules.evidence import Result
-from agenttalk.rules.protection import Boundary, Protection, Tree
-from agenttalk.rules.scope import Scope
+from agenttalk.rules.core import scope
+from agenttalk.rules.core.scope import Scope
+from agenttalk.rules.proof import check_results, evidence, findings_json, protection, runnable_checks, test_runners
+from agenttalk.rules.proof.check_results import GitFacts, Stored
+from agenttalk.rules.proof.evidence import Result
+from agenttalk.rules.proof.protection import Boundary, Protection, Tree
+from agenttalk.rules.text import check_words
 from agenttalk.workspaces.answers import Attempt, Author, Candidate, Refused, Taken
 from agenttalk.workspaces.preparing import Prepared
 from agenttalk.workspaces.workspace import Workspace
@@ -64,18 +66,18 @@ def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, Result]) -> No
     """Raises InputError when a check that has to fail before the work did not even run there."""
     for check in checks:
         before = known.get(check.id)
-        why = ability.unable(check, before) if before is not None and check.red_first != "off" else ""
+        why = runnable_checks.unable(check, before) if before is not None and check.red_first != "off" else ""
         if before is not None and why:
-            said = before.output.strip()[-_PRINTED:] or words_of_checks.PRINTED_NOTHING()
-            told = words_of_checks.CANNOT_RUN_BEFORE(id=check.id, why=why)
+            said = before.output.strip()[-_PRINTED:] or check_words.PRINTED_NOTHING()
+            told = check_words.CANNOT_RUN_BEFORE(id=check.id, why=why)
             if before.reason != "not_isolated":
-                told += words_of_checks.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=said)
+                told += check_words.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=said)
             raise InputError(Code.CHECK_CANNOT_RUN, told)
 
 
 def keepable(check: AnyCheck, result: Result) -> bool:
     """Whether a result may be kept: not when it tells of the machine, on which something may be installed meanwhile."""
-    return evidence.keepable(result) and not ability.unable(check, result)
+    return evidence.keepable(result) and not runnable_checks.unable(check, result)
 
 
 def inputs_of(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
@@ -165,7 +167,7 @@ async def tampered_with(
     changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
     for commit in ours if changed else ():
         changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
-    return [words_of_checks.CHANGED_ON_BRANCH(path=scope.shown(path)) for path in sorted(changed)]
+    return [check_words.CHANGED_ON_BRANCH(path=scope.shown(path)) for path in sorted(changed)]
 
 
 async def rests_on(space: Workspace, job: Job, base: str, candidate: Candidate, tree: Tree) -> tuple[str, ...]:
@@ -212,13 +214,13 @@ async def strange_in(
     changes = await space.changes(candidate.onto, candidate.tree)
     found = []
     for change in changes if protected.shared else ():
-        if change.path.rpartition("/")[2] in runners.SHARED:
+        if change.path.rpartition("/")[2] in test_runners.SHARED:
             before, after = [await space.read(each, change.path) for each in (candidate.onto, candidate.tree)]
-            if runners.retuned(change.path, before, after):
-                found.append(words_of_checks.SETTINGS_CHANGED(names=scope.shown(change.path)))
+            if test_runners.retuned(change.path, before, after):
+                found.append(check_words.SETTINGS_CHANGED(names=scope.shown(change.path)))
     added = [change.path for change in changes if change.kind == "added"]
     shadows = protection.shadowing(promise, tree, added)
-    return found + [words_of_checks.SHADOWS_MODULE(path=scope.shown(path)) for path in shadows]
+    return found + [check_words.SHADOWS_MODULE(path=scope.shown(path)) for path in shadows]
 
 
 def listed(paths: Sequence[str]) -> tuple[str, ...]:
@@ -245,7 +247,7 @@ async def twins_in(space: Workspace, performance: Performance, candidate: Candid
         path = place_of(each)
         data = await space.read(candidate.tree, path) if path in known else None
         if data is not None and wire.sha256(data) != each.sha256:
-            found.append(words_of_checks.OTHER_THAN_IN_TREE(path=path))
+            found.append(check_words.OTHER_THAN_IN_TREE(path=path))
     return found
 
 
@@ -261,14 +263,14 @@ def refuse_planted(prepared: Prepared | None, candidate: Candidate, protected: P
         return
     planted = [path for path in prepared.environment.paths if protected.covers(path)]
     if planted:
-        message = words_of_checks.PLANTED(names=", ".join(listed(planted)))
+        message = check_words.PLANTED(names=", ".join(listed(planted)))
         raise InputError(Code.FILE_UNSAFE, message)
 
 
 async def standing_in(space: Workspace, tree: str, promise: CompletionPromise | None) -> frozenset[str]:
     """Paths of a tree that have the names of what its checks run: a project may be a test runner itself."""
     runs = [check for check in checks_of(promise) if isinstance(check, RunCheck | TestsCheck)]
-    named = {f"{check.cwd}/{path}" if check.cwd else path for check in runs for path in checks.shadows(check)}
+    named = {f"{check.cwd}/{path}" if check.cwd else path for check in runs for path in check_results.shadows(check)}
     return frozenset(named & (await space.covered(tree)).files.keys()) if named else frozenset()
 
 
@@ -279,7 +281,7 @@ async def guarded_in(space: Workspace, tree: str, protected: Protection) -> tupl
     """
     said = (await space.covered(tree, protected.said)).files
     rest = (path for path in (await space.covered(tree, protected)).files if path not in said)
-    return (*said, *sorted(rest, key=runners.is_test))
+    return (*said, *sorted(rest, key=test_runners.is_test))
 
 
 def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
@@ -312,6 +314,6 @@ def report_of(performance: Performance) -> str | None:
 
 def proof_of(results: Sequence[Result]) -> Proof:
     """A proof from the results of checks."""
-    told = [findings.told(each) for each in results]
+    told = [findings_json.told(each) for each in results]
     evidence_found = tuple(each.evidence(fresh=True) for each in results)
     return Proof(evidence_found, tuple(told), results=tuple(results))

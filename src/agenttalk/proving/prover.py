@@ -46,12 +46,14 @@ from agenttalk.ports import (
     Tip,
 )
 from agenttalk.proving import looking as look
-from agenttalk.rules import evidence, findings, protection, rework, scope, words_of_checks, words_of_verdicts
-from agenttalk.rules.checks import shown_hash
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.evidence import Fingerprint, Result
-from agenttalk.rules.living import Ground
-from agenttalk.rules.protection import Protection, Tree
+from agenttalk.rules.core import scope
+from agenttalk.rules.proof import evidence, findings_json, protection, rework
+from agenttalk.rules.proof.check_results import shown_hash
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.evidence import Fingerprint, Result
+from agenttalk.rules.proof.protection import Protection, Tree
+from agenttalk.rules.proof.staleness import Ground
+from agenttalk.rules.text import check_words, verdict_words
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
 from agenttalk.workspaces.preparing import Prepared, Ran, Recipe
 from agenttalk.workspaces.settings import Settings
@@ -157,7 +159,7 @@ class Prover:
     async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
         """Check what was left, and merge it if that is enough; see the port."""
         if performance.misfits:
-            return Proof(refused=words_of_verdicts.MISFITS(names=", ".join(sorted(performance.misfits))))
+            return Proof(refused=verdict_words.MISFITS(names=", ".join(sorted(performance.misfits))))
         if job.repo is None:
             facts, results = await self._check_outputs(job, performance)
             ask = partial(confirm, exhibit=Exhibit(tuple(performance.outputs)))
@@ -205,7 +207,7 @@ class Prover:
             candidate = await space.vouch(candidate, taken, vouched, at=self.clock.now())
             if await self._lands(space, job, candidate):
                 return replace(proof, commit=await look.merged_by(space, job, candidate))
-        return Proof(conflict=words_of_checks.MERGED_MEANWHILE())
+        return Proof(conflict=check_words.MERGED_MEANWHILE())
 
     async def _lands(self, space: Workspace, job: Job, candidate: Candidate) -> bool:
         """Move the branch to a candidate; False when it is another one meanwhile, or somebody else has to go first."""
@@ -234,7 +236,7 @@ class Prover:
                 result = await self._made(check, Facts(tip), _checkout(space, tip, prepared))
             else:
                 result = await self._made(check, Facts(laid), lambda: self._laid_out(files))
-            told.append(findings.told(result) | {"on": where})
+            told.append(findings_json.told(result) | {"on": where})
         moved = space is not None and await space.ensure() != tip
         return Examined(tuple(told), tip, ("the plan's branch moved while the gates were looked at",) if moved else ())
 

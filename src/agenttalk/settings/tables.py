@@ -24,11 +24,11 @@ from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.rules import redaction
-from agenttalk.rules.garbage import KINDS, Keep, Kind
-from agenttalk.rules.http_addresses import read_allowed
-from agenttalk.rules.isolation import Word, Words
-from agenttalk.rules.notices import Event, Format
+from agenttalk.rules.core import redaction
+from agenttalk.rules.core.http_addresses import read_allowed
+from agenttalk.rules.core.isolation import Word, Words
+from agenttalk.rules.operation.notices import Event, Format
+from agenttalk.rules.operation.retention import KINDS, Keep, Kind
 
 LONGEST_URL: Final = 4096
 PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)

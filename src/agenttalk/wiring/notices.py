@@ -10,8 +10,8 @@ from agenttalk.checking import telling
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.notifying import Notifications, Said, Target
-from agenttalk.rules import notices
-from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.rules.core.http_addresses import read_allowed
+from agenttalk.rules.operation import notices
 from agenttalk.settings import Settings
 from agenttalk.store import operator
 

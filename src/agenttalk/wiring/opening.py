@@ -16,7 +16,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
-from agenttalk.rules.isolation import Operator, Words
+from agenttalk.rules.core.isolation import Operator, Words
 from agenttalk.store import files, operator
 from agenttalk.store.heads import Heads
 from agenttalk.store.root import MAIL, RootStores
@@ -25,7 +25,7 @@ from agenttalk.wiring.machine import RandomIds, SystemClock
 if TYPE_CHECKING:
     from agenttalk.engine.discretion import Discretion
     from agenttalk.ports import Clock, Ids, TaskKind
-    from agenttalk.rules.usage import Billed
+    from agenttalk.rules.core.usage import Billed
     from agenttalk.settings import Settings
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")

@@ -13,7 +13,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.evidence import KeptFindings
 from agenttalk.ports import Driver
 from agenttalk.proving import Prover
-from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.settings import load
 from agenttalk.settings.tables import CheckSettings
 

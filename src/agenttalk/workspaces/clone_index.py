@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.contracts.errors import MachineError
-from agenttalk.rules import scope
-from agenttalk.rules.scope import Globs
+from agenttalk.rules.core import scope
+from agenttalk.rules.core.scope import Globs
 from agenttalk.workspaces import folders
 from agenttalk.workspaces.folders import FOLDER
 from agenttalk.workspaces.objects import Objects

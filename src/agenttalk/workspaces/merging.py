@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from agenttalk.rules.scope import Covering
+from agenttalk.rules.core.scope import Covering
 from agenttalk.workspaces import taking
 from agenttalk.workspaces.answers import Attempt
 from agenttalk.workspaces.objects import Change, Clash, Kind, Objects

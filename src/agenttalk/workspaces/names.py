@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from agenttalk.rules import words_of_checks
+from agenttalk.rules.text import check_words
 
 IGNORABLE: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """Characters that HFS+ does not see."""
@@ -26,13 +26,13 @@ def refusal(path: str) -> str:
     try:
         raw = path.encode()
     except UnicodeEncodeError:
-        return words_of_checks.NAME_NOT_UTF8()
+        return check_words.NAME_NOT_UTF8()
     if len(raw) > MAX_PATH:
-        return words_of_checks.PATH_TOO_LONG(limit=MAX_PATH)
+        return check_words.PATH_TOO_LONG(limit=MAX_PATH)
     if is_git(name):
-        return words_of_checks.INNER_GIT()
+        return check_words.INNER_GIT()
     if _plain(name) in {".gitmodules", "gitmod~1"}:
-        return words_of_checks.NO_SUBMODULES()
+        return check_words.NO_SUBMODULES()
     return ""
 
 
@@ -94,7 +94,7 @@ def leads_out(path: str, links: Mapping[str, str], foreign: Collection[str] = ()
         if at in links:
             followed += 1
             if followed > _LINKS:
-                return words_of_checks.CIRCLE()
+                return check_words.CIRCLE()
             if links[at].startswith("/"):
                 return _OUT
             here.pop()
@@ -102,7 +102,7 @@ def leads_out(path: str, links: Mapping[str, str], foreign: Collection[str] = ()
         elif at in foreign:
             return _OUT if ".." in pending else ""
         elif is_git(here[0]):
-            return words_of_checks.INTO_GIT()
+            return check_words.INTO_GIT()
     return ""
 
 

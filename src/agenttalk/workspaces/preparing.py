@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.rules import scope
+from agenttalk.rules.core import scope
 from agenttalk.workspaces import folders, leading, taking
 from agenttalk.workspaces.leading import Lead
 from agenttalk.workspaces.taking import Listing

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from agenttalk.rules.scope import Ignored
+from agenttalk.rules.core.scope import Ignored
 from agenttalk.workspaces import taking
 from agenttalk.workspaces.objects import Objects
 from agenttalk.workspaces.taking import Item, Limits, Listing, Reason, Rules, Walk

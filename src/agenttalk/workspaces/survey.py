@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.rules import scope
-from agenttalk.rules.scope import DEFAULT_EXCLUDES, globs
+from agenttalk.rules.core import scope
+from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, globs
 from agenttalk.workspaces import merging, places, taking
 from agenttalk.workspaces.git import At, Git
 from agenttalk.workspaces.objects import Objects

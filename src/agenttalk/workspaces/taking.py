@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agenttalk.rules import words_of_checks
-from agenttalk.rules.scope import Ignored
+from agenttalk.rules.core.scope import Ignored
+from agenttalk.rules.text import check_words
 from agenttalk.workspaces import names
 from agenttalk.workspaces.folders import FOLDER
 
@@ -169,7 +169,7 @@ class Walk:
 
     def _folder(self, descriptor: int, path: str, *, ignored: bool, depth: int) -> None:
         if depth > MAX_DEPTH:
-            self._refuse(path, words_of_checks.TOO_NESTED(depth=MAX_DEPTH))
+            self._refuse(path, check_words.TOO_NESTED(depth=MAX_DEPTH))
             return
         met: dict[str, str] = {}
         with os.scandir(descriptor) as entries:
@@ -182,7 +182,7 @@ class Walk:
                 status = entry.stat(follow_symlinks=False)
                 taken = self._entry(descriptor, here, name, status, ignored=ignored, depth=depth)
             except OSError as error:
-                self._refuse(here, words_of_checks.UNREADABLE(error=error.strerror))
+                self._refuse(here, check_words.UNREADABLE(error=error.strerror))
                 continue
             if taken:
                 self._collide(met, here, name)
@@ -190,7 +190,7 @@ class Walk:
     def _collide(self, met: dict[str, str], here: str, name: str) -> None:
         other = met.setdefault(names.folded(name), here)
         if other != here and not (self._is_known(here) and self._is_known(other)):
-            self._refuse(here, words_of_checks.MISTAKEN_FOR(name=other.rpartition("/")[2]))
+            self._refuse(here, check_words.MISTAKEN_FOR(name=other.rpartition("/")[2]))
 
     def _is_known(self, path: str) -> bool:
         return path in self._rules.known or path in self._folders
@@ -234,12 +234,12 @@ class Walk:
                 touched = any(entries)
             os.close(descriptor)
         if touched:
-            self._refuse(path, words_of_checks.IS_SUBMODULE())
+            self._refuse(path, check_words.IS_SUBMODULE())
 
     def _file(self, parent: int, path: str, name: str, status: os.stat_result) -> bool:
         if len(self.listing) >= self._rules.limits.paths:
             if len(self.listing) == self._rules.limits.paths:
-                self._refuse(path, words_of_checks.TOO_MANY_FILES(limit=self._rules.limits.paths))
+                self._refuse(path, check_words.TOO_MANY_FILES(limit=self._rules.limits.paths))
             return False
         if stat.S_ISLNK(status.st_mode):
             target = os.readlink(name, dir_fd=parent)
@@ -247,7 +247,7 @@ class Walk:
             self._take(path, LINK, os.fsencode(target))
             return True
         if not stat.S_ISREG(status.st_mode):
-            self._refuse(path, words_of_checks.NO_PLAIN_FILE())
+            self._refuse(path, check_words.NO_PLAIN_FILE())
             return False
         mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
         oid = self._rules.record.knows(path, Status.of(status))
@@ -269,11 +269,11 @@ class Walk:
             status = os.fstat(descriptor)
             most = self._rules.limits.file_bytes
             if not stat.S_ISREG(status.st_mode):
-                self._refuse(path, words_of_checks.CHANGED_WHILE_READ())
+                self._refuse(path, check_words.CHANGED_WHILE_READ())
                 return None
             data = b"" if status.st_size > most else b"".join(_pieces(file, most))
             if status.st_size > most or len(data) > most:
-                self._refuse(path, words_of_checks.TOO_LARGE(limit=most))
+                self._refuse(path, check_words.TOO_LARGE(limit=most))
                 return None
         return data
 
@@ -286,7 +286,7 @@ class Walk:
             return False
         self._bytes += len(data)
         if self._bytes > self._rules.limits.new_bytes:
-            self._refuse(path, words_of_checks.TOO_MUCH_NEW(limit=self._rules.limits.new_bytes))
+            self._refuse(path, check_words.TOO_MUCH_NEW(limit=self._rules.limits.new_bytes))
         elif not self.reasons:
             self._keep(data)
         return True
@@ -294,11 +294,11 @@ class Walk:
     def _check_names(self) -> None:
         for key, paths in self._inodes.items():
             if self._nlinks[key] > len(paths):
-                self._refuse(paths[0], words_of_checks.LINKED_OUTSIDE())
+                self._refuse(paths[0], check_words.LINKED_OUTSIDE())
         for path in names.bare(self.listing, self._rules.known):
-            self._refuse(path, words_of_checks.BARE_GIT())
+            self._refuse(path, check_words.BARE_GIT())
         if self.listing.get(".gitmodules") != self._rules.known.get(".gitmodules"):
-            self._refuse(".gitmodules", words_of_checks.NO_SUBMODULES())
+            self._refuse(".gitmodules", check_words.NO_SUBMODULES())
 
     def _check_links(self) -> None:
         before: Mapping[str, str] | None = None

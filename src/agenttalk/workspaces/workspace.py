@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.rules.scope import Covering, Globs
+from agenttalk.rules.core.scope import Covering, Globs
 from agenttalk.workspaces import clone_index, folders, landing, merging, places, preparing, snapshots, taking
 from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken
 from agenttalk.workspaces.branch import PlanBranch

@@ -1,0 +1,1 @@
+"""What is known of agent programs and models: their command lines, their output, their permissions."""

@@ -1,0 +1,463 @@
+"""The table of coding agents: how each is started, how it is given its prompt, and how its output is read.
+
+A further coding agent is a further entry. What is code stands elsewhere: its output is read by one of `rules.agents.codecs`.
+
+Arguments may hold places: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`,
+`{prompt}` and `{prompt_file}` what their names say, `{mcp_file}` a file that names our MCP server. An argument that is
+nothing but `{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` or `{ARGS}` stands for several or none: how a model is named, how
+far it is trusted, how it is told of our MCP server, what is asked before it may stop, and what its profile adds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from agenttalk.contracts.agent import AcpUse, CliUse, PromptBy
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.rules.agents.codecs import Codec, codec
+from agenttalk.rules.agents.events import Totals
+
+LONGEST_ARGUMENT: Final = 100 * 1024
+"""Bytes of a prompt that goes by argument. The system takes no more than 128 KiB, and everybody can read it."""
+_PROMPT: Final = "prompt.txt"
+_MCP: Final = "mcp.json"
+MCP_VARIABLES: Final = (
+    *("AGENTTALK_TOKEN", "AGENTTALK_API", "AGENTTALK_SOCKET"),
+    *("AGENTTALK_COMMAND", "AGENTTALK_INPUTS", "AGENTTALK_OUTPUTS", "AGENTTALK_RESULT"),
+)
+"""What our MCP server needs of an attempt's variables. Some agents pass on only those that they are told of."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpClient:
+    """How an agent is told of our MCP server. The attempt's token is never part of that: it is a variable.
+
+    `{server}` is the server's program, `{server_args}` its arguments; in the file, `{server_argv}` is both.
+    """
+
+    args: tuple[str, ...] = ()
+    """Its arguments."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it gets for this."""
+    file: Mapping[str, Any] = field(default_factory=dict)
+    """What the file says, `{mcp_file}`. There a place is a whole string, and stands for a value."""
+    settings: str = ""
+    """Where in a home folder of its own the same is said instead, as part of its settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The login of a person, which a coding agent keeps in the home folder, where sandboxes hide it."""
+
+    path: str
+    """The file, from the home folder. It is lent to the agent in a sandbox if no key is set, to be read."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that the agent needs in its home folder then, in place of those that go with a key."""
+    remedy: str = ""
+    """How somebody logs in, or gets a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodingAgent:
+    """An entry of the table."""
+
+    program: str
+    argv: tuple[str, ...]
+    """Its arguments."""
+    codec: str
+    resume: tuple[str, ...] = ()
+    """Its arguments when a session goes on; empty if none can."""
+    prompt: PromptBy = "stdin"
+    model: tuple[str, ...] = ()
+    """How a model is named."""
+    confined: tuple[str, ...] = ()
+    """How it is told that it may do everything, because it is in a sandbox of ours."""
+    trusted: tuple[str, ...] = ()
+    """How it is told what it may do where there is no sandbox."""
+    hook: tuple[str, ...] = ()
+    """How it is told to run a command, `{hook}`, before it may stop."""
+    mcp: McpClient | None = None
+    """How it is told of our MCP server; None if it cannot use one."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it always gets: no telemetry, no updates by itself."""
+    when_confined: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it gets in a sandbox."""
+    handed: tuple[str, ...] = ()
+    """Variables of ours that it gets if they are set: its keys, and where its model is."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that it needs in its home folder when that is an empty one, in a sandbox."""
+    sessions: tuple[str, ...] = ()
+    """Where in its home folder its sessions lie."""
+    login: Login | None = None
+    """Where it keeps the login of a person; None if it knows keys alone."""
+    going_on: frozenset[Totals] = frozenset()
+    """What it counts from the beginning of a session, and not of a run."""
+    denied: tuple[str, ...] = ()
+    """Patterns for what a tool answers, or for a line, when something was not permitted."""
+    failed: tuple[str, ...] = ()
+    """Patterns for lines that tell of failure, where the output is text."""
+    acted: str = ""
+    """A pattern for lines that tell that something was done, where the output is text: `tool` and `about`."""
+    counted: str = ""
+    """A pattern for lines that tell what was used, where the output is text."""
+    version: tuple[str, ...] = ("--version",)
+    install: str = ""
+    """How it is installed."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Those of the variables that let it in without a login."""
+        return tuple(name for name in self.handed if name.endswith(("_KEY", "_TOKEN")))
+
+    @property
+    def led_by(self) -> tuple[str, ...]:
+        """Variables that lead it to the file with our MCP server, so that nobody else can set them."""
+        told = self.mcp.variables if self.mcp else {}
+        return tuple(name for name, value in told.items() if "{mcp_file}" in value)
+
+    def reader(self) -> Codec:
+        """What reads its output. Raises ValueError for a codec or a pattern that is none."""
+        return codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
+
+
+_CLAUDE_ARGV: Final = (
+    *("-p", "--output-format", "stream-json", "--verbose", "--add-dir={base}"),
+    *("{GUARD}", "{MODEL}", "{MCP}", "{HOOK}", "{ARGS}"),
+)
+_CODEX_OPTIONS: Final = ("--json", "--skip-git-repo-check", "{GUARD}", "{MODEL}", "{MCP}", "{ARGS}")
+_GEMINI_ARGV: Final = (
+    "--skip-trust",
+    "-o",
+    "stream-json",
+    "--include-directories={base}",
+    "{GUARD}",
+    "{MODEL}",
+    "{ARGS}",
+)
+_QWEN_ARGV: Final = ("-o", "stream-json", "--include-directories={base}", "{GUARD}", "{MODEL}", "{ARGS}")
+_OPENCODE_ARGV: Final = ("run", "--format", "json", "{MODEL}", "{ARGS}")
+_CODEX_SERVER: Final = (
+    "mcp_servers.agenttalk={command={server},args={server_args},"
+    f"env_vars={json.dumps(MCP_VARIABLES)},required=true,startup_timeout_sec=60,tool_timeout_sec=180,"
+    'default_tools_approval_mode="approve"}'
+)
+_PASSED_ON: Final = {name: f"${{{name}}}" for name in MCP_VARIABLES}
+
+
+def _servers(**more: Any) -> dict[str, Any]:
+    """Our MCP server, as most agents want it to be told."""
+    return {"mcpServers": {"agenttalk": {"command": "{server}", "args": "{server_args}", **more}}}
+
+
+def _trusted(**more: Any) -> dict[str, Any]:
+    """The same for agents that pass on no variables by themselves, and ask before they call a tool."""
+    return {"mcp": {"allowed": ["agenttalk"]}, **_servers(env=_PASSED_ON, timeout=120_000, trust=True, **more)}
+
+
+def _settings(way: str) -> str:
+    """Settings of Gemini CLI and Qwen Code: how they log in, and that they tell nobody and stay as they are."""
+    return (
+        '{"security": {"auth": {"selectedType": "' + way + '"}}, '
+        '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
+    )
+
+
+TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
+    {
+        "claude": CodingAgent(
+            program="claude",
+            argv=_CLAUDE_ARGV,
+            resume=(*_CLAUDE_ARGV, "--resume", "{session}"),
+            codec="claude",
+            model=("--model", "{model}"),
+            confined=("--permission-mode", "bypassPermissions"),
+            trusted=("--permission-mode", "acceptEdits"),
+            mcp=McpClient(
+                args=("--mcp-config={mcp_file}", "--strict-mcp-config", "--allowedTools=mcp__agenttalk"),
+                # It would begin without the tools of a server that takes more than a moment to start.
+                variables={
+                    "MCP_CONNECTION_NONBLOCKING": "false",
+                    "MCP_CONNECT_TIMEOUT_MS": "60000",
+                    "MCP_TIMEOUT": "60000",
+                },
+                file=_servers(alwaysLoad=True),
+            ),
+            hook=("--settings", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "{hook}"}]}]}}'),
+            variables={
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                "DISABLE_ERROR_REPORTING": "1",
+                "DISABLE_TELEMETRY": "1",
+            },
+            when_confined={"IS_SANDBOX": "1"},
+            handed=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
+            login=Login(
+                ".claude/.credentials.json",
+                remedy="run 'claude setup-token' and set CLAUDE_CODE_OAUTH_TOKEN, set ANTHROPIC_API_KEY, or log in "
+                "with 'claude'",
+            ),
+            going_on=frozenset({"cost_usd"}),
+            denied=(r"requires approval", r"requested permissions? to", r"[Pp]ermission to use .* has been denied"),
+            sessions=(".claude/projects",),
+            install="npm install -g @anthropic-ai/claude-code",
+        ),
+        "codex": CodingAgent(
+            program="codex",
+            argv=("exec", *_CODEX_OPTIONS, "-"),
+            resume=("exec", "resume", *_CODEX_OPTIONS, "{session}", "-"),
+            codec="codex",
+            model=("-m", "{model}"),
+            confined=("--dangerously-bypass-approvals-and-sandbox",),
+            trusted=(
+                *("-c", 'sandbox_mode="workspace-write"'),
+                *("-c", 'sandbox_workspace_write.writable_roots=["{base}"]'),
+            ),
+            mcp=McpClient(args=("-c", _CODEX_SERVER)),
+            variables={"CODEX_DISABLE_UPDATE_CHECK": "1"},
+            handed=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
+            login=Login(".codex/auth.json", remedy="set CODEX_API_KEY, or log in with 'codex login'"),
+            going_on=frozenset({"tokens"}),
+            denied=(r"rejected by user approval", r"rejected: blocked by policy"),
+            sessions=(".codex/sessions",),
+            install="npm install -g @openai/codex",
+        ),
+        "gemini": CodingAgent(
+            program="gemini",
+            argv=_GEMINI_ARGV,
+            resume=(*_GEMINI_ARGV, "--resume", "{session}"),
+            codec="gemini",
+            model=("-m", "{model}"),
+            confined=("--approval-mode", "yolo"),
+            trusted=("--approval-mode", "auto_edit"),
+            mcp=McpClient(
+                variables={"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{mcp_file}"},
+                file=_trusted(),
+                settings=".gemini/settings.json",
+            ),
+            variables={"GEMINI_TELEMETRY_ENABLED": "false", "NO_COLOR": "1"},
+            handed=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
+            login=Login(
+                ".gemini/oauth_creds.json",
+                {".gemini/settings.json": _settings("oauth-personal")},
+                "set GEMINI_API_KEY, or log in with 'gemini'",
+            ),
+            files={".gemini/settings.json": _settings("gemini-api-key")},
+            denied=(r"denied by policy", r"policy.violation", r"[Uu]ser denied", r"[Pp]ath not in workspace"),
+            sessions=(".gemini/tmp",),
+            install="npm install -g @google/gemini-cli",
+        ),
+        "opencode": CodingAgent(
+            program="opencode",
+            argv=_OPENCODE_ARGV,
+            resume=(*_OPENCODE_ARGV, "-s", "{session}"),
+            codec="opencode",
+            model=("-m", "{model}"),
+            mcp=McpClient(
+                variables={"OPENCODE_CONFIG": "{mcp_file}"},
+                file={"mcp": {"agenttalk": {"type": "local", "command": "{server_argv}", "timeout": 60_000}}},
+            ),
+            variables={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
+            handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_CONFIG_CONTENT"),
+            login=Login(
+                ".local/share/opencode/auth.json", remedy="set the key of a provider, or run 'opencode auth login'"
+            ),
+            denied=(r"rejected permission", r"rule which prevents"),
+            sessions=(".local/share/opencode",),
+            install="npm install -g opencode-ai",
+        ),
+        "qwen": CodingAgent(
+            program="qwen",
+            argv=_QWEN_ARGV,
+            resume=(*_QWEN_ARGV, "--resume", "{session}"),
+            codec="claude",
+            model=("-m", "{model}"),
+            confined=("--approval-mode", "yolo"),
+            trusted=("--approval-mode", "auto-edit"),
+            mcp=McpClient(
+                variables={"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{mcp_file}", "QWEN_CODE_LEGACY_MCP_BLOCKING": "1"},
+                file=_trusted(alwaysLoadTools=True),
+                settings=".qwen/settings.json",
+            ),
+            variables={"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1", "NO_COLOR": "1"},
+            handed=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
+            login=Login(
+                ".qwen/oauth_creds.json",
+                {".qwen/settings.json": _settings("qwen-oauth")},
+                "set OPENAI_API_KEY, or log in with 'qwen'",
+            ),
+            files={".qwen/settings.json": _settings("openai")},
+            going_on=frozenset({"tokens"}),
+            denied=(r"requires (user )?approval", r"[Pp]ermission denied by", r"[Uu]ser denied"),
+            sessions=(".qwen/projects", ".qwen/tmp"),
+            install="npm install -g @qwen-code/qwen-code",
+        ),
+        "aider": CodingAgent(
+            program="aider",
+            argv=(
+                *("--message-file", "{prompt_file}", "--yes-always", "--no-auto-commits", "--no-pretty", "--no-stream"),
+                *("--no-check-update", "--no-show-release-notes", "--analytics-disable", "--no-gitignore"),
+                *("--map-tokens", "0"),  # its map of the repository is kept in the working directory
+                *("--chat-history-file", "{base}/aider.md", "--input-history-file", "{base}/aider.input"),
+                *("{MODEL}", "{ARGS}"),
+            ),
+            codec="text",
+            prompt="file",
+            model=("--model", "{model}"),
+            variables={"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+            handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY"),
+            acted=r"^(?P<tool>Applied edit) to (?P<about>.+)",
+            failed=(r"^litellm\.\w*(Error|Exception)", r"^The API provider's servers are down", r"^Unable to \w+ "),
+            counted=r"^Tokens: (?P<read>[\d.,]+k?) sent,.*?(?P<written>[\d.,]+k?) received"
+            r"(?:.*Cost: \$[\d.]+ message, \$(?P<cost>[\d.]+) session)?",
+            install="python -m pip install aider-chat",
+        ),
+        "custom": CodingAgent(
+            program="",
+            argv=("{ARGS}",),
+            codec="text",
+            mcp=McpClient(variables={"AGENTTALK_MCP_CONFIG": "{mcp_file}"}, file=_servers()),
+        ),
+    }
+)
+"""Name → entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where a run takes place."""
+
+    base: str
+    """The folder of the attempt, which the agent may write."""
+    home: str = ""
+    """A folder in it that is its home; empty when it has that of the user."""
+    hook: str = ""
+    """The command that is run before it may stop, for a shell; empty when nothing is asked."""
+    server: tuple[str, ...] = ()
+    """The command of our MCP server; empty when it gets none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a program is started."""
+
+    argv: tuple[str, ...]
+    stdin: str
+    variables: Mapping[str, str]
+    own: Mapping[str, str] = field(default_factory=dict)
+    """Variables that say where its home is, and of our MCP server. They win over all others."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path in the attempt's folder → content, to be laid out before."""
+
+
+def entry(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
+    """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do.
+
+    With `mcp` it has to be one that can be told of our MCP server.
+    """
+    if use is None:
+        raise ValueError(f"it is not said which coding agent it is; add cli, one of: {', '.join(TABLE)}")
+    found = TABLE.get(use.agent)
+    if found is None:
+        near = nearest(use.agent, TABLE)
+        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TABLE)}"
+        raise ValueError(f"there is no coding agent {use.agent[:40]!r} in the table; {hint}")
+    said: dict[str, Any] = {
+        "program": use.program,
+        "argv": use.argv,
+        "resume": use.resume,
+        "prompt": use.prompt,
+        "codec": use.codec,
+        "denied": use.denied,
+        "failed": use.failed,
+    }
+    changed = replace(found, **{name: value for name, value in said.items() if value is not None})
+    if use.argv is not None and use.resume is None:
+        changed = replace(changed, resume=())  # the table's belongs to the table's argv
+    if not changed.program:
+        raise ValueError("a custom coding agent needs its program; add cli.program")
+    changed.reader()
+    if mcp and changed.mcp is None:
+        raise ValueError(f"{use.agent} cannot use an MCP server; remove mcp")
+    if mcp and any(told and "{MCP}" not in told for told in _told_by_argument(changed)):
+        raise ValueError("its arguments have no place for our MCP server; add {MCP} to cli.argv and cli.resume")
+    return changed
+
+
+def _told_by_argument(agent: CodingAgent) -> tuple[tuple[str, ...], ...]:
+    """The lists of arguments in which a place for our MCP server is needed."""
+    return (agent.argv, agent.resume) if agent.mcp and agent.mcp.args else ()
+
+
+def start(
+    agent: CodingAgent, use: CliUse | AcpUse, prompt: str, room: Room, *, confined: bool, session: str = ""
+) -> Start:
+    """How a run is started. Raises ValueError for a prompt that is too long to be an argument."""
+    if agent.prompt == "argument" and len(prompt.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
+        limit = f"{LONGEST_ARGUMENT // 1024} KiB"
+        raise ValueError(f"the prompt has more than {limit}, and this agent takes it as an argument; hand over less")
+    client = (agent.mcp if room.server else None) or McpClient()
+    places = {
+        **_server_places(room),
+        "{base}": room.base,
+        "{session}": session,
+        "{model}": use.model or "",
+        "{hook}": room.hook.replace("\\", "\\\\").replace('"', '\\"'),
+        "{prompt_file}": f"{room.base}/{_PROMPT}",
+        "{prompt}": prompt,  # last: what stands in it is no place
+    }
+    groups = {
+        "{MODEL}": agent.model if use.model else (),
+        "{GUARD}": agent.confined if confined else agent.trusted,
+        "{MCP}": client.args,
+        "{HOOK}": agent.hook if room.hook else (),
+        "{ARGS}": use.args or (),
+    }
+    template = agent.resume if session else agent.argv
+    wanted = (part for each in template for part in groups.get(each, (each,)))
+    argv = (agent.program, *(_filled(part, places) for part in wanted))
+    home = room.home.rpartition("/")[2]
+    files = {f"{home}/{path}": text for path, text in agent.files.items()} if home else {}
+    files |= {_PROMPT: prompt} if agent.prompt == "file" else {}
+    variables = {**agent.variables, **(agent.when_confined if confined else {})}
+    own = {"HOME": room.home} if home else {}
+    if client.file:
+        settings = f"{home}/{client.settings}" if home and client.settings else ""
+        said = {**json.loads(files.get(settings, "{}")), **_placed(client.file, room.server)}
+        files[settings or _MCP] = json.dumps(said, ensure_ascii=False)
+    own |= {name: _filled(value, _server_places(room)) for name, value in client.variables.items()}
+    return Start(argv, prompt if agent.prompt == "stdin" else "", variables, own, files)
+
+
+def _server_places(room: Room) -> dict[str, str]:
+    """What stands for our MCP server. TOML reads these strings and arrays as JSON does."""
+    argv = list(room.server) or [""]
+    return {
+        "{server_args}": json.dumps(argv[1:], ensure_ascii=False),
+        "{server}": json.dumps(argv[0], ensure_ascii=False),
+        "{mcp_file}": f"{room.base}/{_MCP}",
+    }
+
+
+def _placed(value: Any, server: tuple[str, ...]) -> Any:
+    """A document with our MCP server in its place."""
+    if isinstance(value, Mapping):
+        return {name: _placed(each, server) for name, each in value.items()}
+    meant = {"{server}": server[0], "{server_args}": server[1:], "{server_argv}": server}
+    return meant.get(value, value) if isinstance(value, str) else value
+
+
+def _filled(text: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        text = text.replace(name, value)
+    return text
+
+
+def lent(agent: CodingAgent, variables: Collection[str]) -> CodingAgent:
+    """An agent that uses the login of a person, if nobody gave it a key; else one that knows no login."""
+    if agent.login is None or set(agent.keys).intersection(variables):
+        return replace(agent, login=None)
+    return replace(agent, files={**agent.files, **agent.login.files})

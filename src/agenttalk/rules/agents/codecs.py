@@ -1,0 +1,461 @@
+"""How the output of coding agents is read: lines go in, events come out. No I/O, and whatever comes in, no error.
+
+A codec is chosen by its name in the table of coding agents (`rules.agents.cli_table`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import JsonError
+from agenttalk.rules.agents import progress_notes
+from agenttalk.rules.agents.events import Event, about, matches
+from agenttalk.rules.agents.results import text_of
+from agenttalk.rules.core import usage
+from agenttalk.rules.core.usage import NOTHING, Billed, Used
+
+LONGEST: Final = 8 * 1024 * 1024
+"""Bytes of a line that are read."""
+_REMEMBERED: Final = 1_000
+_PIECES: Final = 20_000
+"""Pieces of a text that are put together."""
+_NUMBER: Final = re.compile(r"([\d.,]+)\s*([kKmM]?)")
+_CUT_OFF: Final = 1024
+"""Bytes by which a line that was cut off is longer when it is completed."""
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.)*+(?P<end>"|\\?\Z)|[{}\[\],]', re.DOTALL)
+"""What matters for where a line of JSON stands: texts, brackets and commas."""
+_HALF_ESCAPE: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
+
+
+class Codec(Protocol):
+    """Reads the output of one run."""
+
+    says_end: bool
+    """Whether its agents tell that they have ended."""
+
+    def take(self, line: bytes) -> Iterator[Event]:
+        """What a line tells."""
+
+    def close(self) -> Iterator[Event]:
+        """What is still to be told when nothing more comes."""
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    if not line.lstrip().startswith(b"{"):
+        return {}
+    for text in (line, *_completed(line)):
+        try:
+            said = wire.read(text, limit=LONGEST + _CUT_OFF)
+        except JsonError:
+            continue
+        return said if isinstance(said, dict) else {}
+    return {}
+
+
+def _completed(line: bytes) -> Iterator[bytes]:
+    """A line that was cut off, ended where it stops, and before the member in which it stops.
+
+    A program that writes a long line to a pipe and exits at once leaves only its beginning.
+    """
+    inside, brackets, comma = False, bytearray(), 0
+    for token in _TOKEN.finditer(line):
+        first = token[0][:1]
+        if first == b'"':
+            inside = token["end"] != b'"'
+        elif first in b"{[":
+            brackets += b"}" if first == b"{" else b"]"
+        elif first in b"}]":
+            del brackets[-1:]
+        elif len(brackets) == 1:
+            comma = token.start()
+    if not brackets:
+        return
+    text = _HALF_ESCAPE.sub(rb"\1", line).decode(errors="ignore").encode()
+    yield text + ('…"'.encode() if inside else b"") + bytes(reversed(brackets))
+    yield line[:comma] + b"}"
+
+
+def _part(said: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """The object that lies there; an empty one if none does."""
+    found: Any = said
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _parts(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _text(said: Mapping[str, Any], key: str) -> str:
+    value = said.get(key)
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else ""
+
+
+def _words(value: object) -> str:
+    """The text of a result, which may be one or a list of parts with one each."""
+    if isinstance(value, str):
+        return value
+    return " ".join(_text(each, "text") for each in _parts(value))
+
+
+def _sum(said: Mapping[str, Any], *keys: str) -> int:
+    return sum(usage.spent({"tokens": said.get(key)}).tokens for key in keys)
+
+
+def _cost(said: Mapping[str, Any], key: str) -> float:
+    return usage.spent({"cost_usd": said.get(key)}).cost_usd
+
+
+class _Recent(dict[str, Any]):
+    """What was told of last, by its name: an agent that never ends telling does not fill our memory."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        if len(self) > _REMEMBERED:
+            del self[next(iter(self))]
+
+
+class _Quiet:
+    """A codec that keeps nothing back."""
+
+    says_end = True
+
+    def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
+        self._denied = denied
+
+    def close(self) -> Iterator[Event]:
+        """Nothing."""
+        yield from ()
+
+    def _refused(self, tool: str, said: str) -> Iterator[Event]:
+        """That a tool was not permitted, if what it answered says so."""
+        if matches(self._denied, said):
+            yield Event("denied", said, tool)
+
+
+class ClaudeCodec(_Quiet):
+    """The stream of Claude Code (`stream-json`), which Qwen Code speaks too."""
+
+    def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
+        super().__init__(denied)
+        self._counted = _Recent()
+        """Message → its tokens: one is told piece by piece."""
+        self._tokens = 0
+        self._calls = _Recent()
+        self._told = _Recent()
+
+    def take(self, line: bytes) -> Iterator[Event]:
+        """What a line tells."""
+        said = _read(line)
+        match said.get("type"), said.get("subtype"):
+            case "system", "init":
+                yield Event("session", _text(said, "session_id"), _text(said, "model"))
+            case "system", "permission_denied":
+                yield from self._denial(said, _text(said, "message"))
+            case "assistant", _:
+                yield from self._answered(_part(said, "message"))
+            case "user", _:
+                yield from self._returned(_part(said, "message"))
+            case "result", _:
+                yield from self._over(said)
+
+    def _answered(self, message: dict[str, Any]) -> Iterator[Event]:
+        for block in _parts(message.get("content")):
+            if block.get("type") == "text" and _text(block, "text"):
+                yield Event("text", _text(block, "text"))
+            elif block.get("type") == "tool_use":
+                self._calls[_text(block, "id")] = _text(block, "name")
+                yield Event("tool", about(block.get("input")), _text(block, "name"))
+        tokens = _claude_tokens(_part(message, "usage"))
+        if tokens:
+            self._tokens += tokens - self._counted.get(_text(message, "id"), 0)
+            self._counted[_text(message, "id")] = tokens
+            billed = _claude_bill(_part(message, "usage"))
+            yield Event("usage", used=Used(self._tokens), request=_text(message, "id"), billed=billed)
+
+    def _returned(self, message: dict[str, Any]) -> Iterator[Event]:
+        for block in _parts(message.get("content")):
+            if block.get("type") == "tool_result" and block.get("is_error") is True:
+                name = _text(block, "tool_use_id")
+                if name not in self._told and matches(self._denied, _words(block.get("content"))):
+                    self._told[name] = True
+                    yield Event("denied", _words(block.get("content")), self._calls.get(name, ""))
+
+    def _denial(self, said: dict[str, Any], why: str) -> Iterator[Event]:
+        name = _text(said, "tool_use_id")
+        if name not in self._told or not name:
+            self._told[name] = True
+            yield Event("denied", why, _text(said, "tool_name"))
+
+    def _over(self, said: dict[str, Any]) -> Iterator[Event]:
+        yield Event("usage", used=Used(_claude_tokens(_part(said, "usage")), _cost(said, "total_cost_usd")))
+        for each in _parts(said.get("permission_denials")):
+            yield from self._denial(each, about(each.get("tool_input")))
+        if said.get("is_error") is False and said.get("subtype") == "success":
+            yield Event("end", _text(said, "result"))
+        else:
+            why = _text(said, "result") or _text(_part(said, "error"), "message") or _text(said, "subtype")
+            yield Event("error", why)
+
+
+def _claude_tokens(said: dict[str, Any]) -> int:
+    return _sum(said, "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def _claude_bill(said: dict[str, Any]) -> Billed:
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return Billed(*(_sum(said, name) for name in names))
+
+
+class CodexCodec(_Quiet):
+    """The stream of Codex (`codex exec --json`). It tells what it used when a turn has ended."""
+
+    def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
+        super().__init__(denied)
+        self._begun = _Recent()
+
+    def take(self, line: bytes) -> Iterator[Event]:
+        """What a line tells."""
+        said = _read(line)
+        match said.get("type"):
+            case "thread.started":
+                yield Event("session", _text(said, "thread_id"))
+            case "item.started" | "item.updated":
+                yield from self._tool(_part(said, "item"))
+            case "item.completed":
+                yield from self._item(_part(said, "item"))
+            case "turn.completed":
+                told = _part(said, "usage")
+                read, written, cached = (_sum(told, f"{name}_tokens") for name in ("input", "output", "cached_input"))
+                billed = Billed(max(0, read - cached), written, cached)
+                yield Event("usage", used=Used(read + written), request="turn", billed=billed)
+                yield Event("end")
+            case "turn.failed":
+                yield Event("error", _text(_part(said, "error"), "message"))
+            case "error":
+                yield Event("warning", _text(said, "message"))
+
+    def _tool(self, item: dict[str, Any]) -> Iterator[Event]:
+        """A tool that begins, or that is over and was not told of before."""
+        name, number = _text(item, "type"), _text(item, "id")
+        if name not in _CODEX_TOOLS or number in self._begun:
+            return
+        self._begun[number] = True
+        called = f"{_text(item, 'server')}.{_text(item, 'tool')}" if name == "mcp_tool_call" else name
+        yield Event("tool", _CODEX_TOOLS[name](item), called)
+
+    def _item(self, item: dict[str, Any]) -> Iterator[Event]:
+        yield from self._tool(item)
+        match item.get("type"):
+            case "agent_message":
+                yield Event("text", _text(item, "text"))
+            case "error":
+                yield Event("warning", _text(item, "message"))
+            case str(kind) if item.get("status") == "declined":
+                yield Event("denied", about(item), kind)
+            case str(kind) if item.get("status") == "failed":
+                failed = f"{_text(item, 'aggregated_output')} {_text(_part(item, 'error'), 'message')}"
+                yield from self._refused(kind, failed.strip())
+
+
+def _changed(item: dict[str, Any]) -> str:
+    return ", ".join(_text(each, "path") for each in _parts(item.get("changes")))
+
+
+_CODEX_TOOLS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
+    "command_execution": about,
+    "web_search": about,
+    "file_change": _changed,
+    "mcp_tool_call": lambda item: about(item.get("arguments")),
+}
+
+
+class GeminiCodec(_Quiet):
+    """The stream of Gemini CLI (`stream-json`), which tells a text piece by piece."""
+
+    def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
+        super().__init__(denied)
+        self._pieces: list[str] = []
+        self._calls = _Recent()
+
+    def take(self, line: bytes) -> Iterator[Event]:
+        """What a line tells."""
+        said = _read(line)
+        kind = said.get("type")
+        if kind == "message" and said.get("role") == "assistant":
+            if len(self._pieces) < _PIECES:
+                self._pieces.append(_text(said, "content"))
+            return
+        yield from self.close()
+        match kind:
+            case "init":
+                yield Event("session", _text(said, "session_id"), _text(said, "model"))
+            case "tool_use":
+                self._calls[_text(said, "tool_id")] = _text(said, "tool_name")
+                yield Event("tool", about(said.get("parameters")), _text(said, "tool_name"))
+            case "tool_result" if said.get("status") == "error":
+                error = _part(said, "error")
+                why = _text(error, "message") or _text(said, "output") or _text(error, "type")
+                yield from self._refused(self._calls.get(_text(said, "tool_id"), ""), why)
+            case "error":
+                yield Event("warning", _text(said, "message"))
+            case "result":
+                told = _part(said, "stats")
+                read, written, cached = (_sum(told, name) for name in ("input_tokens", "output_tokens", "cached"))
+                billed = Billed(max(0, read - cached), written, cached)
+                yield Event("usage", used=Used(_sum(told, "total_tokens")), request="turn", billed=billed)
+                ok = said.get("status") == "success"
+                yield Event("end") if ok else Event("error", _text(_part(said, "error"), "message"))
+
+    def close(self) -> Iterator[Event]:
+        """The text that was being told."""
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if text:
+            yield Event("text", text)
+
+
+class OpenCodeCodec(_Quiet):
+    """The stream of OpenCode (`--format json`), which counts step by step."""
+
+    def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
+        super().__init__(denied)
+        self._session = ""
+        self._used = NOTHING
+
+    def take(self, line: bytes) -> Iterator[Event]:
+        """What a line tells."""
+        said = _read(line)
+        part, session = _part(said, "part"), _text(said, "sessionID")
+        if session != self._session:
+            self._session = session
+            yield Event("session", session)
+        match said.get("type"):
+            case "text":
+                yield Event("text", _text(part, "text"))
+            case "tool_use":
+                state = _part(part, "state")
+                yield Event("tool", about(state.get("input")), _text(part, "tool"))
+                if state.get("status") == "error":
+                    yield from self._refused(_text(part, "tool"), _text(state, "error"))
+            case "step_finish":
+                yield from self._finished(part)
+            case "error":
+                error = _part(said, "error")
+                yield Event("error", _text(_part(error, "data"), "message") or _text(error, "name"))
+
+    def _finished(self, part: dict[str, Any]) -> Iterator[Event]:
+        tokens = _part(part, "tokens")
+        count = _sum(tokens, "input", "output", "reasoning") + _sum(_part(tokens, "cache"), "read", "write")
+        self._used = self._used.plus(Used(count, _cost(part, "cost")))
+        cache = _part(tokens, "cache")
+        billed = Billed(
+            _sum(tokens, "input"), _sum(tokens, "output", "reasoning"), _sum(cache, "read"), _sum(cache, "write")
+        )
+        yield Event("usage", used=self._used, request=_text(part, "id") or "step", billed=billed)
+        if part.get("reason") == "stop":
+            yield Event("end")
+
+
+class TextCodec:
+    """Whatever a program prints: all of it is what it says, and patterns tell what is more than that.
+
+    A pattern for what it used names `read`, `written` and `cost`, one for what it did `tool` and `about`.
+    Lines of ours (`{"agenttalk": …}`) count, too.
+    """
+
+    says_end = False
+
+    def __init__(
+        self,
+        denied: Sequence[re.Pattern[str]] = (),
+        failed: Sequence[re.Pattern[str]] = (),
+        acted: re.Pattern[str] | None = None,
+        counted: re.Pattern[str] | None = None,
+    ) -> None:
+        self._denied = denied
+        self._failed = failed
+        self._acted = acted
+        self._counted = counted
+        self._used = NOTHING
+        self._lines: list[str] = []
+
+    def take(self, line: bytes) -> Iterator[Event]:
+        """What a line tells."""
+        note = progress_notes.read_note(line)
+        if note is not None:
+            self._used = self._used.most(usage.spent(note.usage))
+            yield Event("usage", used=self._used)
+            if note.progress:
+                yield Event("tool", note.progress)
+            return
+        text = text_of(line)
+        if found := _groups(self._counted, text):
+            tokens = int(_number(found.get("read")) + _number(found.get("written")))
+            self._used = Used(self._used.tokens + tokens, max(self._used.cost_usd, _number(found.get("cost"))))
+            yield Event("usage", used=self._used)
+        elif found := _groups(self._acted, text):
+            yield Event("tool", found.get("about") or "", found.get("tool") or "")
+        elif matches(self._denied, text):
+            yield Event("denied", text)
+        elif matches(self._failed, text):
+            yield Event("error", text)
+        elif len(self._lines) < _PIECES:
+            self._lines.append(text)
+
+    def close(self) -> Iterator[Event]:
+        """All that it said."""
+        text = "\n".join(self._lines).strip()
+        self._lines.clear()
+        if text:
+            yield Event("text", text)
+
+
+def _groups(pattern: re.Pattern[str] | None, text: str) -> dict[str, str | None]:
+    """What a pattern names in a text; nothing if there is none, or if it names nothing."""
+    found = pattern.search(text) if pattern else None
+    return found.groupdict() if found else {}
+
+
+def _number(text: str | None) -> float:
+    """A number as people write it: 1,200 or 1.2k."""
+    found = _NUMBER.match(text or "")
+    if found is None:
+        return 0.0
+    try:
+        value = float(found[1].replace(",", ""))
+    except ValueError:
+        return 0.0
+    return value * {"": 1, "k": 1_000, "m": 1_000_000}[found[2].lower()]
+
+
+CODECS: Final = ("claude", "codex", "gemini", "opencode", "text")
+"""Names of codecs."""
+
+
+def codec(
+    name: str, denied: Sequence[str] = (), failed: Sequence[str] = (), *, acted: str = "", counted: str = ""
+) -> Codec:
+    """The codec of this name, for one run. Raises ValueError for a name or a pattern that is none."""
+    try:
+        not_permitted = tuple(re.compile(each) for each in denied)
+        wrong = tuple(re.compile(each) for each in failed)
+        acts, counts = (re.compile(each) if each else None for each in (acted, counted))
+    except re.error as error:
+        raise ValueError(f"a pattern for the output of a coding agent is wrong: {error}") from error
+    match name:
+        case "claude":
+            return ClaudeCodec(not_permitted)
+        case "codex":
+            return CodexCodec(not_permitted)
+        case "gemini":
+            return GeminiCodec(not_permitted)
+        case "opencode":
+            return OpenCodeCodec(not_permitted)
+        case "text":
+            return TextCodec(not_permitted, wrong, acts, counts)
+    raise ValueError(f"there is no codec {name[:40]!r}; there are: {', '.join(CODECS)}")

@@ -1,0 +1,166 @@
+"""What a model is asked for, and whether its answer is one. What the answer is worth is decided elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonValue
+from agenttalk.contracts.errors import Code, JsonError
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.text import answer_words
+
+_TEXT: Final[dict[str, Any]] = {"type": "string"}
+_NUMBER: Final[dict[str, Any]] = {"type": "number", "description": "from 0 to 100"}
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an answer must hold."""
+
+    score: bool = False
+    """Whether a score is required."""
+    outputs: tuple[str, ...] = ()
+    """Names of the outputs that it must bring."""
+    possible: tuple[str, ...] = ()
+    """Names of those that it may bring."""
+    judges: bool = False
+    """Whether it is to say what an input is worth, and nothing else."""
+    may_refuse: bool = False
+    """Whether it may say that it is not fit for the task."""
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Asked:
+        """As it was written by `as_json`."""
+        outputs, possible = tuple(said["outputs"]), tuple(said["possible"])
+        return cls(said["score"], outputs, possible, said["judges"], said["may_refuse"])
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The same as JSON."""
+        return {
+            "score": self.score,
+            "outputs": list(self.outputs),
+            "possible": list(self.possible),
+            "judges": self.judges,
+            "may_refuse": self.may_refuse,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that has the form that was asked for."""
+
+    result: dict[str, Any]
+    """What the file for the result says."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Name → text."""
+
+
+def schema(asked: Asked) -> dict[str, Any]:
+    """The JSON Schema of an answer.
+
+    The range of a score is not part of it: a model whose words are forced into the schema would then make a good
+    number out of nonsense.
+    """
+    if asked.judges:
+        return _object(
+            {
+                "score": _NUMBER,
+                "decision": {"type": "string", "enum": ["ACCEPT", "REJECT"]},
+                "reason": _TEXT,
+                "issues": {"type": "array", "items": _object({"severity": _SEVERITY, **_ISSUE}, ("description",))},
+                "prompt": _TEXT,
+            },
+            ("score", "decision", "reason"),
+        )
+    parts: dict[str, Any] = {}
+    if asked.may_refuse:
+        parts["self_assessment"] = _object({"score": _NUMBER, "reason": _TEXT}, ("score", "reason"))
+    parts["result"] = {"type": "string", "description": "what you did, in short"}
+    if asked.score:
+        parts |= {"score": _NUMBER, "score_explanation": {"type": "string", "description": "why this score"}}
+    if asked.outputs or asked.possible:
+        name = {"type": "string", "enum": [*asked.outputs, *asked.possible]}
+        item = _object({"name": name, "text": {"type": "string", "description": "all of it"}}, ("name", "text"))
+        parts["outputs"] = {"type": "array", "items": item}
+    return _object(parts, [name for name in parts if name != "self_assessment"])
+
+
+_SEVERITY: Final[dict[str, Any]] = {"type": "string", "enum": ["HIGH", "MEDIUM", "LOW"]}
+_ISSUE: Final[dict[str, Any]] = dict.fromkeys(("category", "description", "location", "suggestion"), _TEXT)
+
+
+def _object(parts: Mapping[str, Any], required: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(parts), "required": list(required), "additionalProperties": False}
+
+
+def read(asked: Asked, text: str) -> Answer | Fault:
+    """What an answer that is a text says."""
+    if not text.strip():
+        return Fault(Code.AGENT_SILENT, answer_words.EMPTY())
+    try:
+        said = wire.read(text.strip().encode("utf-8", "replace"))
+    except JsonError as error:
+        return Fault(Code.ANSWER_INVALID, answer_words.NO_JSON(error=error.message, text=_shown(text)))
+    return judged(asked, said)
+
+
+def judged(asked: Asked, said: object) -> Answer | Fault:
+    """An answer that can be used, or the first thing that is wrong with it, in words for whoever gave it."""
+    if not isinstance(said, dict):
+        return Fault(Code.ANSWER_INVALID, answer_words.NO_OBJECT(text=_shown(str(said))))
+    try:
+        written = wire.write({name: value for name, value in said.items() if name != "outputs"})
+    except JsonError as error:
+        return Fault(Code.ANSWER_INVALID, answer_words.UNWRITABLE(error=error.message))
+    if asked.judges:
+        return _judgement(said, written)
+    if asked.may_refuse and results.unfitness(said.get("self_assessment")) is not None:
+        return Answer({"self_assessment": said["self_assessment"]})
+    result = said.get("result")
+    if not isinstance(result, str) or not result.strip():
+        return Fault(Code.AGENT_SILENT, answer_words.NO_RESULT())
+    found = results.read_result(written, b"", score_required=asked.score)
+    if isinstance(found, Fault):
+        return found
+    outputs = _outputs(asked, said.get("outputs"))
+    if isinstance(outputs, Fault):
+        return outputs
+    kept = {"result": result, "score": found.score, "score_explanation": found.explanation}
+    return Answer({name: value for name, value in kept.items() if value is not None}, outputs)
+
+
+def _judgement(said: dict[str, Any], written: bytes) -> Answer | Fault:
+    found = results.read_result(written, b"", score_required=True)
+    if isinstance(found, Fault):
+        return found
+    if said.get("decision") not in {"ACCEPT", "REJECT"}:
+        return Fault(Code.ANSWER_INVALID, answer_words.NO_DECISION())
+    return Answer({name: said[name] for name in ("score", "decision", "reason", "issues", "prompt") if name in said})
+
+
+def _outputs(asked: Asked, said: object) -> dict[str, str] | Fault:
+    found: dict[str, str] = {}
+    for each in said if isinstance(said, list) else ():
+        name, text = (each.get("name"), each.get("text")) if isinstance(each, dict) else (None, None)
+        if not isinstance(name, str) or not isinstance(text, str):
+            return Fault(Code.ANSWER_INVALID, answer_words.NO_OUTPUT())
+        if name not in {*asked.outputs, *asked.possible}:
+            known = ", ".join([*asked.outputs, *asked.possible]) or "none"
+            return Fault(Code.ANSWER_INVALID, answer_words.NOT_ASKED_FOR(name=name[:80], names=known))
+        if name in found:
+            return Fault(Code.ANSWER_INVALID, answer_words.TWICE(name=name))
+        found[name] = text
+    missing = [name for name in asked.outputs if not found.get(name, "").strip()]
+    if missing:
+        return Fault(Code.OUTPUT_MISSING, answer_words.OUTPUTS_EMPTY(names=", ".join(missing)))
+    return found
+
+
+def _shown(text: str) -> str:
+    said = " ".join(text.split())
+    return repr(said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…")

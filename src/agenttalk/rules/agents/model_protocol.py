@@ -1,0 +1,126 @@
+"""What the program that asks a model tells while it runs: lines of JSON, written by us and read with care."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenttalk.contracts.agent import Locale
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonValue
+from agenttalk.contracts.errors import Code, JsonError
+from agenttalk.rules.agents.events import Event
+from agenttalk.rules.agents.model_answers import Asked
+from agenttalk.rules.agents.results import TAIL
+from agenttalk.rules.core import usage
+from agenttalk.rules.core.usage import NOTHING, Used
+
+LONGEST: Final = 1024 * 1024
+"""Bytes of a line that are read."""
+KEY: Final = "AGENTTALK_MODEL_KEY"
+"""The variable by which the program gets the key of a service."""
+LARGEST: Final = 64 * 1024 * 1024
+"""Bytes that a request may have."""
+_COUNTS: Final = ("input_tokens", "output_tokens", "requests")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the program is asked to do. It comes by standard input."""
+
+    driver: str
+    use: Mapping[str, Any]
+    """Which model, as the profile says."""
+    prompt: str = field(repr=False)
+    asked: Asked
+    seconds: float
+    """How long it may take."""
+    locale: Locale = "en"
+
+    @classmethod
+    def read(cls, data: bytes) -> Request:
+        """A request as `write` has written it."""
+        said: Any = wire.read(data, limit=LARGEST)
+        asked = Asked.from_json(said["asked"])
+        return cls(said["driver"], said["use"], said["prompt"], asked, said["seconds"], said["locale"])
+
+    def write(self) -> str:
+        """The request as text."""
+        said: JsonValue = {
+            "driver": self.driver,
+            "use": dict(self.use),
+            "prompt": self.prompt.encode("utf-8", "replace").decode(),
+            "asked": self.asked.as_json(),
+            "seconds": self.seconds,
+            "locale": self.locale,
+        }
+        return wire.write(said).decode()
+
+
+def line(kind: str, **told: JsonValue) -> bytes:
+    """One thing that is told."""
+    return wire.write({"kind": kind, **told}) + b"\n"
+
+
+@dataclass(slots=True)
+class Talk:
+    """What a run comes to, line by line."""
+
+    model: str = ""
+    used: Used = NOTHING
+    read: int = 0
+    written: int = 0
+    requests: int = 0
+    estimated: bool = False
+    """Whether tokens were counted by us, because the service did not say."""
+    fault: tuple[Code, str] | None = None
+    """Why there is no answer that can be used."""
+    ended: bool = False
+    """Whether there is one."""
+
+    def take(self, said: bytes) -> Event | None:
+        """Count a line in; what it says, if it is one of ours."""
+        try:
+            told = wire.read(said)
+        except JsonError:
+            return None
+        kind = told.get("kind") if isinstance(told, dict) else None
+        if not isinstance(told, dict) or not isinstance(kind, str):
+            return None
+        text, name = (_text(told.get(key)) for key in ("text", "name"))
+        match kind:
+            case "model":
+                self.model = name[:200]
+                return Event("session", "", self.model)
+            case "text":
+                return Event("text", text)
+            case "waiting":
+                return Event("warning", text)
+            case "usage":
+                return self._count(told)
+            case "fault":
+                self.fault = (_code(told.get("code")), text[:TAIL] or "it does not say why")
+                return Event("error", self.fault[1], self.fault[0])
+            case "end":
+                self.ended = True
+                return Event("end", text)
+        return None
+
+    def _count(self, told: dict[str, Any]) -> Event:
+        now = usage.spent(told)
+        self.used = self.used.most(now)
+        self.read, self.written, self.requests = (
+            max(before, int(usage.spent({"tokens": told.get(name)}).tokens))
+            for before, name in zip((self.read, self.written, self.requests), _COUNTS, strict=True)
+        )
+        self.estimated = self.estimated or told.get("estimated") is True
+        return Event("usage", used=now)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _code(value: object) -> Code:
+    return Code(value) if isinstance(value, str) and value in Code.__members__ else Code.COMMAND_FAILED

@@ -1,0 +1,256 @@
+"""What an agent is permitted that asks first: decided from its promise's scope, its profile, and where it runs.
+
+What an agent says of what it is about to do is a claim. So this keeps honest agents in bounds, and tells them why; it
+is the sandbox that holds the others, and the comparison of trees that has the last word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, get_args
+
+from agenttalk.contracts.agent import AcpUse
+from agenttalk.contracts.errors import InputError
+from agenttalk.rules.core import scope
+from agenttalk.rules.core.scope import Scope
+
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
+KINDS: Final[tuple[str, ...]] = get_args(ToolKind)
+_HARMLESS: Final = frozenset({"read", "search", "think"})
+_WRITES: Final = frozenset({"edit", "delete", "move"})
+_IN_PLACES: Final = frozenset({"read", "search", *_WRITES})
+"""Kinds whose patterns are globs of paths."""
+_OURS: Final = frozenset({".git", ".agenttalk"})
+"""What lies where an agent works and is none of its business."""
+_JOINTS: Final = re.compile(r"&&|\|\||[;|&\n]")
+"""Where a line of a shell falls into several commands."""
+_HIDING: Final = re.compile(r"[`<>]|\$\(")
+"""What makes a command do more than its words say."""
+_QUIET: Final = re.compile(r"\s*(?:2>&1|(?:[12]|&)?>\s?/dev/null)(?=\s|$|[;|])")
+"""What only sends output to nowhere, or to where other output goes."""
+_ANY: Final = "*"
+
+
+class Wish(NamedTuple):
+    """What an agent wants to do."""
+
+    kind: str
+    """The kind of tool."""
+    about: str
+    """What it is called for: the command, the address, or what its title says."""
+    paths: tuple[str, ...] = ()
+    """Files that it names."""
+    tool: str = ""
+    """The tool of our own MCP server that it calls, if it is one."""
+
+    @property
+    def line(self) -> str:
+        """The same on one line."""
+        return " ".join(f"{self.kind} {self.about or ', '.join(self.paths)}".split())
+
+
+class Option(NamedTuple):
+    """An answer that the agent offers."""
+
+    id: str
+    kind: str
+
+
+class Ruling(NamedTuple):
+    """What it is told."""
+
+    verdict: Literal["allow", "refuse", "ask"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What an agent may do in a turn."""
+
+    cwd: tuple[str, ...]
+    """Where it works: an absolute path, and others for the same place."""
+    places: tuple[str, ...] = ()
+    """Further folders that are its own, by absolute paths."""
+    confined: bool = False
+    """Whether a sandbox of ours holds it in its scope."""
+    scope: Scope = Scope()  # noqa: RUF009 - it is frozen
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    otherwise: Literal["refuse", "ask"] = "refuse"
+
+    @classmethod
+    def of(
+        cls,
+        use: AcpUse,
+        cwd: Sequence[str],
+        places: Sequence[str],
+        *,
+        confined: bool,
+        within: Scope | None = None,
+    ) -> Policy:
+        """What an agent of this profile may do, in this scope."""
+        allow = None if use.allow is None else tuple(use.allow)
+        unique = tuple(dict.fromkeys(cwd))
+        return cls(
+            unique, tuple(places), confined, within or Scope(), allow, tuple(use.deny), tuple(use.ask), use.otherwise
+        )
+
+
+def check(use: AcpUse) -> None:
+    """Raises ValueError for a pattern that could never match anything."""
+    for text in (*(use.allow or ()), *use.deny, *use.ask):
+        kind, colon, glob = text.partition(":")
+        if kind not in {*KINDS, _ANY}:
+            raise ValueError(f"{text[:80]!r} names no kind of tool; there are: {', '.join((*KINDS, _ANY))}")
+        why = scope.fault(glob) if kind in _IN_PLACES and colon else "" if glob or not colon else "it is empty"
+        if why:
+            raise ValueError(f"{text[:80]!r} is not a pattern: {why}; write it as in edit:docs/** or execute:git *")
+
+
+def decide(policy: Policy, wish: Wish) -> Ruling:
+    """Whether an agent may do what it asks for. What is denied and what lies outside wins over all else."""
+    if wish.kind not in KINDS:
+        wish = wish._replace(kind="other")
+    if found := _touching(policy, policy.deny, wish):
+        return Ruling("refuse", f"its profile denies {found}")
+    if found := _outside(policy, wish):
+        return Ruling("refuse", found)
+    if _touching(policy, policy.ask, wish):
+        return Ruling("ask")
+    if wish.tool:
+        return Ruling("allow")  # its profile gives it our tools, and they look after themselves
+    if _covered(policy, policy.allow, wish) if policy.allow is not None else _usual(policy, wish):
+        return Ruling("allow")
+    why = "its profile does not allow it" if policy.allow is not None else "there is no sandbox to do it in"
+    return Ruling(policy.otherwise, why)
+
+
+def choose(options: Iterable[Option], *, allow: bool) -> str | None:
+    """The answer that means this, and for once, of those that are offered; None if there is none.
+
+    To allow something for ever would be to allow what nobody has seen yet.
+    """
+    offered = {each.kind: each.id for each in reversed(tuple(options))}
+    return offered.get("allow_once") if allow else offered.get("reject_once", offered.get("reject_always"))
+
+
+def _usual(policy: Policy, wish: Wish) -> bool:
+    """What may be done where the profile does not say it."""
+    if wish.kind == "switch_mode":
+        return False  # the mode is the profile's to say
+    return policy.confined or wish.kind in _HARMLESS or wish.kind in _WRITES
+
+
+def _outside(policy: Policy, wish: Wish) -> str:
+    """Why something lies outside of what its task allows; empty if it does not."""
+    if wish.kind in {"execute", "fetch", "think", "switch_mode"} or (policy.confined and wish.kind in _HARMLESS):
+        return ""
+    if not wish.paths:
+        return "it does not say which files it changes" if wish.kind in _WRITES and not policy.confined else ""
+    for path in wish.paths:
+        if _own(policy, path):
+            continue
+        inside = _within(policy, path)
+        if inside is None:
+            return f"{path} lies outside of where it works"
+        if wish.kind in _HARMLESS:
+            continue
+        if not _OURS.isdisjoint(inside.split("/")):
+            return f"{inside} is not its to change"
+        if not policy.scope.permits(inside):
+            return f"{inside} lies outside of its task's scope"
+    return ""
+
+
+def _own(policy: Policy, path: str) -> bool:
+    return any(_below(place, path) is not None for place in policy.places)
+
+
+def _within(policy: Policy, path: str) -> str | None:
+    """A path as seen from where the agent works; None if it leads elsewhere."""
+    full = path if path.startswith("/") else f"{policy.cwd[0]}/{path}"
+    if path.startswith("~"):
+        return None
+    return next((found for cwd in policy.cwd if (found := _below(cwd, full)) is not None), None)
+
+
+def _below(folder: str, path: str) -> str | None:
+    """A path as seen from a folder; None if it does not lie there. Links are not followed."""
+    if not path.startswith("/"):
+        return None
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in {"", "."}:
+            parts.append(part)
+    above = [part for part in folder.split("/") if part]
+    return "/".join(parts[len(above) :]) if parts[: len(above)] == above else None
+
+
+def _touching(policy: Policy, patterns: Sequence[str], wish: Wish) -> str:
+    """The first pattern that some part of a wish matches; empty if none does."""
+    return next((text for text in patterns if any(_matches(policy, text, wish, part) for part in _parts(wish))), "")
+
+
+def _covered(policy: Policy, patterns: Sequence[str], wish: Wish) -> bool:
+    """Whether every part of a wish matches some pattern."""
+    plain = [text for text in patterns if text in {_ANY, wish.kind, f"{_ANY}:{_ANY}", f"{wish.kind}:{_ANY}"}]
+    if plain:
+        return True
+    if wish.kind == "execute" and _HIDING.search(_QUIET.sub("", wish.about)):
+        return False
+    return all(any(_matches(policy, text, wish, part) for text in patterns) for part in _parts(wish))
+
+
+def _parts(wish: Wish) -> tuple[str, ...]:
+    """What of a wish is held against patterns: each of its commands, or each of its paths."""
+    if wish.kind in _IN_PLACES and wish.paths:
+        return wish.paths
+    if wish.kind == "execute":
+        pieces = _JOINTS.split(_QUIET.sub("", wish.about))
+        return tuple(part for each in pieces if (part := " ".join(each.split()))) or ("",)
+    return (wish.about,)
+
+
+def _matches(policy: Policy, text: str, wish: Wish, part: str) -> bool:
+    kind, colon, glob = text.partition(":")
+    if kind not in {_ANY, wish.kind}:
+        return False
+    if not colon or glob == _ANY:
+        return True
+    if wish.kind in _IN_PLACES and wish.paths:
+        inside = _within(policy, part)
+        return inside is not None and _globs(glob).covers(inside)
+    return _says(glob, part)
+
+
+@lru_cache(maxsize=1024)
+def _globs(glob: str) -> scope.Globs:
+    try:
+        return scope.globs((glob,))
+    except InputError:  # `*:git push`, say, is no glob of paths
+        return scope.Globs()
+
+
+def _says(glob: str, text: str) -> bool:
+    """Whether words match a glob: `*` is anything, and ` *` at the end may be missing. Takes time like the words."""
+    if text == glob.removesuffix(" *"):
+        return True
+    first, *middle = glob.split("*")
+    if not middle:
+        return False
+    last = middle.pop()
+    if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for each in middle:
+        found = text.find(each, at, end)
+        if found < 0:
+            return False
+        at = found + len(each)
+    return True

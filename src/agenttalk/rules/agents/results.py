@@ -1,0 +1,189 @@
+"""What a program says came out of its turn: read from its result file or its standard output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code, JsonError
+from agenttalk.contracts.evidence import EvidenceEntry
+from agenttalk.rules.agents.progress_notes import without_notes
+from agenttalk.rules.proof.evidence import read_claims
+from agenttalk.rules.text import answer_words
+
+FIT: Final = 70
+"""Points of 100 from which on an agent is fit for a command, by its own judgement."""
+_SIGNALLED: Final = 128
+_SIGNALS: Final = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    15: "SIGTERM",
+    24: "SIGXCPU",
+    25: "SIGXFSZ",
+    31: "SIGSYS",
+}
+TAIL: Final = 4_000
+"""Characters of an error text that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came out, as the agent says."""
+
+    value: Any
+    score: float | None = None
+    explanation: str | None = None
+    claims: tuple[str | EvidenceEntry, ...] = ()
+    """Evidence that the agent says it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a turn does not count."""
+
+    code: Code
+    message: str
+
+
+def read_result(file: bytes | None, stdout: bytes, *, score_required: bool, may_refuse: bool = False) -> Result | Fault:
+    """The result file decides; else the last line of the output that is an object with `result`; else all of it.
+
+    A score that nobody asked for is kept if it is one, and left out if not. An agent that `may_refuse` returns the
+    command by saying how unfit it is (`self_assessment`); of others that means nothing.
+    """
+    if file is not None:
+        try:
+            said = wire.read(file)
+        except JsonError as error:
+            return Fault(Code.COMMAND_FAILED, answer_words.RESULT_UNREADABLE(error=error.message))
+        if not isinstance(said, dict):
+            return Fault(Code.COMMAND_FAILED, answer_words.RESULT_NO_OBJECT())
+    else:
+        told = ("result", "self_assessment") if may_refuse else ("result",)
+        said = _last_object(stdout, told) or {"result": text_of(without_notes(stdout))}
+    unfit = unfitness(said.get("self_assessment")) if may_refuse else None
+    if unfit is not None:
+        return Fault(Code.AGENT_UNFIT, unfit)
+    return _scored(said, required=score_required)
+
+
+def unfitness(assessment: object) -> str | None:
+    """Why an agent is not fit for a command, by its own judgement; None when it is, or said nothing usable."""
+    said: Mapping[Any, Any] = assessment if isinstance(assessment, Mapping) else {}
+    score, reason = said.get("score"), said.get("reason")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < FIT:
+        return None
+    why = reason.replace("\0", "\ufffd").strip()[:TAIL] if isinstance(reason, str) else ""
+    return answer_words.FITNESS(why=why or answer_words.NO_REASON(), score=score)
+
+
+def said_object(file: bytes | None, stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
+    """The object with one of these keys that a program wrote, or printed last. A file that is no object is nothing."""
+    if file is None:
+        return _last_object(stdout, told)
+    try:
+        said = wire.read(file)
+    except JsonError:
+        return None
+    return said if isinstance(said, dict) and not said.keys().isdisjoint(told) else None
+
+
+def _last_object(stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
+    for line in reversed(stdout.split(b"\n")):
+        if line.strip().startswith(b"{"):
+            try:
+                said = wire.read(line)
+            except JsonError:
+                continue
+            if isinstance(said, dict) and not said.keys().isdisjoint(told):
+                return said
+    return None
+
+
+def _scored(said: dict[str, Any], *, required: bool) -> Result | Fault:
+    score, explanation = said.get("score"), said.get("score_explanation")
+    valid = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 100
+    if required and score is None:
+        return Fault(Code.SCORE_MISSING, answer_words.NO_SCORE())
+    if required and not valid:
+        return Fault(Code.SCORE_INVALID, answer_words.BAD_SCORE(score=f"{score!r:.60}"))
+    return Result(
+        said.get("result"),
+        score if valid else None,
+        explanation if isinstance(explanation, str) else None,
+        read_claims(said.get("evidence")),
+    )
+
+
+def text_of(data: bytes) -> str:
+    """Bytes of a program as text that every store takes."""
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def error_of(error: str, stderr: bytes) -> str:
+    """Why a program failed: what its driver says, and the end of what it said itself."""
+    first = error[: TAIL // 2]
+    said = text_of(stderr).strip()[-(TAIL - len(first) - 2) :]
+    if first and said:
+        return f"{first}\n{said}" if "\n" in said else f"{first}: {said}"
+    return first or said or "it said nothing"
+
+
+def expected(command: Command) -> list[str]:
+    """Names of the outputs that a command asks for whatever comes out."""
+    return [each.output_name for each in command.produces or ()]
+
+
+def possible(command: Command) -> list[tuple[str, str | None]]:
+    """Names of the outputs that it asks for under a condition, which is absent for those that are optional."""
+    return [(each.output_name, each.when) for each in command.may_produce or ()]
+
+
+def declared(command: Command) -> dict[str, str]:
+    """The outputs that a command asks for or allows, by the names that stand for them in the folder of outputs.
+
+    A name that is free text may also stand there as it is written in paths.
+    """
+    names = [*expected(command), *(each.output_name for each in command.may_produce or ())]
+    return {spelling: name for name in names for spelling in (name, root_layout.segment(name))}
+
+
+def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
+    """Which of the outputs that a command asks for are not there."""
+    missing = [name for name in expected(command) if name not in found]
+    if not missing:
+        return None
+    return Fault(Code.OUTPUT_MISSING, answer_words.OUTPUTS_MISSING(names=", ".join(dict.fromkeys(missing))))
+
+
+def unsafe_path(paths: Iterable[str]) -> str | None:
+    """The first path of an output that could not lie in an inbox."""
+    return next((path for path in paths if not root_layout.payload_is_safe(path)), None)
+
+
+def notice(command: Command, outcome: Result | Fault) -> str | None:
+    """The text that a command wants to be told at its end. It is shown and logged, and moves nothing."""
+    if isinstance(outcome, Fault):
+        wanted, values = command.on_failure, {"error": outcome.message}
+    else:
+        score = "" if outcome.score is None else f"{outcome.score:g}"
+        wanted, values = command.on_complete, {"result": str(outcome.value), "score": score}
+    if wanted is None:
+        return None
+    parts = re.split(r"(\{result\}|\{score\}|\{error\})", wanted.message_template)
+    filled = [values.get(part[1:-1], "") if number % 2 else part for number, part in enumerate(parts)]
+    return "".join(filled)[:TAIL]
+
+
+def exit_words(code: int) -> str:
+    """An exit code in words. A shell or a sandbox tells by it which signal ended what it had started."""
+    name = _SIGNALS.get(code - _SIGNALLED)
+    return f"exit code {code} (ended by {name})" if name else f"exit code {code}"

@@ -1,0 +1,1 @@
+"""Limits of turns and tasks: budgets, abort conditions, agents that are stuck."""

@@ -1,0 +1,119 @@
+"""Budgets: what a task, a plan and a day may use, and when that is used up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from agenttalk.rules.budgets import aborts
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.core.usage import NOTHING, Used
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.plan import PlanLimits
+    from agenttalk.contracts.promise import Budget, CompletionPromise
+
+Scope = Literal["task", "plan", "day"]
+Kind = Literal["tokens", "cost_usd", "seconds", "tool_calls"]
+KINDS: Final[tuple[Kind, ...]] = ("tokens", "cost_usd", "seconds", "tool_calls")
+_WORDS: Final[dict[Kind, str]] = {
+    "tokens": "{:,.0f} tokens",
+    "cost_usd": "${:g}",
+    "seconds": "{:,g} seconds",
+    "tool_calls": "{:,.0f} calls of tools",
+}
+_ONE: Final[dict[Kind, str]] = {
+    "tokens": "1 token",
+    "cost_usd": "$1",
+    "seconds": "1 second",
+    "tool_calls": "1 call of a tool",
+}
+DAY: Final = "the day's budget of "
+"""Stands in what is said of a limit of the day."""
+_OF: Final[dict[Scope, str]] = {"task": "the task's", "plan": "the plan's", "day": "the day's"}
+
+
+def _amount(kind: Kind, number: float) -> str:
+    return _ONE[kind] if number == 1 else _WORDS[kind].format(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much of something may be used."""
+
+    scope: Scope
+    kind: Kind
+    most: float
+
+    def __str__(self) -> str:
+        return f"{_OF[self.scope]} budget of {_amount(self.kind, self.most)}"
+
+    @property
+    def spent(self) -> str:
+        """Said of a limit of which nothing is left. The words stay the same however much more is used."""
+        return f"budget-exhausted: {self} is used up"
+
+
+class Overrun(NamedTuple):
+    """A limit that was passed, and by what."""
+
+    limit: Limit
+    words: str
+
+    @property
+    def abort(self) -> Abort:
+        """Why a turn is stopped that passes it. A day's limit is nobody's fault: another day, it goes on."""
+        return Abort("budget-exhausted", self.words, pauses=self.limit.scope == "day")
+
+
+def limits(promise: CompletionPromise | None, plan: PlanLimits | None, day_cost_usd: float | None) -> tuple[Limit, ...]:
+    """Everything that limits a task: its own budget where its promise lets that stop it, its plan's, and the day's."""
+    own = promise.budget if promise is not None else None
+    found = [
+        Limit("task", kind, most) for kind, most in _given(own) if aborts.acts(promise, "budget-exhausted", budget=kind)
+    ]
+    found += [Limit("plan", kind, most) for kind, most in _given(plan)]
+    if day_cost_usd is not None:
+        found.append(Limit("day", "cost_usd", day_cost_usd))
+    return tuple(found)
+
+
+def used_up(found: Collection[Limit], used: Mapping[Scope, Used]) -> tuple[Limit, ...]:
+    """Limits of which nothing is left, so that nothing may begin."""
+    return tuple(each for each in found if getattr(used.get(each.scope, NOTHING), each.kind) >= each.most)
+
+
+def overrun(found: Collection[Limit], used: Mapping[Scope, Used]) -> Overrun | None:
+    """Which limit was passed first, a day's last; None while all are kept."""
+    for each in found:
+        count = getattr(used.get(each.scope, NOTHING), each.kind)
+        if count > each.most:
+            return Overrun(each, f"{_amount(each.kind, count)} of {each}")
+    return None
+
+
+def seconds_left(found: Collection[Limit], used: Mapping[Scope, Used]) -> float | None:
+    """How long a turn may take; None when nothing limits it."""
+    left = [each.most - used.get(each.scope, NOTHING).seconds for each in found if each.kind == "seconds"]
+    return max(0.0, min(left)) if left else None
+
+
+def doubts(budget: Budget | None, plan: PlanLimits | None) -> Iterator[str]:
+    """What is odd about a task's budget: more than its whole plan may use."""
+    most = dict(_given(plan))
+    for kind, own in _given(budget):
+        if kind in most and own > most[kind]:
+            yield f"{Limit('task', kind, own)} is more than {Limit('plan', kind, most[kind])}"
+
+
+def senseless(budget: Budget | PlanLimits | None) -> tuple[Kind, ...]:
+    """Limits under which nothing could ever run."""
+    return tuple(kind for kind, most in _given(budget) if most <= 0)
+
+
+def _given(budget: Budget | PlanLimits | None) -> list[tuple[Kind, float]]:
+    if budget is None:
+        return []
+    found = ((kind, getattr(budget, kind)) for kind in KINDS)
+    return [(kind, most) for kind, most in found if most is not None]

@@ -1,0 +1,1 @@
+"""How commands and promises are made, validated and wrapped."""

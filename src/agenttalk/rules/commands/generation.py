@@ -1,0 +1,418 @@
+"""Making a command: fill in, convert, replace what has a harmless default; report each; then validate.
+
+What is never invented: plan_id, task_id, prompt. What is never replaced: anything whose loss would
+change what is asked for or how it is proven (inputs, outputs, promise, criteria, re-execution, hashes).
+Such a value is left as it is, and validating names what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from agenttalk.contracts.command import Command, make_command_id, parse_command_id
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import MAX_INTEGER, VERSION_PATTERN, Part, is_hash, same_hash
+from agenttalk.contracts.errors import Code, JsonError, Problem, UsageError
+from agenttalk.contracts.generation import GenerateResult, Repair
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.rules.commands import promises, validation
+from agenttalk.rules.commands.validation import ENVELOPE_LEVELS, NOTHING, Known
+from agenttalk.rules.text.wording import COMMANDS, CommandWording, Locale
+
+_TRUE: Final = frozenset({"true", "yes", "on", "1"})
+_FALSE: Final = frozenset({"false", "no", "off", "0"})
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,16}\s*\Z")
+_DECIMAL = re.compile(r"\s*[+-]?[0-9]{1,16}\.[0-9]{1,16}\s*\Z")
+_VERSION = re.compile(VERSION_PATTERN.replace("$", r"\Z"), re.ASCII)
+_REEXECUTE_ID = re.compile(r"cmd_reexecute_[0-9]+\Z")
+_LIFTED: Final = ("original_task_id", "original_agent", "validation_result")
+_KINDS: Final = ((str, "text"), (bool, "true or false"), ((int, float), "a number"), ((list, tuple), "an array"))
+_PARTS: Final = (
+    "dag_ref", "resolved_inputs", "produces", "may_produce", "validation_criteria", "reexecute", "promise",
+    "payload_hash",
+)  # fmt: skip
+"""Fields that may look different once they are written in full."""
+COMMAND_LIMIT: Final = wire.ENVELOPE_LIMIT * 3 // 4
+"""Size of a command in bytes, so that it still fits into its envelope and may be indented."""
+_T = TypeVar("_T")
+
+
+class _Draft:
+    """A command in the making, and what was done to it."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        # A null stands for absence, except in fields that we do not know.
+        self.values = {
+            key: value for key, value in params.items() if value is not None or key not in Command.model_fields
+        }
+        self.repairs: list[Repair] = []
+
+    def get(self, field: str) -> Any:
+        return self.values.get(field)
+
+    def put(self, field: str, value: object, why: str) -> None:
+        """Set a field (None removes it) and report it."""
+        before = self.values.get(field)
+        if value is None:
+            del self.values[field]
+        else:
+            self.values[field] = value
+        self.repairs.append(Repair(field=field, before=before, after=value, why=why))
+
+    def settle(self, field: str, convert: Callable[[Any], _T | None], default: _T) -> _T:
+        """Give a field with a harmless default a good value: its own, a converted one, or the default."""
+        given = self.values.get(field)
+        if given is None:
+            self.put(field, default, "missing: the default")
+            return default
+        value = convert(given)
+        if value is None:
+            self.put(field, default, "not a usable value: the default")
+            return default
+        if type(value) is not type(given) or value != given:
+            self.put(field, value, f"converted from {_kind(given)}")
+        return value
+
+    def convert(self, field: str, convert: Callable[[Any], Any | None]) -> Any:
+        """Convert a field without a default; what cannot be converted stays for validating to refuse."""
+        given = self.values.get(field)
+        value = None if given is None else convert(given)
+        if value is None or (type(value) is type(given) and value == given):
+            return given
+        self.put(field, value, f"converted from {_kind(given)}")
+        return value
+
+
+def identity(params: dict[str, Any]) -> tuple[object, object]:
+    """The plan and the task that parameters mean, for looking up what is known of them."""
+    draft = _Draft(params)
+    _lift_reexecution(draft, NOTHING)
+    _settle_names(draft)
+    return draft.get("plan_id"), draft.get("task_id")
+
+
+def generate(
+    params: object, known: Known | None = None, *, locale: Locale = "en", with_hash: bool = False
+) -> GenerateResult:
+    """A complete, valid command from whatever is given, with every repair reported; or every error."""
+    known = known or NOTHING
+    if locale not in COMMANDS:
+        raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale!r}", hint="use 'en' or 'zh'")
+    if not isinstance(params, dict):
+        return _refused([Problem(code=Code.COMMAND_FIELD_TYPE, field="", message="parameters are a JSON object")])
+    try:
+        wire.require_json(params, depth=ENVELOPE_LEVELS)
+    except JsonError as error:
+        return _refused([Problem(code=error.code, field="", message=error.message)])
+    draft = _Draft(params)
+    wording = COMMANDS[locale]
+    _lift_reexecution(draft, known)
+    _settle_identity(draft, known)
+    _settle_dag_ref(draft, known)
+    _settle_inputs(draft)
+    _settle_scoring(draft, wording)
+    _settle_the_rest(draft, wording)
+    errors = _order_problems(draft, params, known)
+    _settle_hash(draft, params, with_hash=with_hash)
+    return _judged(draft, known, errors)
+
+
+def _judged(draft: _Draft, known: Known, errors: list[Problem]) -> GenerateResult:
+    verdict = validation.validate_json(draft.values, known)
+    errors += verdict.errors
+    errors = _without_consequences(errors)
+    if not errors and verdict.command is not None:
+        errors = _settle_form(draft, verdict.command)
+    return GenerateResult(
+        ok=not errors,
+        command=None if errors else verdict.command,
+        repairs=tuple(draft.repairs),
+        errors=tuple(errors),
+        warnings=verdict.warnings + _promise_warnings(verdict.command),
+    )
+
+
+def _promise_warnings(command: Command | None) -> tuple[Problem, ...]:
+    return tuple(promises.near_misses(command.promise)) if command and command.promise else ()
+
+
+def _without_consequences(errors: list[Problem]) -> list[Problem]:
+    """What is built from a wrong field is wrong too; the one error says it all."""
+    wrong = {problem.field for problem in errors if problem.code is not Code.TASK_NOT_IN_DAG}
+    if "task_id" in wrong:
+        return [problem for problem in errors if problem.field not in {"command_id", "command_seq"}]
+    built = "command_seq" in wrong
+    return [p for p in errors if not (built and p.field == "command_id" and p.code is Code.COMMAND_FIELD_MISSING)]
+
+
+def _settle_form(draft: _Draft, command: Command) -> list[Problem]:
+    """Report what writing the command in full changes (prefixes, defaults inside parts); refuse one too large."""
+    for field in _PARTS:
+        before = draft.values.get(field)
+        if before is None:
+            continue
+        part = getattr(command, field)
+        # A part with a default left out is written longer for certain; it is not worth writing it to see.
+        short = isinstance(part, CompletionPromise) and len(part.model_fields_set) < len(CompletionPromise.model_fields)
+        after = part if short else _written(part)
+        if short or before != after:
+            draft.repairs.append(Repair(field=field, before=before, after=after, why="written in full"))
+    if not any(isinstance(value, str | list | dict) and len(value) > 10_000 for value in draft.values.values()):
+        return []
+    size = len(wire.write(command.as_json()))
+    if size <= COMMAND_LIMIT:
+        return []
+    message = f"the command has {size:,} bytes; the limit is {COMMAND_LIMIT:,}"
+    return [Problem(Code.JSON_TOO_LARGE, "", message, "hand large content over as an input file")]
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Part):
+        return value.as_json()
+    return [part.as_json() for part in value] if isinstance(value, tuple) else value
+
+
+def _lift_reexecution(draft: _Draft, known: Known) -> None:
+    """The older shape of a re-execution has its fields at the top level."""
+    if "reexecute" not in draft.values and any(name in draft.values for name in _LIFTED):
+        lifted = {name: draft.values[name] for name in _LIFTED if name in draft.values}
+        for name in lifted:
+            draft.put(name, None, "moved into reexecute")
+        draft.put("reexecute", lifted, "a re-execution says so in reexecute")
+    again = draft.get("reexecute")
+    if not isinstance(again, dict):
+        return
+    if again.get("attempt") is None:
+        again = {**again, "attempt": known.reexecutions + 1}
+        draft.put("reexecute", again, "attempt was missing: the next round")
+    result = again.get("validation_result")
+    converted = {**again, "attempt": _or_itself(as_integer, again["attempt"])}
+    if isinstance(result, dict):
+        converted["validation_result"] = {**result, "score": _or_itself(_as_number, result.get("score"))}
+    if converted != again:
+        draft.put("reexecute", converted, "converted from text")
+
+
+def _settle_names(draft: _Draft) -> None:
+    draft.convert("plan_id", _number_as_text)
+    task_id = draft.convert("task_id", _number_as_text)
+    again = draft.get("reexecute")
+    if task_id is None and isinstance(again, dict) and isinstance(again.get("original_task_id"), str):
+        draft.put("task_id", again["original_task_id"], "a re-execution is an order for the original task")
+
+
+def _settle_identity(draft: _Draft, known: Known) -> None:
+    _settle_names(draft)
+    task_id, again = draft.get("task_id"), draft.get("reexecute")
+    seq = draft.convert("command_seq", as_integer)
+    if not isinstance(task_id, str):
+        return
+    command_id = draft.get("command_id")
+    parts = None
+    if isinstance(command_id, str) and not _lacks_its_number(command_id, task_id, again):
+        parts = parse_command_id(command_id)
+    if seq is None:
+        seq = parts.seq if parts else known.last_seq + 1
+        draft.put("command_seq", seq, "missing: that of command_id" if parts else "missing: the next for this task")
+    if parts is None and isinstance(seq, int) and 0 <= seq <= MAX_INTEGER:
+        why = "missing" if command_id is None else "not of the form cmd_<task_id>_<NNN>"
+        draft.put("command_id", make_command_id(task_id, seq), f"{why}: built from task_id and command_seq")
+
+
+def _lacks_its_number(command_id: str, task_id: str, again: object) -> bool:
+    """Ids that look well-formed only because a task's name ends in digits, or that name no task at all."""
+    return command_id == f"cmd_{task_id}" or (again is not None and _REEXECUTE_ID.match(command_id) is not None)
+
+
+def _settle_dag_ref(draft: _Draft, known: Known) -> None:
+    plan_id = draft.get("plan_id")
+    draft.convert("dag_ref", _dag_ref_converted)
+    on_a_plan = isinstance(plan_id, str) and not plan_id.startswith("_")
+    if draft.get("dag_ref") is None and on_a_plan and known.dag_ref is not None:
+        draft.put("dag_ref", known.dag_ref.as_json(), "missing: the plan's active DAG")
+
+
+def _settle_inputs(draft: _Draft) -> None:
+    if draft.get("required_inputs") is None:
+        draft.put("required_inputs", [], "missing: the default")
+    required = draft.convert("required_inputs", lambda given: [given] if isinstance(given, str) else None)
+    for field in ("resolved_inputs", "produces", "may_produce"):
+        draft.convert(field, lambda given: [given] if isinstance(given, dict) else None)
+    draft.convert("resolved_inputs", _resolved_converted)
+    draft.convert("validation_criteria", _criteria_converted)
+    draft.settle("wait_for_inputs", as_boolean, bool(required or draft.get("resolved_inputs")))
+
+
+def _settle_scoring(draft: _Draft, wording: CommandWording) -> None:
+    criteria = draft.get("score_criteria")
+    if draft.get("score_required") is None and isinstance(criteria, str) and criteria.strip():
+        draft.put("score_required", True, "score_criteria is given, so a score is meant")
+    if draft.settle("score_required", as_boolean, False):
+        draft.settle("score_criteria", _as_text, wording.rubric)
+    elif criteria is not None:
+        draft.put("score_criteria", None, "no score is required")
+
+
+def _settle_the_rest(draft: _Draft, wording: CommandWording) -> None:
+    draft.settle("schema_version", _as_version, "1.0")
+    draft.settle("timeout", lambda given: _in_range(as_integer(given), 1), 3600)
+    draft.settle("retry_times", lambda given: _in_range(as_integer(given), 0), 0)
+    draft.settle("priority", _as_priority, "MEDIUM")
+    completed = wording.completed_with_score if draft.get("score_required") else wording.completed
+    _settle_notice(draft, "on_complete", completed)
+    _settle_notice(draft, "on_failure", wording.failed)
+    ids = [draft.get(name) for name in ("plan_id", "task_id", "command_id")]
+    if all(isinstance(part, str) for part in ids):
+        draft.settle("idempotency_key", _as_text, ":".join(ids))
+
+
+def _settle_notice(draft: _Draft, field: str, template: str) -> None:
+    given = draft.get(field)
+    if isinstance(given, str) and given.strip():
+        draft.put(field, {"message_template": given}, "a notice is an object with a message_template")
+    elif not isinstance(given, dict):
+        why = "missing: the default" if given is None else "not a usable value: the default"
+        draft.put(field, {"message_template": template}, why)
+    elif _as_text(given.get("message_template")) is None:
+        draft.put(field, {**given, "message_template": template}, "message_template was missing: the default")
+
+
+def _order_problems(draft: _Draft, params: dict[str, Any], known: Known) -> list[Problem]:
+    """Orders of a task only count up. The router merely passes over an older one; making one is a mistake."""
+    seq, command_id = draft.get("command_seq"), draft.get("command_id")
+    if not known.last_seq or not isinstance(seq, int) or seq > known.last_seq:
+        return []
+    if isinstance(command_id, str) and command_id in known.command_ids:
+        return []  # validating says so
+    return [
+        Problem(
+            code=Code.COMMAND_FIELD_VALUE,
+            field="command_seq" if params.get("command_seq") is not None else "command_id",
+            message=f"orders of a task only count up, and order {known.last_seq} exists already",
+            hint=f"leave command_seq and command_id out; the next number is {known.last_seq + 1}",
+        )
+    ]
+
+
+def _settle_hash(draft: _Draft, params: dict[str, Any], *, with_hash: bool) -> None:
+    """Repairs change the hash. One that fitted what was given is made anew; a wrong one stays, to be refused."""
+    given = draft.get("payload_hash")
+    if given is None and not with_hash:
+        return
+    fitted = isinstance(given, str) and is_hash(given) and same_hash(given, validation.payload_hash(params))
+    if given is not None and not fitted:
+        return
+    draft.values.pop("payload_hash", None)
+    written = validation.validate_json(draft.values).command
+    if written is not None:
+        draft.values = written.as_json()  # the hash is over what will be written, defaults inside parts included
+    digest = validation.payload_hash(draft.values)
+    if given is not None and same_hash(given, digest):
+        draft.values["payload_hash"] = given
+        return
+    why = "asked for" if given is None else "the repairs changed the command"
+    if given is not None:
+        draft.values["payload_hash"] = given
+    draft.put("payload_hash", digest, why)
+
+
+def _dag_ref_converted(given: object) -> object:
+    if isinstance(given, str):
+        return {"sha256": given}
+    if isinstance(given, dict) and "revision" in given:
+        return {**given, "revision": _or_itself(as_integer, given["revision"])}
+    return None
+
+
+def _resolved_converted(given: object) -> object:
+    if not isinstance(given, list):
+        return None
+    return [
+        {
+            **each,
+            **{name: _or_itself(as_boolean, each[name]) for name in ("required",) if name in each},
+            **{name: [each[name]] for name in ("paths",) if isinstance(each.get(name), str)},
+        }
+        if isinstance(each, dict)
+        else each
+        for each in given
+    ]
+
+
+def _criteria_converted(given: object) -> object:
+    if not isinstance(given, dict):
+        return None
+    converted = dict(given)
+    if isinstance(given.get("quality_threshold"), str):
+        converted["quality_threshold"] = _or_itself(_as_number, given["quality_threshold"])
+    if isinstance(given.get("required_fields"), str):
+        converted["required_fields"] = [given["required_fields"]]
+    return converted
+
+
+def _or_itself(convert: Callable[[Any], Any], given: Any) -> Any:
+    """A converted value, or what was given where it cannot be converted: validating will refuse that."""
+    value = convert(given)
+    return given if value is None else value
+
+
+def _as_number(given: object) -> int | float | None:
+    whole = as_integer(given)
+    if whole is not None or not isinstance(given, str) or not _DECIMAL.match(given):
+        return whole
+    return float(given)
+
+
+def as_boolean(given: object) -> bool | None:
+    """A yes or no in one of its usual spellings, else None."""
+    if isinstance(given, bool):
+        return given
+    word = str(given).strip().lower() if isinstance(given, str | int) else ""
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def as_integer(given: object) -> int | None:
+    """A whole number, also as text or as a float without a fraction, else None."""
+    if isinstance(given, bool):
+        return None
+    if isinstance(given, int):
+        return given
+    if isinstance(given, float):
+        return int(given) if given.is_integer() else None
+    return int(given) if isinstance(given, str) and _INTEGER.match(given) else None
+
+
+def _in_range(value: int | None, least: int) -> int | None:
+    return value if value is not None and least <= value <= MAX_INTEGER else None
+
+
+def _number_as_text(given: object) -> str | None:
+    return str(given) if isinstance(given, int) and not isinstance(given, bool) else None
+
+
+def _as_text(given: object) -> str | None:
+    return given if isinstance(given, str) and given.strip() else None
+
+
+def _as_version(given: object) -> str | None:
+    if isinstance(given, str):
+        return given if _VERSION.match(given) else None
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    text = f"{given}.0" if isinstance(given, int) else str(given)
+    return text if _VERSION.match(text) else None
+
+
+def _as_priority(given: object) -> str | None:
+    word = given.strip().upper() if isinstance(given, str) else ""
+    return word if word in {"HIGH", "MEDIUM", "LOW"} else None
+
+
+def _kind(given: object) -> str:
+    return next((word for kind, word in _KINDS if isinstance(given, kind)), "an object")
+
+
+def _refused(errors: list[Problem]) -> GenerateResult:
+    return GenerateResult(ok=False, command=None, errors=tuple(errors))

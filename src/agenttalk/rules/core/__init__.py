@@ -1,0 +1,1 @@
+"""Rules that every concept uses: paths and scopes, task states, tokens, redaction, HTTP addresses."""

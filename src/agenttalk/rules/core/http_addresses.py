@@ -1,0 +1,104 @@
+"""Which addresses an `http` check may be sent to.
+
+The engine asks from where it stands: inside the operator's network. So it asks only addresses of the public
+internet, unless the operator allowed others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, NamedTuple
+
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.rules.text import check_words
+
+Address = IPv4Address | IPv6Address
+
+METADATA: Final[frozenset[Address]] = frozenset(
+    ip_address(text)
+    for text in (
+        "169.254.169.254",
+        "169.254.170.2",
+        "169.254.170.23",
+        "100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
+    )
+)
+"""Where clouds hand out credentials. Only exactly these addresses allow them, never a network around them."""
+
+_EMBEDDING: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+"""IPv6 that a translator turns into IPv4: the last four bytes."""
+_SPECIAL: Final = tuple(
+    ip_network(text)
+    for text in ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4")
+)
+"""Not public, whatever the version of Python says of them."""
+_WITH_PORT: Final = re.compile(r"(?:\[(?P<six>[^]]+)\]|(?P<four>[0-9./]+))(?::(?P<port>[0-9]{1,5}))?\Z")
+
+
+class Allowed(NamedTuple):
+    """What an operator allows beyond public addresses."""
+
+    network: IPv4Network | IPv6Network
+    port: int | None
+    """The one port; None for all."""
+
+
+def read_allowed(text: str) -> Allowed:
+    """`127.0.0.1:8080`, `10.0.0.0/8`, `::1`, `[::1]:8080`. Names are not allowed: they may lead elsewhere tomorrow."""
+    found = _WITH_PORT.match(text)
+    host = (found["six"] or found["four"]) if found else text
+    port = int(found["port"]) if found and found["port"] else None
+    try:
+        network = ip_network(host)
+    except ValueError as error:
+        hint = "write e.g. 127.0.0.1:8080, 10.0.0.0/8 or [::1]:8080"
+        raise UsageError(Code.OPTION_INVALID, f"{text!r} is no address or network: {error}", hint=hint) from error
+    return Allowed(network, port)
+
+
+def refusal(address: str, port: int, allowed: Iterable[Allowed] = ()) -> str:
+    """Why an address may not be asked; empty when it may."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return check_words.NO_ADDRESS(address=address[:80])
+    rules = tuple(allowed)
+    for each in _meant(found):
+        if _is_allowed(each, port, rules):
+            continue
+        if each in METADATA:
+            return check_words.METADATA_ADDRESS(address=address)
+        if not _is_public(each):
+            return check_words.NOT_PUBLIC(address=address)
+    return ""
+
+
+def _meant(address: Address) -> Iterator[Address]:
+    """The addresses that packets may reach: one, or the IPv4 that an IPv6 address carries."""
+    if isinstance(address, IPv4Address):
+        yield address
+        return
+    inner = [each for each in (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())) if each is not None]
+    if any(address in network for network in _EMBEDDING):
+        inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    yield from inner or [address]
+
+
+def _is_allowed(address: Address, port: int, rules: tuple[Allowed, ...]) -> bool:
+    for network, only in rules:
+        exact = network.prefixlen == network.max_prefixlen
+        if address in network and only in {None, port} and (exact or address not in METADATA):
+            return True
+    return False
+
+
+def _is_public(address: Address) -> bool:
+    special = address.is_multicast or address.is_reserved or address.is_link_local
+    return address.is_global and not special and not any(address in network for network in _SPECIAL)

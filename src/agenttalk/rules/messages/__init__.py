@@ -1,0 +1,1 @@
+"""How messages are routed, archived and read, and when leases end."""

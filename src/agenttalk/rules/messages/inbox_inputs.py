@@ -1,0 +1,97 @@
+"""Whether a command has what it needs, and what to do while it has not.
+
+Inputs are looked for in two places only: what was archived in the agent's workspace, and the task's own
+folder. Both are handed in as relative paths, e.g. `requirements/requirements.md/v1.md`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from agenttalk.contracts.command import Command
+from agenttalk.rules.core.globs import matching
+
+_GLOB_MARKS = frozenset("*?[")
+
+Step = Literal["run", "wait", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What was found for each input that a command names, and what is missing."""
+
+    found: dict[str, tuple[str, ...]]
+    missing: tuple[str, ...]
+
+
+class Shelf:
+    """The files that an agent has, by path and by name."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = sorted(paths)
+        self._known = frozenset(self._paths)
+        self._by_name: dict[str, list[str]] = defaultdict(list)
+        for path in self._paths:
+            self._by_name[path.rpartition("/")[2]].append(path)
+
+    def exactly(self, path: str) -> tuple[str, ...]:
+        """The file of this very path; marks of globs in it are part of its name."""
+        return (path,) if path in self._known else ()
+
+    def find(self, wanted: str) -> tuple[str, ...]:
+        """Files that a name, path or glob means. Without a slash only the last part of a path is compared."""
+        if not _GLOB_MARKS.isdisjoint(wanted):
+            if "/" in wanted:
+                return tuple(matching(wanted, self._paths))
+            return tuple(sorted(path for name in matching(wanted, self._by_name) for path in self._by_name[name]))
+        name = wanted.rpartition("/")[2]
+        return tuple(path for path in self._by_name.get(name, ()) if path == wanted or path.endswith(f"/{wanted}"))
+
+
+def resolve(command: Command, shelf: Shelf) -> Resolution:
+    """Look each input up. `resolved_inputs` decide where they are given; optional ones are never missing."""
+    found: dict[str, tuple[str, ...]] = {}
+    missing: list[str] = []
+    if command.resolved_inputs is not None:
+        for need in command.resolved_inputs:
+            parts = [shelf.exactly(path) or shelf.find(path) for path in need.paths]
+            found[need.input_name] = tuple(dict.fromkeys(path for part in parts for path in part))
+            if need.required:
+                missing += [path for path, part in zip(need.paths, parts, strict=True) if not part]
+    else:
+        for wanted in command.required_inputs:
+            found[wanted] = shelf.find(wanted)
+            missing += [] if found[wanted] else [wanted]
+    return Resolution(found, tuple(dict.fromkeys(missing)))
+
+
+def laid_out(paths: Iterable[str]) -> dict[str, str]:
+    """Where the files of one input lie inside it, by their paths `task/output/file`: under what they are called.
+
+    If two of them would be in each other's way there, each lies under its whole path: none is ever lost to another.
+    """
+    names = {path: path.split("/", 2)[-1] for path in paths}
+    taken = set(names.values())
+    apart = len(taken) < len(names) or any(not taken.isdisjoint(_folders(name)) for name in taken)
+    return {path: path for path in names} if apart else names
+
+
+def _folders(path: str) -> list[str]:
+    """The folders on the way to a file."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def next_step(command: Command, resolution: Resolution, *, waiting_since: datetime, now: datetime) -> Step:
+    """What to do with a command: run it, wait for its inputs, or ask a person because it took too long.
+
+    A clock that jumped backwards makes it wait longer, never less than nothing. Without `wait_for_inputs`
+    it runs all the same, and the missing inputs are named to the agent.
+    """
+    if not resolution.missing or not command.wait_for_inputs:
+        return "run"
+    return "ask" if now - waiting_since > timedelta(seconds=min(command.timeout, 10**9)) else "wait"

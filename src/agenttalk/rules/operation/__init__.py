@@ -1,0 +1,1 @@
+"""What operators are shown: metrics, notices, traces, what may be deleted."""

@@ -1,0 +1,231 @@
+"""What happened, told to tracing systems: facts of the ledger become spans, each from the fact that ends it.
+
+What has begun and not ended is remembered, so that a span has the times of its facts, however far apart these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from agenttalk.rules.core import usage
+from agenttalk.rules.operation.spans import (
+    Attributes,
+    Call,
+    Context,
+    Fact,
+    Naming,
+    Span,
+    Turn,
+    about,
+    nanoseconds,
+    read_traceparent,
+)
+
+Row: TypeAlias = "dict[str, Any]"
+"""What is remembered of something that has begun, as JSON."""
+
+FACTS: Final = frozenset(
+    {
+        "plan.submitted",
+        "plan.traced",
+        "plan.ended",
+        "plan.cancelled",
+        "commands.queued",
+        "turn.started",
+        "turn.ended",
+        "lease.ended",
+        "message.recalled",
+    }
+)
+"""Facts that matter here; the others need not even be read."""
+_JOURNAL: Final = "deliveries/"
+"""Before the name of a plan that the engine runs, in the subjects of facts about its turns."""
+
+
+@dataclass(slots=True)
+class Book:
+    """What has begun and not ended. It takes facts in the order of their chain, and tells spans that have ended."""
+
+    naming: Naming
+    rows: dict[str, Row] = field(default_factory=dict)
+    """`plan/ID` and `order/MESSAGE` → what is remembered."""
+    texts: bool = False
+    """Whether what agents and checks said goes along."""
+    _of_plan: dict[str, set[str]] = field(default_factory=dict)
+    _changed: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for key, row in self.rows.items():
+            if key.startswith("order/"):
+                self._of_plan.setdefault(row["plan"], set()).add(key)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there are changes."""
+        return bool(self._changed)
+
+    def changes(self) -> dict[str, Row | None]:
+        """What is remembered otherwise than when this was asked last; None for what is forgotten."""
+        found = {key: self.rows.get(key) for key in sorted(self._changed)}
+        self._changed.clear()
+        return found
+
+    def take(self, fact: Fact, calls: Sequence[Call] = ()) -> list[Span]:
+        """The spans that a fact ends. `calls` are those of tools, where it ends a turn."""
+        match fact.kind:
+            case "plan.submitted":
+                self._put(f"plan/{fact.subject}", {"began": nanoseconds(fact.at)})
+            case "plan.traced":
+                known = self.rows.get(f"plan/{fact.subject}", {})
+                self._put(f"plan/{fact.subject}", {**known, "within": fact.body["traceparent"]})
+            case "commands.queued":
+                self._order(fact.body)
+            case "turn.started":
+                self._begin(fact)
+            case "turn.ended":
+                return self._end(fact, calls)
+            case "lease.ended":
+                return self._cut(fact.subject.rpartition("/")[2], fact, str(fact.body.get("cause")))
+            case "message.recalled":
+                found = self._cut(fact.subject, fact, "RECALLED")
+                self._drop(f"order/{fact.subject}")
+                return found
+            case "plan.ended" | "plan.cancelled":
+                return self._end_plan(fact)
+        return []
+
+    def _put(self, key: str, row: Row) -> None:
+        self.rows[key] = row
+        self._changed.add(key)
+        if key.startswith("order/"):
+            self._of_plan.setdefault(row["plan"], set()).add(key)
+
+    def _drop(self, key: str) -> None:
+        row = self.rows.pop(key, None)
+        if row is None:
+            return
+        self._changed.add(key)
+        if key.startswith("order/"):
+            keys = self._of_plan[row["plan"]]
+            keys.discard(key)
+            if not keys:
+                del self._of_plan[row["plan"]]
+
+    def _order(self, body: Mapping[str, Any]) -> None:
+        """Remember commands, by the lines of the journal."""
+        for line in body.get("lines") or ():
+            if line.get("command_id"):
+                about = {"plan": line["plan_id"], "task": line["task_id"], "command": line["command_id"]}
+                self._put(f"order/{line['message_id']}", {**about, "agent": line["to_agent_id"]})
+
+    def _begin(self, fact: Fact) -> None:
+        self._order(fact.body)
+        key = f"order/{fact.body['message_id']}"
+        plan_id = fact.subject.removeprefix(_JOURNAL)
+        plan = self.rows.get(f"plan/{plan_id}", {})
+        if plan_id != fact.board and "began" not in plan:  # it had ended, or began before anybody looked
+            self._put(f"plan/{plan_id}", {**plan, "began": nanoseconds(fact.at), "again": fact.link})
+        known = self.rows.get(key, {"plan": plan_id})
+        self._put(key, {**known, "attempt": fact.body["attempt"], "began": nanoseconds(fact.at)})
+
+    def _end(self, fact: Fact, calls: Sequence[Call]) -> list[Span]:
+        body = fact.body
+        if not fact.subject.startswith(_JOURNAL):
+            return []  # of a plan that lies in folders
+        key = f"order/{body['message_id']}"
+        row = self.rows.get(key, {"plan": fact.subject.removeprefix(_JOURNAL)})
+        ack = body.get("ack")
+        if ack is None:
+            self._put(key, {name: value for name, value in row.items() if name not in {"attempt", "began"}})
+        else:
+            self._drop(key)
+        said = usage.number(body["usage"].get("duration_s"))
+        ended = nanoseconds(fact.at)
+        known = row.get("began") if row.get("attempt") == body["attempt"] else None
+        task_id = body["command_id"].removeprefix("cmd_").rpartition("_")[0]
+        turn = Turn(
+            self.naming,
+            self.place(fact.board, row["plan"], task_id, body["command_id"], body["attempt"]),
+            fact,
+            plan_id=row["plan"],
+            task_id=task_id,
+            agent_id=row.get("agent") or (ack or {}).get("consumer_agent_id") or "",
+            began=min(ended, known if known is not None else ended - int(said * 1e9)),
+            ended=ended,
+            seconds=said,
+            texts=self.texts,
+        )
+        return [turn.whole(), *turn.parts(calls)]
+
+    def _cut(self, message_id: str, fact: Fact, cause: str) -> list[Span]:
+        """A turn of which nothing came: its engine ended, or what it was to do was called off."""
+        key = f"order/{message_id}"
+        row = self.rows.get(key, {})
+        if row.get("began") is None:
+            return []
+        self._put(key, {name: value for name, value in row.items() if name not in {"attempt", "began"}})
+        if "command" not in row:
+            return []
+        plan_id, task_id, command_id, attempt = row["plan"], row["task"], row["command"], row["attempt"]
+        said = about(fact.board, plan_id, task_id, command_id, row["agent"], attempt)
+        return [
+            Span(
+                *self.place(fact.board, plan_id, task_id, command_id, attempt),
+                f"invoke_agent {row['agent']}",
+                "internal",
+                row["began"],
+                max(row["began"], nanoseconds(fact.at)),
+                (*said, ("error.type", cause)),
+                error=cause,
+            )
+        ]
+
+    def _end_plan(self, fact: Fact) -> list[Span]:
+        plan_id = fact.subject
+        spans = []
+        for key in sorted(self._of_plan.get(plan_id, ())):
+            spans += self._cut(key.partition("/")[2], fact, "CANCELLED")
+            self._drop(key)
+        row = self.rows.get(f"plan/{plan_id}", {})
+        if "began" not in row:
+            return spans
+        trace_id, first = self.root(fact.board, plan_id, "")
+        within = self._within(plan_id)
+        again = row.get("again", 0)
+        span_id = self.naming.plan(fact.board, plan_id, again)
+        parent = first if again else within.span_id if within else ""
+        if within:  # it may go on one day, and belongs there still
+            self._put(f"plan/{plan_id}", {"within": row["within"]})
+        else:
+            self._drop(f"plan/{plan_id}")
+        counts = [(name, fact.body[name]) for name in ("completed", "failed", "skipped") if name in fact.body]
+        error = "CANCELLED" if fact.kind == "plan.cancelled" else "FAILED" if fact.body.get("failed") else ""
+        attributes: Attributes = (
+            ("gen_ai.operation.name", "invoke_workflow"),
+            ("gen_ai.workflow.name", plan_id),
+            ("gen_ai.conversation.id", plan_id),
+            ("agenttalk.board", fact.board),
+            ("agenttalk.plan.id", plan_id),
+            *((f"agenttalk.tasks.{name}", int(usage.number(count))) for name, count in counts),
+            *((("error.type", error),) if error else ()),
+        )
+        name = f"invoke_workflow {plan_id}"
+        ended = max(row["began"], nanoseconds(fact.at))
+        return [*spans, Span(trace_id, span_id, parent, name, "internal", row["began"], ended, attributes, error=error)]
+
+    def _within(self, plan_id: str) -> Context | None:
+        said = self.rows.get(f"plan/{plan_id}", {}).get("within")
+        return read_traceparent(said) if said else None
+
+    def root(self, board: str, plan_id: str, task_id: str) -> tuple[str, str]:
+        """The trace of a plan or task, and the span that its attempts belong to."""
+        within = self._within(plan_id)
+        trace_id = within.trace_id if within else self.naming.trace(board, plan_id, task_id)
+        return trace_id, "" if plan_id == board else self.naming.plan(board, plan_id)
+
+    def place(self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int) -> tuple[str, str, str]:
+        """Trace, span and parent of an attempt."""
+        trace_id, parent = self.root(board, plan_id, task_id)
+        return trace_id, self.naming.attempt(board, plan_id, command_id, attempt), parent

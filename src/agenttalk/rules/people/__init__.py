@@ -1,0 +1,1 @@
+"""What a person's answer means, and what it proves."""

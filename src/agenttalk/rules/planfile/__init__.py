@@ -1,0 +1,1 @@
+"""How a plan file becomes a DAG, and every problem that it can have."""

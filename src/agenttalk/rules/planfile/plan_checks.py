@@ -1,0 +1,236 @@
+"""What is wrong with a plan file, or doubtful, besides what its DAG shows; and what that shows, in the file's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core.base import AgentId
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, Problem
+from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
+from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, PlanFile, TaskSpec
+from agenttalk.rules.agents import acp_table, cli_table, model_services
+from agenttalk.rules.messages.routing import RESERVED
+from agenttalk.rules.planfile import policy_checks, promise_checks
+
+DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
+_MIN_SCORE: Final = "_min_score"
+_NODE = re.compile(r"nodes\[([0-9]+)\]\.?(.*)\Z", re.DOTALL)
+_NUMBERED = re.compile(r"([a-z_]+)\[([0-9]+)\](.*)\Z", re.DOTALL)
+_SAME: Final = {
+    "task_id": "id",
+    "assigned_agent_id": "agent",
+    "depends_on": "needs",
+    "failure_policy.fallback_task_id": "fallback",
+}
+"""Fields of a node → keys of a task."""
+USUAL: Final = frozenset({"id", "agent", "needs", "inputs", "prompt", "outputs"})
+"""What most tasks say; the others are worth a closer look."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """A plan under examination."""
+
+    plan: PlanFile
+    settled: Mapping[str, AgentProfile]
+    """Profiles that are settled elsewhere."""
+    names: Collection[str]
+    """Names of outputs."""
+    index: Mapping[str, int]
+    """Task → its place."""
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    _known: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = {*self.plan.agents, *self.settled}
+
+    def examine(self) -> None:
+        """Look at everything that the DAG does not tell."""
+        self._check_plan()
+        for at, task in enumerate(self.plan.tasks):
+            if len(task.inputs) > 1 or not USUAL.issuperset(task.__pydantic_fields_set__):
+                self._check_task(at, task)
+            elif any(output.when for output in task.outputs):
+                self._check_scores(at, task)
+
+    def refuse(self, code: Code, where: str, message: str, hint: str) -> None:
+        """It must not be submitted."""
+        self.problems.append(Problem(code, where, message, hint))
+
+    def _unknown(self, what: str, name: str, known: Collection[str]) -> tuple[str, str]:
+        """Message and hint for a name that nothing has. Looking for the nearest is for plans with few problems."""
+        few = len(known) <= 1000 and len(self.problems) < 50
+        near = nearest(name, [each for each in known if each != name]) if few else None
+        return f"there is no {what} {name!r}", f"did you mean {near!r}?" if near else f"add the {what} or name another"
+
+    def doubt(self, where: str, message: str, hint: str) -> None:
+        """It may not be meant so."""
+        self.warnings.append(Problem(Code.PLAN_DOUBTFUL, where, message, hint))
+
+    def renamed(self, problem: Problem) -> Problem | None:
+        """A problem of the DAG in the words of the plan file; None when it is about what we added."""
+        match = _NODE.match(problem.field)
+        if match is None:
+            return Problem(problem.code, "tasks", problem.message, problem.hint)
+        at, rest = int(match[1]), match[2]
+        renamed = _SAME.get(rest) or self._numbered_key(at, rest)
+        if renamed is None:
+            return None
+        message = problem.message.replace("fallback_task_id", "task under fallback")
+        hint = problem.hint
+        if problem.code is Code.DAG_AGENT_UNKNOWN and not hint.startswith("did you mean"):
+            hint = "describe it under agents, or name the root whose agenttalk.toml does (--root)"
+        return Problem(problem.code, f"tasks[{at}].{renamed}", message, hint)
+
+    def _numbered_key(self, at: int, rest: str) -> str | None:
+        match = _NUMBERED.match(rest)
+        if match is None:
+            return rest
+        key, number, inner = match[1], int(match[2]), match[3]
+        task = self.plan.tasks[at]
+        if key == "depends_on":
+            return f"needs[{number}]"  # what is added exists
+        if key == "inputs":
+            need = task.inputs[number]
+            said = [name for name, value in _sources(need) if value is not None]
+            return f"inputs[{number}].{said[0]}" if said else rest
+        receiver = _NUMBERED.match(inner.removeprefix("."))
+        if key == "outputs" and receiver and int(receiver[2]) >= len(task.outputs[number].deliver_to):
+            return None  # a receiver that we added is somebody's agent, and told there
+        return rest
+
+    def _check_plan(self) -> None:
+        plan = self.plan
+        if plan.plan_id.startswith("_"):
+            self.refuse(Code.ID_INVALID, "plan_id", "ids that begin with _ are those of boards", "begin with a letter")
+        for agent_id, spec in plan.agents.items():
+            where = f"agents.{agent_id}"
+            if agent_id in RESERVED:
+                self.refuse(Code.NAME_TAKEN, where, f"{agent_id!r} is a name of our own", "take another")
+            self._check_driver(where, self.settled.get(agent_id) or spec)
+        for number, agent_id in enumerate(plan.policies.commanders or ()):
+            if agent_id not in self._known:
+                where = f"policies.commanders[{number}]"
+                self.refuse(Code.DAG_AGENT_UNKNOWN, where, *self._unknown("agent", agent_id, self._known))
+        self.problems += policy_checks.check(plan, self._known, self._unknown)
+        if plan.workspace and all(task.workspace is None for task in plan.tasks):
+            self.doubt("workspace", "no task works in the repository", "write workspace: repo at those that do")
+
+    def _check_driver(self, where: str, agent: AgentProfile | AgentSpec) -> None:
+        driver = agent.driver
+        if driver == "script" and not agent.argv:
+            self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
+        if agent.mcp and driver not in {"cli", "acp"}:
+            self.doubt(f"{where}.mcp", "only coding agents, of the driver cli or acp, are given tools", "remove it")
+        if driver in {"cli", "acp"}:
+            self._check_coding(where, agent, driver)
+        if driver in MODEL_DRIVERS:
+            self._check_model(where, driver, agent.llm if driver == "llm" else agent.local)
+        if driver is not None and driver not in DRIVERS:
+            near = nearest(driver, DRIVERS)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
+            self.doubt(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
+
+    def _check_coding(self, where: str, said: AgentProfile | AgentSpec, driver: str) -> None:
+        use = said.cli if driver == "cli" else said.acp
+        try:
+            cli_table.entry(said.cli, mcp=bool(said.mcp)) if driver == "cli" else acp_table.entry(said.acp)
+        except ValueError as error:
+            message, _, hint = str(error).partition("; ")
+            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)
+
+    def _check_model(self, where: str, driver: str, use: LlmUse | LocalUse | None) -> None:
+        try:
+            model_services.checked(use, driver)
+        except ValueError as error:
+            message, _, hint = str(error).partition("; ")
+            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)
+
+    def _driver(self, agent_id: AgentId) -> str | None:
+        known = self.settled.get(agent_id) or self.plan.agents.get(agent_id)
+        return known.driver if known is not None else None
+
+    def _check_task(self, at: int, task: TaskSpec) -> None:
+        if len(task.inputs) > 1 or task.criteria:
+            self._check_inputs(at, task)
+        if task.workspace and not self.plan.workspace:
+            hint = "add workspace: {repo: FOLDER} to the plan"
+            self.refuse(Code.FIELD_MISSING, f"tasks[{at}].workspace", "the plan names no repository", hint)
+        if task.workspace and self._driver(task.agent) == "remote":
+            hint = "have it make outputs, or give it a driver of this machine"
+            message = f"{task.agent!r} works elsewhere, and cannot reach the repository"
+            self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, hint)
+        if task.workspace and self._driver(task.agent) in MODEL_DRIVERS:
+            message = f"{task.agent!r} is a model, which sees no files"
+            self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, "have it make outputs, or use driver cli")
+        if task.fallback and task.on_dependency_failed not in {None, "FALLBACK"}:
+            message = f"{task.fallback!r} never takes a place, because on_dependency_failed is not FALLBACK"
+            self.doubt(f"tasks[{at}].fallback", message, "remove one of the two")
+        self._check_scores(at, task)
+        if task.promise:
+            found = promise_checks.check(task, names=self.names, agents=self._known, unknown=self._unknown)
+            for severe, problem in found:
+                (self.problems if severe else self.warnings).append(_moved(problem, f"tasks[{at}].promise"))
+
+    def _check_inputs(self, at: int, task: TaskSpec) -> None:
+        names: set[str] = set()
+        for number, need in enumerate(task.inputs):
+            if need.name in names:
+                message = f"task {task.id!r} has another input {need.name!r}"
+                where = f"tasks[{at}].inputs[{number}].name"
+                self.refuse(Code.NAME_TAKEN, where, message, "give each input a name of its own")
+            names.add(need.name)
+        for name in task.criteria or ():
+            if name not in names:
+                where = f"tasks[{at}].validate.{name}"
+                self.refuse(Code.NAME_UNKNOWN, where, *self._unknown("input", name, names))
+
+    def _check_scores(self, at: int, task: TaskSpec) -> None:
+        if task.score_criteria is not None and not task.score_required:
+            where = f"tasks[{at}].score_criteria"
+            if task.score_required is None:
+                message = f"task {task.id!r} gives a score, because it says what the score measures"
+                self.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
+            else:
+                self.doubt(where, "no score is required, so this does nothing", "remove one of the two")
+        for where, other in _scores_used(task):
+            judged = self.plan.tasks[self.index[other]] if other in self.index else None
+            if judged is not None and not gives_score(judged):
+                message = f"this is about the score of task {judged.id!r}, which gives none"
+                self.refuse(Code.SCORE_NOT_REQUIRED, f"tasks[{at}].{where}", message, "add score_required: true there")
+        for name in task.gates.thresholds if task.gates else ():
+            if not name.endswith(_MIN_SCORE):
+                where = f"tasks[{at}].gates.thresholds.{name}"
+                self.doubt(where, "this threshold names no task", f"write <task_id>{_MIN_SCORE}")
+
+
+def _sources(need: InputSpec) -> tuple[tuple[str, str | None], ...]:
+    return ("from", need.source), ("glob", need.glob), ("file", need.file), ("type", need.type)
+
+
+def gives_score(task: TaskSpec) -> bool:
+    """Whether a task gives a score, which it does also when it says what the score measures."""
+    return task.score_required or (task.score_required is None and task.score_criteria is not None)
+
+
+def _scores_used(task: TaskSpec) -> Iterator[tuple[str, str]]:
+    """Where a task speaks of scores, and of whose."""
+    for at, output in enumerate(task.outputs):
+        if output.when is not None:
+            yield f"outputs[{at}].when", task.id
+    if task.gates:
+        for at, _ in enumerate(task.gates.branches):
+            yield f"gates.branches[{at}].when", task.id
+        for name in task.gates.thresholds:
+            if name.endswith(_MIN_SCORE):
+                yield f"gates.thresholds.{name}", name.removesuffix(_MIN_SCORE)
+
+
+def _moved(problem: Problem, below: str) -> Problem:
+    return Problem(problem.code, f"{below}.{problem.field}", problem.message, problem.hint)

@@ -1,0 +1,1 @@
+"""What follows from a DAG: its validity, the choice of inputs, failures, schedules."""

@@ -1,0 +1,302 @@
+"""Whether a DAG can work at all. Every problem is named at once; the cost is linear in its size."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.dag import EVERYONE, ByMessageType, FailurePolicy, Input, Node, TaskDag
+from agenttalk.contracts.errors import Code, Problem
+from agenttalk.rules.plans import dag_fast_check
+from agenttalk.rules.plans.dag_graph import Graph
+from agenttalk.rules.plans.dag_supply import Supply, reachable
+from agenttalk.rules.proof.release import for_engine
+
+_SHOWN: Final = 12
+"""How many tasks of a long circle are printed."""
+_MIN_SCORE: Final = "_min_score"
+
+
+@dataclass(frozen=True, slots=True)
+class DagReport:
+    """What is wrong with a DAG, and what is doubtful."""
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the DAG may be put in force."""
+        return not self.problems
+
+
+def check(dag: TaskDag, *, agents: Collection[str] | None = None, foreign: bool = False) -> DagReport:
+    """Every problem of a DAG. `agents` are those of the plan, None when unknown.
+
+    In a foreign DAG inputs may come and outputs may go by ways that we do not see, so what is wrong
+    with them is only a warning.
+    """
+    with collector_paused():
+        if dag_fast_check.is_plain(dag, agents):
+            return DagReport()
+        graph = Graph(dag, agents)
+        supply = Supply(graph)
+        reached = reachable(graph, supply)
+        problems = [
+            *_duplicates(graph),
+            *_unknown_tasks(graph),
+            *_unknown_agents(graph),
+            *_bad_fallbacks(graph),
+            *_cycles(graph, reached),
+        ]
+        flow = [*_unreachable_inputs(graph, supply, reached), *_unreceived_outputs(graph)]
+    if foreign:
+        return DagReport(tuple(problems), tuple(flow))
+    return DagReport(tuple(problems + flow))
+
+
+def _duplicates(graph: Graph) -> Iterator[Problem]:
+    counts = Counter(node.task_id for node in graph.dag.nodes)
+    if len(counts) < len(graph.dag.nodes):
+        for at, node in enumerate(graph.dag.nodes):
+            if counts[node.task_id] > 1 and graph.index[node.task_id] != at:
+                yield _problem(
+                    Code.DAG_TASK_DUPLICATE,
+                    f"nodes[{at}].task_id",
+                    f"there is another task {node.task_id!r}",
+                    "give each task an id of its own",
+                )
+    for place, node in graph.numbered():
+        if len(node.outputs) < 2:
+            continue
+        names = [output.name for output in node.outputs]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield _problem(
+                Code.DAG_OUTPUT_DUPLICATE,
+                f"{place}.outputs",
+                f"task {node.task_id!r} declares the output {name!r} twice",
+                "give each output a name of its own",
+            )
+
+
+def _unknown_tasks(graph: Graph) -> Iterator[Problem]:
+    for place, node in graph.numbered():
+        for rest, task_id in _task_references(node):
+            if task_id not in graph.by_id:
+                yield _problem(
+                    Code.DAG_TASK_UNKNOWN,
+                    f"{place}.{rest}",
+                    f"task {node.task_id!r} refers to the task {task_id!r}, which does not exist",
+                    graph.nearest("task", task_id, graph.by_id) or "add the task or remove the reference",
+                )
+
+
+def _task_references(node: Node) -> Iterator[tuple[str, str]]:
+    for at, task_id in enumerate(node.depends_on):
+        yield f"depends_on[{at}]", task_id
+    if node.failure_policy and node.failure_policy.fallback_task_id:
+        yield "failure_policy.fallback_task_id", node.failure_policy.fallback_task_id
+    if node.gates:
+        for at, branch in enumerate(node.gates.branches):
+            for inner, task_id in enumerate(branch.activate):
+                yield f"gates.branches[{at}].activate[{inner}]", task_id
+        for name in node.gates.thresholds:
+            if name.endswith(_MIN_SCORE):
+                yield f"gates.thresholds.{name}", name.removesuffix(_MIN_SCORE)
+
+
+def _unknown_agents(graph: Graph) -> Iterator[Problem]:
+    if graph.agents is None or graph.agents_named() <= set(graph.agents):
+        return
+    for where, agent_id in _agent_references(graph):
+        if agent_id != EVERYONE and agent_id not in graph.agents:
+            yield _problem(
+                Code.DAG_AGENT_UNKNOWN,
+                where,
+                f"the plan has no agent {agent_id!r}",
+                graph.nearest("agent", agent_id, graph.agents) or "add the agent or name another",
+            )
+
+
+def _agent_references(graph: Graph) -> Iterator[tuple[str, str]]:
+    for place, node in graph.numbered():
+        yield f"{place}.assigned_agent_id", node.assigned_agent_id
+        for at, output in enumerate(node.outputs):
+            for inner, agent_id in enumerate(output.deliver_to):
+                yield f"{place}.outputs[{at}].deliver_to[{inner}]", agent_id
+        if node.failure_policy and node.failure_policy.reexecute_target_agent_id:
+            yield f"{place}.failure_policy.reexecute_target_agent_id", node.failure_policy.reexecute_target_agent_id
+    for at, rule in enumerate(graph.dag.routing_rules):
+        for inner, agent_id in enumerate(rule.deliver_to):
+            yield f"routing_rules[{at}].deliver_to[{inner}]", agent_id
+
+
+def _bad_fallbacks(graph: Graph) -> Iterator[Problem]:
+    """A fallback takes the place of a dependency that failed: it makes the same, and waits for neither side."""
+    for place, node in graph.numbered():
+        policy = node.failure_policy
+        if policy is None:
+            continue
+        wrong = _fallback_fault(graph, node, policy)
+        if wrong:
+            yield _problem(Code.DAG_FALLBACK_INVALID, f"{place}.failure_policy.fallback_task_id", *wrong)
+
+
+def _fallback_fault(graph: Graph, node: Node, policy: FailurePolicy) -> tuple[str, str] | None:
+    fallback_id = policy.fallback_task_id
+    if fallback_id is None:
+        needed = policy.on_dependency_failed == "FALLBACK"
+        return ("FALLBACK needs a fallback_task_id", "name the task") if needed else None
+    if fallback_id == node.task_id or fallback_id in node.depends_on:
+        return f"{fallback_id!r} cannot stand in for itself or for what it feeds", "name a task that nothing here needs"
+    fallback = graph.by_id.get(fallback_id)
+    if fallback is None:
+        return None  # told as an unknown task
+    late = [task for task in (node.task_id, *node.depends_on) if task in fallback.depends_on]
+    if late:
+        return f"{fallback_id!r} would wait for {_listed(set(late))}, in whose place or before which it runs", (
+            "remove that dependency"
+        )
+    made = {output.name for output in fallback.outputs}
+    replaced = [graph.by_id[task] for task in node.depends_on if task in graph.by_id]
+    if not replaced or any({output.name for output in each.outputs} == made for each in replaced):
+        return None
+    needed_names = {output.name for each in replaced for output in each.outputs}
+    return (
+        f"{fallback_id!r} makes {_listed(made)}, but what it would replace makes {_listed(needed_names)}",
+        "declare the same outputs",
+    )
+
+
+def _cycles(graph: Graph, reached: set[str]) -> Iterator[Problem]:
+    """One circle for each knot of tasks that hang together, printed as a path."""
+    # A task that can run is on no circle.
+    left = {task_id for task_id in graph.by_id if task_id not in reached}
+    waiting = {task_id: sum(task in left for task in graph.by_id[task_id].depends_on) for task_id in left}
+    followers: dict[str, list[str]] = defaultdict(list)
+    for task_id in left:
+        for before in graph.by_id[task_id].depends_on:
+            followers[before].append(task_id)
+    ready = deque(task_id for task_id, count in waiting.items() if not count)
+    while ready:
+        freed = ready.popleft()
+        left.discard(freed)
+        for follower in followers[freed]:
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                ready.append(follower)
+    # What is left is on a circle or behind one. Each of them has a dependency that is left too, so
+    # walking backwards must come to a task that was walked over before.
+    walked: dict[str, int] = {}
+    for number, start in enumerate(sorted(left, key=graph.index.__getitem__)):
+        path = []
+        at = start
+        while at not in walked:
+            walked[at] = number
+            path.append(at)
+            at = next(task for task in graph.by_id[at].depends_on if task in left)
+        if walked[at] == number and path:
+            circle = path[path.index(at) :][::-1]
+            yield _circle_problem(graph, circle)
+
+
+def _circle_problem(graph: Graph, circle: list[str]) -> Problem:
+    first = min(range(len(circle)), key=lambda at: graph.index[circle[at]])
+    turned = circle[first:] + circle[:first]
+    shown = turned if len(turned) <= _SHOWN else [*turned[: _SHOWN - 1], f"… {len(turned) - _SHOWN + 1} more …"]
+    return _problem(
+        Code.DAG_CYCLE,
+        graph.where(graph.by_id[turned[0]], "depends_on"),
+        "tasks wait for each other in a circle: " + " → ".join([*shown, turned[0]]),
+        "remove one of these dependencies",
+    )
+
+
+def _unreachable_inputs(graph: Graph, supply: Supply, reached: set[str]) -> Iterator[Problem]:
+    """Inputs that can never arrive: nothing makes them, or only what itself waits for this task."""
+    if supply.exhausted:
+        yield _problem(
+            Code.DAG_TOO_COMPLEX,
+            "nodes",
+            "there are too many different globs over too many outputs to tell whether all inputs can arrive",
+            "begin or end the globs with fixed text, or select outputs by name",
+        )
+        return
+    for node in graph.by_id.values():
+        for at, need in enumerate(node.inputs):
+            if need.pick_policy == "by_sha256" or need.min_count:
+                yield from _unpickable(graph, node, at, need, supply)
+        if node.task_id in reached:
+            continue
+        # Behind a task that cannot run everything is late; only the foremost is to blame.
+        foremost = all(task in reached or task not in graph.by_id for task in node.depends_on)
+        activators = graph.activators.get(node.task_id, [])
+        if foremost and activators and not any(task in reached for task in activators):
+            yield _problem(
+                Code.DAG_BRANCH_INVALID,
+                graph.where(node, "task_id"),
+                f"task {node.task_id!r} is activated only by {_listed(set(activators))}, which waits for it",
+                "activate a task that comes later",
+            )
+        for at, need in enumerate(node.needs):
+            if not need.required or need.external:
+                continue
+            makers = [task_id for task_id in supply.makers(node, need) if task_id != node.task_id]
+            if not makers or (foremost and not any(maker in reached for maker in makers)):
+                yield _unreachable(graph, node, at, makers, supply)
+
+
+def _unpickable(graph: Graph, node: Node, at: int, need: Input, supply: Supply) -> Iterator[Problem]:
+    """An input whose way of picking can never be satisfied."""
+    where = graph.where(node, f"inputs[{at}]")
+    if need.policy == "by_sha256" and not need.selector.allowed_hashes:
+        message = f"input {need.name!r} of task {node.task_id!r} is picked by hash, but no hash is allowed"
+        yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "list allowed_hashes in the selector")
+    if need.min_count and need.required and not need.external and need.min_count > 1:
+        coming = sum(maker != node.task_id for maker in supply.makers(node, need))  # once for each output
+        if 0 < coming < need.min_count and not supply.folder_among(node, need):
+            message = f"input {need.name!r} of task {node.task_id!r} wants {need.min_count}, but {coming} can come"
+            yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "lower min_count or add producers")
+
+
+def _unreachable(graph: Graph, node: Node, at: int, makers: list[str], supply: Supply) -> Problem:
+    selector = node.needs[at].selector
+    wanted = selector.type_value if isinstance(selector, ByMessageType) else selector.value
+    message = f"task {node.task_id!r} needs {wanted!r}, which "
+    others = {task_id for task_id in supply.named.get(wanted, ()) if task_id != node.task_id}
+    if makers:
+        message += f"only {_listed(set(makers))} can make, and that waits for this task"
+        hint = "remove the circle"
+    elif others:
+        message += f"{_listed(others)} makes but does not deliver to {node.assigned_agent_id!r}"
+        hint = f"add {node.assigned_agent_id!r} to that output's deliver_to"
+    else:
+        message += "only it makes itself" if wanted in supply.named else "nothing makes"
+        hint = graph.nearest("output", wanted, supply.named) or "declare the output, or mark the input as external"
+    rest = f"inputs[{at}]" if node.inputs else f"required_inputs[{at}]"
+    return _problem(Code.DAG_INPUT_UNREACHABLE, graph.where(node, rest), message, hint)
+
+
+def _unreceived_outputs(graph: Graph) -> Iterator[Problem]:
+    for place, node in graph.numbered():
+        for at, output in enumerate(node.outputs):
+            if not output.deliverable and not graph.receivers(output) and not for_engine(output.name):
+                yield _problem(
+                    Code.DAG_OUTPUT_UNRECEIVED,
+                    f"{place}.outputs[{at}]",
+                    f"nobody receives the output {output.name!r} of task {node.task_id!r}",
+                    "name who gets it in deliver_to, or mark it as a deliverable",
+                )
+
+
+def _listed(names: set[str]) -> str:
+    shown = sorted(names)
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    return (", ".join(repr(name) for name in shown[:3]) + more) if shown else "nothing"
+
+
+def _problem(code: Code, where: str, message: str, hint: str) -> Problem:
+    return Problem(code=code, field=where, message=message, hint=hint)

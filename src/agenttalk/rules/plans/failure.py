@@ -1,0 +1,120 @@
+"""What follows when something fails: a dependency, or an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agenttalk.contracts.dag import Node
+from agenttalk.rules.core.task_states import FINAL, Cause, State
+
+ENGINE_DEATHS: Final = 3
+"""How often the engine may die over one task before a person looks at it."""
+
+LOST: Final = 3
+"""How often an agent elsewhere may be lost over one task, whatever its retries."""
+
+DAYS: Final = 3
+"""How often in a row the limit of a day may stop a task before a person looks at it."""
+
+Ending = Literal["crash", "timeout", "driver_error", "lost", "engine_died", "engine_stopped"]
+"""How an attempt ended without a result."""
+Standing = Literal["open", "fine", "failed"]
+"""What a dependency means to those that wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The dependant is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The dependant waits for a reviewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replan:
+    """A new plan is asked for, and the dependant waits for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """Another task takes the failed one's place."""
+
+    task_id: str
+
+
+Consequence = Skip | Block | Replan | Fallback
+
+
+def on_failed_dependency(node: Node, failed: str) -> Consequence:
+    """What a task does when one that it depends on has failed. Without a policy it blocks.
+
+    A fallback that is not named, is the failed task or the task itself cannot stand in: that blocks too.
+    """
+    policy = node.failure_policy
+    match policy.on_dependency_failed if policy else "BLOCK":
+        case "SKIP":
+            return Skip()
+        case "REPLAN_REQUEST":
+            return Replan()
+        case "FALLBACK" if policy and policy.fallback_task_id not in {None, failed, node.task_id}:
+            return Fallback(str(policy.fallback_task_id))
+    return Block()
+
+
+def cascade(dependants: Iterable[Node], failed: str) -> dict[str, Consequence]:
+    """What follows for each task that depends on a failed one.
+
+    A fallback takes the failed task's place on every edge, so it also serves dependants that would have
+    skipped or blocked. One that names its own fallback gets that one, the others get the first named.
+    """
+    alone: dict[str, Consequence] = {
+        node.task_id: on_failed_dependency(node, failed) for node in dependants if failed in node.depends_on
+    }
+    fallback = next((each for each in alone.values() if isinstance(each, Fallback)), None)
+    if fallback is None:
+        return alone
+    return {
+        task_id: own if isinstance(own, Fallback) or task_id == fallback.task_id else fallback
+        for task_id, own in alone.items()
+    }
+
+
+def standing(state: State, cause: Cause | None) -> Standing:
+    """What a dependency means to its dependants, from its state and the cause that brought it there.
+
+    A task that was skipped because something failed brings nothing either, so that counts as failed. A branch
+    not taken, an unused fallback and a task removed from the plan are fine.
+    """
+    if state not in FINAL:
+        return "open"
+    if state == "FAILED" or (state == "SKIPPED" and cause == "DEPENDENCY_SKIP"):
+        return "failed"
+    return "fine"
+
+
+def attempt_ended(how: Ending, *, retries_used: int, retry_times: int, engine_deaths: int) -> Cause:
+    """What follows when an attempt ended without a result.
+
+    `engine_deaths` counts how often the engine died over this task, this time included. A stop that somebody
+    asked for is no sign of a bad task, so it never leads to a person. Neither counts as a retry. An agent elsewhere
+    that was lost says little of its task: that is tried again at least so often.
+    """
+    if how == "engine_stopped":
+        return "ENGINE_ENDED"
+    if how == "engine_died":
+        return "ENGINE_ENDED" if engine_deaths < ENGINE_DEATHS else "ENGINE_ENDED_TOO_OFTEN"
+    most = max(retry_times, LOST) if how == "lost" else retry_times
+    return "RETRY" if retries_used < most else "FAILED_FOR_GOOD"
+
+
+def day_spent(before: int) -> Cause:
+    """What follows when the limit of a day stopped an attempt, as it did with so many right `before` it.
+
+    It is not the agent's fault, so the same command is run again when the day allows it. A task that no day is long
+    enough for would use up each of them, so a person is asked in the end.
+    """
+    return "DAY_SPENT" if before + 1 < DAYS else "NEEDS_PERSON"

@@ -1,0 +1,204 @@
+"""What a toolchain task tells its agent: a title, a line about what happened, and numbered steps with real values.
+
+Texts that others wrote at the forge never become a step: steps say where in the facts a text stands, and prompts fence
+the facts. What may stand in a step all the same is said in `toolchain_values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Any, Final
+
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.toolchain import MustHaves, ProposedTask
+from agenttalk.rules.prompts import toolchain_values
+from agenttalk.rules.prompts.toolchain_wording import TOOLCHAIN, ToolchainWording
+from agenttalk.rules.prompts.wording import Locale
+
+MOST_LINES: Final = 50
+"""Comments, jobs or tests that get a step of their own; the rest stands in the facts."""
+_QUOTED: Final = frozenset({"branch", "error_summary", "reason", "what", "detail", "environment"})
+_ACTIONS_WITH_POINTS: Final = frozenset({"review_result.REQUEST_CHANGES", "review_comment"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPoint:
+    """A comment on a line, as the forge has it."""
+
+    id: int
+    path: str
+    line: int
+    body: str
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """A job that is red, and its tests that failed."""
+
+    name: str
+    url: str = ""
+    tests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was read at the forge about an event, beyond what the event says."""
+
+    review_points: tuple[ReviewPoint, ...] = ()
+    failed_jobs: tuple[FailedJob, ...] = ()
+    changed_files: tuple[str, ...] | None = None
+    risk_level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where things are: what a step's calls are made of."""
+
+    kind: ForgeKind
+    api_url: str
+    """The forge's API, such as `https://git.example.test/api/v1`."""
+    engine_url: str = "http://127.0.0.1:8083"
+    """The engine's."""
+    web: tuple[str, ...] = ()
+    """Addresses of the forge and of its CI services: what lies below one of them may stand in a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A task as its agent is told it."""
+
+    title: str
+    description: str
+    must_haves: MustHaves
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How tasks are told."""
+
+    locale: Locale = "en"
+    steps: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Steps that the configuration puts in the place of ours: by action type, or `review_result.APPROVED`."""
+
+
+def tell(
+    task: ProposedTask, task_id: str, place: Place, content: Content | None = None, style: Style | None = None
+) -> Told:
+    """A task with its title, its description and its must-haves. Always the same for the same arguments."""
+    content, style = content or Content(), style or Style()
+    words, kind = TOOLCHAIN[style.locale], _kind(task)
+    context = dict(task.context) | _read(content) | {"untrusted": True}
+    facts = {name: _shown(name, value) for name, value in context.items()}
+    named = _named(task, task_id, place, context, words)
+    if task.action_type == "mention":
+        guidance = _filled(words.guidance[context.get("intent_hint", "request")], named)
+        context["response_guidance"] = guidance
+        named["response_guidance"] = guidance
+    own = style.steps.get(kind) or style.steps.get(task.action_type)
+    steps = [_filled(each, named) for each in own or words.steps[kind]]
+    steps += _points(kind, content, words, place)
+    if steps:
+        steps += [_filled(each, named) for each in (*words.steps["report"], *words.steps["end"])]
+    note = f" {words.untrusted}" if context.get("fork") else ""
+    return Told(
+        title=_filled(words.titles[kind], facts),
+        description=_filled(words.descriptions[kind], facts) + note,
+        must_haves=MustHaves(
+            event_type=task.action_type, action_type=task.action_type, steps=tuple(steps), context=context
+        ),
+    )
+
+
+def _kind(task: ProposedTask) -> str:
+    if task.action_type == "issue_assigned" and task.context.get("escalation") is True:
+        return "issue_assigned.escalation"
+    return f"review_result.{task.context['result']}" if task.action_type == "review_result" else task.action_type
+
+
+def _read(content: Content) -> dict[str, Any]:
+    """What was read at the forge, as facts."""
+    found: dict[str, Any] = {}
+    if content.review_points:
+        names = ("id", "path", "line", "body", "author")
+        found["review_comments"] = [{name: getattr(each, name) for name in names} for each in content.review_points]
+    if content.failed_jobs:
+        found["failed_jobs"] = [
+            {"name": each.name, "url": each.url, "tests": list(each.tests)} for each in content.failed_jobs
+        ]
+    if content.changed_files is not None:
+        found["changed_files"] = list(content.changed_files)
+    if content.risk_level:
+        found["risk_level"] = content.risk_level
+    return found
+
+
+def _named(
+    task: ProposedTask, task_id: str, place: Place, context: Mapping[str, Any], words: ToolchainWording
+) -> dict[str, str]:
+    """Everything that a step can name: values that cannot hold a sentence, and where in the facts the others stand."""
+    bases = (place.api_url, *place.web)
+    named = {
+        name: str(value) if toolchain_values.fits(name, value, bases) else words.reference.format(name=name)
+        for name, value in context.items()
+    }
+    number = context.get("pr_number") or context.get("issue_number") or context.get("number") or 0
+    here = f"{place.api_url}/repos/{named.get('repo', '')}"
+    pull, github = f"{here}/pulls/{number}", place.kind == "github"
+    head = named.get("head_sha", "")
+    return named | {
+        "assignee": task.assignee,
+        "what": _shown("what", context.get("what")) if task.action_type == "infrastructure_failure" else "",
+        "approve": "APPROVE" if github else "APPROVED",
+        "diff_call": f"GET {pull}, Accept: application/vnd.github.diff" if github else f"GET {pull}.diff",
+        "reviews_call": f"GET {pull}/reviews, then GET {pull}/reviews/ID/comments",
+        "review_call": f'POST {pull}/reviews {{"event": …, "body": …, "commit_id": "{head}"}}',
+        "merge_call": f'PUT {pull}/merge {{"sha": "{head}"}}'
+        if github
+        else f'POST {pull}/merge {{"Do": "merge", "head_commit_id": "{head}"}}',
+        "comment_call": f'POST {here}/issues/{number}/comments {{"body": …}}',
+        "close_call": f'PATCH {here}/issues/{number} {{"state": "closed"}}',
+        "pulls_call": f'POST {here}/pulls {{"title": …, "body": …, "head": …, "base": …}}',
+        "report_url": f"{place.engine_url}/api/projects/_toolchain/tasks/{task_id}/comments",
+    }
+
+
+def _shown(name: str, value: Any) -> str:
+    text = "".join(char if char.isprintable() else " " for char in str("" if value is None else value)).strip()
+    return f'"{text.replace(chr(34), chr(39))}"' if name in _QUOTED else text
+
+
+def _filled(template: str, facts: Mapping[str, str]) -> str:
+    """A sentence with its names filled in. What a fact says is never read as a template."""
+    found = []
+    for text, name, _, _ in Formatter().parse(template):
+        found.append(text)
+        if name is not None:
+            found.append(facts.get(name, f"{{{name}}}"))
+    return "".join(found)
+
+
+def _points(kind: str, content: Content, words: ToolchainWording, place: Place) -> list[str]:
+    """A step for each comment, job and test that was read at the forge. What they are called stands in the facts."""
+    if kind in _ACTIONS_WITH_POINTS:
+        points = [
+            words.point.format(number=at + 1, id=each.id, line=each.line, at=at)
+            for at, each in enumerate(content.review_points)
+        ]
+        return _bounded(points, words)
+    if kind == "ci_failure":
+        jobs: list[str] = []
+        for at, job in enumerate(content.failed_jobs):
+            good = toolchain_values.fits("url", job.url, (place.api_url, *place.web))
+            url = job.url if good else words.reference.format(name=f"failed_jobs[{at}].url")
+            jobs.append(words.job.format(at=at, url=url))
+            jobs += [words.test.format(at=at, test=number) for number, _ in enumerate(job.tests)]
+        return _bounded(jobs, words)
+    return []
+
+
+def _bounded(lines: list[str], words: ToolchainWording) -> list[str]:
+    more = len(lines) - MOST_LINES
+    return lines if more <= 0 else [*lines[:MOST_LINES], words.more.format(count=more)]

@@ -1,0 +1,335 @@
+"""Whether a check passed, from what was seen. Whatever is not known to be fine is not fine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.promise import (
+    ArtifactCheck,
+    FileCheck,
+    GitCheck,
+    HttpCheck,
+    JsonCheck,
+    RunCheck,
+    TestsCheck,
+    Trust,
+)
+from agenttalk.rules.core import scope
+from agenttalk.rules.proof.evidence import Finding, Reason
+from agenttalk.rules.proof.junit import Outcomes, Unreadable
+from agenttalk.rules.text import check_words
+from agenttalk.rules.text.check_words import listed
+
+How = Literal[
+    "exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck", "tampered"
+]
+
+_PYTEST: Final = ("pytest", "_pytest", "pluggy", "iniconfig")
+_RUNNERS: Final = {
+    "pytest": _PYTEST,
+    "unittest": ("unittest",),
+    "nose2": ("nose2",),
+    "coverage": ("coverage", *_PYTEST),
+    "tox": ("tox",),
+    "nox": ("nox",),
+}
+"""Modules that run tests → what must not lie in the checkout, because it would be started in their place."""
+_MODULE: Final = re.compile(r"(?<!\S)-m\s*['\"]?([A-Za-z_]\w*)")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_REASONS: Final[dict[str, Reason]] = {
+    "killed": "killed",
+    "timeout": "timeout",
+    "cancelled": "killed",
+    "not_started": "not_started",
+    "output_limit": "output_limit",
+    "not_isolated": "not_isolated",
+    "stuck": "stuck",
+    "tampered": "tampered",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program ended."""
+
+    how: How
+    exit_code: int | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GitFacts:
+    """What the work changed, as the engine sees it."""
+
+    changed: Collection[str] = ()
+    """Paths that differ from the baseline."""
+    protected: Collection[str] = ()
+    """Protected paths that were changed, and put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An output as it is stored."""
+
+    producer: str
+    declared: str
+    """Hash that its producer declared."""
+    found: str
+    """Hash of what is stored."""
+    accepted: Mapping[str, str] = field(default_factory=dict)
+    """Agent → hash of what it accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a person answered."""
+
+    by: str
+    approved: bool
+    shown: str
+    """Hash of what the person saw."""
+    trust: Trust = "attested"
+    """What it is worth: where an agent could have given it, it is only said to be a person's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file that was looked at."""
+
+    size: int
+    sha256: str
+    content: bytes | None = None
+    """Only where it is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an address answered."""
+
+    status: int
+    body: bytes
+    whole: bool
+    """Whether the body is all of it, and as it was meant: not compressed."""
+    asked: str
+    """The address, after redirects."""
+
+
+def of_run(ran: Ran) -> Finding:
+    """A program passes by ending with 0 of its own accord."""
+    if ran.how != "exited":
+        return Finding(False, _REASONS[ran.how], ran.error or check_words.NOT_BY_ITSELF(how=ran.how))
+    if ran.exit_code != 0:
+        return Finding(False, "exit_code", check_words.ENDED_WITH(code=ran.exit_code))
+    return Finding(True)
+
+
+def of_tests(check: TestsCheck, ran: Ran, report: Outcomes | Unreadable | None, base: Outcomes | None) -> Finding:
+    """A suite passes when tests ran, all of those that ran passed, and none of the baseline is gone or skipped."""
+    if ran.how != "exited":
+        return of_run(ran)
+    if report is None:
+        return Finding(False, "report_missing", check_words.NO_REPORT(path=check.junit, code=ran.exit_code))
+    if isinstance(report, Unreadable):
+        return Finding(False, "report_unreadable", check_words.BAD_REPORT(path=check.junit, why=report.why))
+    gone, permitted = _gone(check, report, base or Outcomes())
+    faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes(), gone)]
+    if not faults:
+        also = [check_words.GONE_AS_PERMITTED(names=listed(permitted))] if permitted else []
+        return Finding(True, "", ", ".join([_counts(report), *also]))
+    return Finding(False, faults[0][0], "; ".join([*(text for _, text in faults), _counts(report)]))
+
+
+def _test_faults(check: TestsCheck, ran: Ran, report: Outcomes) -> Iterable[tuple[Reason, str]]:
+    if report.failed:
+        yield "tests_failed", check_words.THESE_FAILED(count=len(report.failed), names=listed(report.failed))
+    if report.beyond:
+        yield "tests_failed", check_words.FAILURES_BEYOND()
+    if not report.ran:
+        yield "tests_none", check_words.NO_TEST_RAN()
+    if check.min_tests is not None and len(report.ran) < check.min_tests:
+        yield "tests_none", check_words.TOO_FEW_TESTS(count=len(report.ran), least=check.min_tests)
+    red = bool(report.failed) or report.beyond
+    if (ran.exit_code != 0) != red:
+        contradicts = check_words.REPORT_SHOWS if red else check_words.REPORT_SHOWS_NONE
+        yield "report_contradicts", contradicts(code=ran.exit_code)
+
+
+def _gone(check: TestsCheck, report: Outcomes, base: Outcomes) -> tuple[set[str], set[str]]:
+    """Tests of the baseline that are not there any more: those that must be, and those that the plan lets go."""
+    gone = {name for name in base.known - report.known if not (name in base.failed and _opened(name, report))}
+    permitted = {name for name in gone if any(fnmatchcase(name, glob) for glob in check.may_vanish or ())}
+    return gone - permitted, permitted
+
+
+def _denominator(report: Outcomes, base: Outcomes, gone: Collection[str]) -> Iterable[tuple[Reason, str]]:
+    if gone:
+        yield "tests_vanished", check_words.TESTS_GONE(count=len(gone), names=listed(gone))
+    spared = base.ran & report.skipped
+    if spared:
+        yield "tests_skipped", check_words.TESTS_SPARED(count=len(spared), names=listed(spared))
+
+
+def _opened(name: str, report: Outcomes) -> bool:
+    """Whether what failed at the baseline was a module that could not be loaded, and whose tests are known by now."""
+    return "::" not in name and any(other.startswith((f"{name}::", f"{name}.")) for other in report.known)
+
+
+def _counts(report: Outcomes) -> str:
+    parts = [check_words.COUNT_PASSED(count=len(report.passed))]
+    parts += [check_words.COUNT_FAILED(count=len(report.failed))] if report.failed else []
+    parts += [check_words.COUNT_SKIPPED(count=len(report.skipped))] if report.skipped else []
+    parts += [check_words.COUNT_REPEATED(count=len(report.repeated))] if report.repeated else []
+    return ", ".join(parts)
+
+
+def worth_another_run(finding: Finding, ran: Ran) -> bool:
+    """Whether running again can tell something: only failures are tried again, never what is wrong otherwise."""
+    alone = finding.reason == "exit_code" or (finding.reason == "tests_failed" and ran.exit_code != 0)
+    return not finding.passed and alone
+
+
+def after_another_run(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:
+    """The tests once the failed ones were run again, and those of them that passed now.
+
+    Only what had failed is looked at: what had passed cannot get better or worse, and a failed test that is not
+    there any more has still failed.
+    """
+    recovered = before.failed & again.passed
+    left = before.failed - recovered
+    merged = Outcomes(before.passed | recovered, left, before.skipped, before.repeated, before.beyond or again.beyond)
+    return merged, recovered
+
+
+def shadows(check: RunCheck | TestsCheck) -> tuple[str, ...]:
+    """Files that must not lie in the folder where a check is run: Python would take them for the test runner."""
+    if isinstance(check, TestsCheck) and not check.protect_config:
+        return ()
+    modules = {module for name in _MODULE.findall(check.run) for module in _RUNNERS.get(name, ())}
+    return tuple(path for module in sorted(modules) for path in (f"{module}.py", f"{module}/__init__.py"))
+
+
+def environment(given: Mapping[str, str] | None, *, path: str, checkout: str, lang: str) -> dict[str, str]:
+    """The environment of a check: what it names itself, over the few things that programs need.
+
+    Home and temporary files are the sandbox's business. Raises ValueError for a variable that cannot be set.
+    """
+    for name, value in (given or {}).items():
+        if not _VARIABLE.match(name) or "\0" in value:
+            raise ValueError(f"the variable {name[:80]!r} cannot be set")
+    ours = {"PATH": safe_path(path, checkout), "LANG": lang}
+    return {**ours, **(given or {})}
+
+
+def safe_path(path: str, checkout: str) -> str:
+    """PATH without what is relative or lies in the checkout: no program of the work passes for one of the system."""
+    within = checkout.rstrip("/") + "/"
+    kept = [part for part in path.split(":") if part.startswith("/") and not f"{part.rstrip('/')}/".startswith(within)]
+    return ":".join(part for part in kept if ".." not in part.split("/"))
+
+
+def of_file(check: FileCheck, seen: Seen) -> Finding:
+    """A file passes when it has what is asked for."""
+    faults = []
+    if check.min_bytes is not None and seen.size < check.min_bytes:
+        faults.append(check_words.TOO_SMALL(size=seen.size, least=check.min_bytes))
+    if check.sha256 is not None and seen.sha256 != check.sha256:
+        faults.append(check_words.OTHER_HASH(found=seen.sha256, asked=check.sha256))
+    if check.contains is not None and (seen.content is None or check.contains.encode() not in seen.content):
+        faults.append(check_words.HOLDS_NOT(text=check.contains[:80]))
+    return _content(check.path, faults)
+
+
+def of_json(check: JsonCheck, document: Any, violations: Sequence[str]) -> Finding:
+    """A JSON file passes when it has its fields and meets its schema. A null counts as absent."""
+    faults = [check_words.LACKS(name=name) for name in check.required_fields or () if _reached(document, name) is None]
+    return _content(check.path, [*faults, *violations])
+
+
+def _reached(document: Any, name: str) -> Any:
+    """What stands under a name, or under names with dots between them, one inside the other."""
+    if isinstance(document, dict) and document.get(name) is not None:
+        return document[name]
+    for part in name.split("."):
+        document = document.get(part) if isinstance(document, dict) else None
+    return document
+
+
+def _content(path: str, faults: Sequence[str]) -> Finding:
+    return Finding(False, "content", f"{path}: {'; '.join(faults)}") if faults else Finding(True)
+
+
+def of_git(check: GitCheck, facts: GitFacts | None) -> Finding:
+    """A change passes when it is where it is asked for, and leaves protected paths alone."""
+    if facts is None:
+        return Finding(False, "facts_missing", check_words.NO_REPOSITORY())
+    faults = [
+        check_words.NONE_CHANGED(glob=glob)
+        for glob in check.changed or ("**",)
+        if scope.fault(glob) or not scope.globs((glob,)).among(facts.changed)
+    ]
+    if facts.protected:
+        faults.append(check_words.PROTECTED_CHANGED(names=listed(facts.protected)))
+    return Finding(False, "content", "; ".join(faults)) if faults else Finding(True)
+
+
+def of_http(check: HttpCheck, answer: Answer) -> Finding:
+    """An address passes when it answers with the status and the text that are asked for."""
+    faults = []
+    if answer.status != check.status:
+        faults.append(check_words.OTHER_STATUS(found=answer.status, asked=check.status))
+    if check.contains is not None and check.contains.encode() not in answer.body:
+        lacks = check_words.ANSWER_HOLDS_NOT if answer.whole else check_words.PART_HOLDS_NOT
+        faults.append(lacks(text=check.contains[:80]))
+    return Finding(False, "answer", f"{answer.asked}: {'; '.join(faults)}") if faults else Finding(True)
+
+
+def of_artifact(check: ArtifactCheck, stored: Stored | None) -> Finding:
+    """An output passes when it is stored as declared and, where asked, accepted just so by somebody else."""
+    if stored is None or not stored.found:
+        return Finding(False, "missing", check_words.NOT_STORED(name=check.output))
+    if stored.found != stored.declared:
+        return Finding(
+            False,
+            "content",
+            check_words.OTHER_CONTENT(name=check.output, found=stored.found, declared=stored.declared),
+        )
+    who = check.accepted_by
+    if who is None:
+        return Finding(True)
+    if who == stored.producer:
+        return Finding(False, "not_accepted", check_words.OWN_WORK(who=who, name=check.output))
+    if stored.accepted.get(who) != stored.found:
+        accepted = check_words.ACCEPTED_OTHER if who in stored.accepted else check_words.ACCEPTED_NONE
+        return Finding(False, "not_accepted", accepted(who=who, name=check.output))
+    return Finding(True)
+
+
+def of_report(report: str | None) -> Finding:
+    """An agent's report passes by being there. It stays a claim."""
+    if report is None or not report.strip():
+        return Finding(False, "missing", check_words.NO_OWN_REPORT())
+    return Finding(True)
+
+
+def of_human(confirmation: Confirmation | None, shown: str) -> Finding:
+    """A person's word passes when it says yes to exactly what there is now. `shown` is the hash of that."""
+    if confirmation is None:
+        return Finding(False, "not_confirmed", check_words.NOBODY_ANSWERED())
+    if not confirmation.by.strip():
+        return Finding(False, "not_confirmed", check_words.UNKNOWN_ANSWERED())
+    if not confirmation.approved:
+        return Finding(False, "not_confirmed", check_words.SAID_NO(by=confirmation.by))
+    if not shown or confirmation.shown != shown:
+        return Finding(False, "not_confirmed", check_words.SAW_OTHER(by=confirmation.by))
+    said = check_words.CONFIRMED_BY if confirmation.trust == "confirmed" else check_words.ATTESTED_BY
+    return Finding(True, "", said(by=confirmation.by))
+
+
+def shown_hash(question: str, subjects: Mapping[str, str]) -> str:
+    """The hash of what a person is shown: the question, and what it is about with the hash of each."""
+    return wire.sha256(wire.write({"question": question, "subjects": dict(subjects)}))

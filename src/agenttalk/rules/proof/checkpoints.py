@@ -1,0 +1,151 @@
+"""Gates: at five points of a run it is decided whether it may go on, how grave what speaks against it is, and why.
+
+Only what is known to be fine is allowed. A hard-deny stops; a soft-deny needs the override of an operator; a warning is
+shown. At `post-act` and `pre-verify`, where work is judged, a soft-deny sends it back to its agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.plan import PlanLimits
+from agenttalk.contracts.promise import Checkpoint, CompletionPromise, GateResult, Severity
+from agenttalk.rules.budgets import budgets
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.budgets.budgets import Limit
+from agenttalk.rules.commands import promises
+from agenttalk.rules.text import verdict_words
+
+CHECKPOINTS: Final[tuple[Checkpoint, ...]] = ("pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship")
+"""In the order in which a run comes to them."""
+Finding = tuple[Severity, str]
+"""How grave something is, and what it is."""
+_RANK: Final[dict[str, int]] = {"": 0, "warning": 1, "soft-deny": 2, "hard-deny": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a checkpoint decided."""
+
+    checkpoint: Checkpoint
+    severity: Literal["", "warning", "soft-deny", "hard-deny"] = ""
+    """The gravest of what was found; empty when nothing was."""
+    reasons: tuple[str, ...] = ()
+    """What is as grave as that; of what is allowed, everything that was found."""
+    trace_id: str = ""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the run may go on."""
+        return self.severity in {"", "warning"}
+
+    def as_json(self) -> dict[str, Any]:
+        """For the ledger."""
+        return {
+            "checkpoint": self.checkpoint,
+            "allowed": self.allowed,
+            "severity": self.severity,
+            "reasons": list(self.reasons),
+            "trace_id": self.trace_id,
+        }
+
+    @property
+    def result(self) -> GateResult:
+        """What counts for a promise."""
+        return GateResult.model_construct(allowed=self.allowed, checkpoint=self.checkpoint, trace_id=self.trace_id)
+
+
+def decide(
+    checkpoint: Checkpoint, found: Iterable[Finding], *, trace_id: str = "", overridden: Collection[str] = ()
+) -> Decision:
+    """The decision of a checkpoint. What an operator has `overridden`, word by word, only warns any more."""
+    weighed = [
+        ("warning", f"overridden: {reason}") if severity == "soft-deny" and reason in overridden else (severity, reason)
+        for severity, reason in found
+    ]
+    worst: Any = max((severity for severity, _ in weighed), key=lambda each: _RANK[each], default="")
+    reasons = dict.fromkeys(reason for severity, reason in weighed if severity == worst)
+    return Decision(checkpoint, worst, tuple(reasons), trace_id)
+
+
+def latest(decisions: Iterable[Decision]) -> tuple[GateResult, ...]:
+    """The last decision of each checkpoint, in the order in which a run comes to them."""
+    found = {each.checkpoint: each for each in decisions}
+    return tuple(found[each].result for each in CHECKPOINTS if each in found)
+
+
+def promised(promise: CompletionPromise, plan: PlanLimits | None = None) -> Iterator[Finding]:
+    """What speaks against a task's promise before anything begins."""
+    for issue in promises.validate(promise).issues:
+        yield issue.severity, f"{issue.field}: {issue.message}"
+    for kind in budgets.senseless(promise.budget):
+        yield "hard-deny", f"budget.{kind}: with nothing to use, nothing can be done"
+    for doubt in budgets.doubts(promise.budget, plan):
+        yield "warning", doubt
+
+
+def planned(*, faults: Collection[str] = (), plan: PlanLimits | None = None) -> Iterator[Finding]:
+    """What speaks against a whole plan: faults of its DAG, unknown agents among them, and limits that allow nothing."""
+    for fault in faults:
+        yield "hard-deny", fault
+    for kind in budgets.senseless(plan):
+        yield "hard-deny", f"limits.{kind}: with nothing to use, nothing can be done"
+
+
+def ready(
+    *, current: bool, lost_inputs: Collection[str], used_up: Collection[Limit], lease_free: bool
+) -> Iterator[Finding]:
+    """What speaks against beginning a turn. A task that has used its own budget is over; all others can wait."""
+    if not current:
+        yield "hard-deny", "the command is not the newest of its task"
+    if not lease_free:
+        yield "hard-deny", "somebody else has the task"
+    for name in lost_inputs:
+        yield "soft-deny", f"the input {name!r} is not there any more"
+    for limit in used_up:
+        yield "hard-deny" if limit.scope == "task" else "soft-deny", limit.spent
+
+
+def acted(
+    *,
+    breach: Collection[str] = (),
+    breach_stops: bool = True,
+    missing: Collection[str] = (),
+    abort: Abort | None = None,
+) -> Iterator[Finding]:
+    """What speaks against what a turn did: it was stopped, it went where it may not, outputs are not there."""
+    if abort is not None:
+        yield "soft-deny" if abort.pauses else "hard-deny", str(abort)
+    if breach:
+        yield "hard-deny" if breach_stops else "soft-deny", str(drift(breach))
+    for name in missing:
+        yield "soft-deny", f"the output {name!r} is not there"
+
+
+def verifiable(*, tree_dead: bool, refused: str) -> Iterator[Finding]:
+    """What speaks against looking at the work: somebody may still change it, or it could not be taken."""
+    if not tree_dead:
+        yield "hard-deny", "processes of the turn are still alive"
+    if refused:
+        yield "soft-deny", f"there is nothing that could be checked: {refused}"
+
+
+def shippable(reasons: Iterable[str]) -> Iterator[Finding]:
+    """What speaks against a release; nobody lets it go by default."""
+    for reason in reasons:
+        yield "hard-deny", reason
+
+
+def ends_it(*, acts: bool, before: bool, hidden: bool) -> bool:
+    """Whether leaving the scope is the end of a task: not at once, but when it happens again or was to stay unseen.
+
+    `acts` says whether the promise lets it stop the run at all.
+    """
+    return acts and (before or hidden)
+
+
+def drift(paths: Collection[str]) -> Abort:
+    """What it means that somebody changed what it may not."""
+    return Abort("scope-drift", verdict_words.DRIFTED(paths=", ".join(paths)))

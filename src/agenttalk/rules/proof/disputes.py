@@ -1,0 +1,158 @@
+"""Disputes: an agent says that a check itself is wrong. A person decides about that; the check stays as it is.
+
+Nothing here is evidence, and nothing waits for it: rounds of rework and time limits go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, Problem
+from agenttalk.rules.text import verdict_words
+
+State: TypeAlias = Literal["open", "upheld", "dismissed", "closed"]
+"""`closed` is one that nobody has to decide about any more."""
+Outcome: TypeAlias = Literal["upheld", "dismissed", "closed"]
+UPHELD: Final = "upheld"
+DISMISSED: Final = "dismissed"
+LONGEST: Final = 2_000
+"""Characters of a reason."""
+MOST: Final = 10
+"""Disputes of one task."""
+_NOTE: Final = 1_000
+"""Characters of a person's note that an agent is told."""
+_TAIL: Final = 2_000
+"""Characters of what a check printed last."""
+_SHOWN: Final = 400
+
+
+class Dispute(NamedTuple):
+    """One that is known."""
+
+    request_id: str
+    """The question to a person."""
+    check_id: str
+    seq: int
+    """The command under which it was raised."""
+    agent_id: str
+    reason: str
+    state: State
+    at: str
+    answered_by: str | None = None
+    answered_at: str | None = None
+    note: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs and pages."""
+        told = self._asdict()
+        told["check"] = told.pop("check_id")
+        return told
+
+
+def judge(
+    known: Sequence[Dispute], checks: Collection[str], *, check_id: str, seq: int, reason: str
+) -> Problem | Dispute | None:
+    """Whether a check may be disputed now: a problem if not, the dispute if it is disputed already, else None.
+
+    A check has one open dispute at a time, and one for each command; a task has a limited number.
+    """
+    if check_id not in checks:
+        near = nearest(check_id, checks)
+        hint = f"did you mean {near!r}?" if near else f"its checks are: {', '.join(sorted(checks)) or 'none'}"
+        return Problem(Code.NAME_UNKNOWN, "check", f"the task has no check {check_id[:80]!r}", hint)
+    if not reason.strip():
+        return Problem(Code.FIELD_MISSING, "reason", "say why the check is wrong")
+    if len(reason) > LONGEST:
+        return Problem(Code.FIELD_VALUE, "reason", f"a reason has at most {LONGEST:,} characters")
+    of_check = [each for each in known if each.check_id == check_id]
+    for each in of_check:
+        if each.state == "open":
+            return each
+    if any(each.seq == seq for each in of_check):
+        hint = "the check stands; mend what it found, or ask a person"
+        return Problem(Code.DISPUTE_REFUSED, "check", f"{check_id!r} was disputed in this round, and answered", hint)
+    if len(known) >= MOST:
+        return Problem(Code.DISPUTE_REFUSED, "check", f"{len(known)} checks of this task were disputed; that is enough")
+    return None
+
+
+def outcome(decision: str, answers: Sequence[object], *, by_engine: bool = False) -> Outcome | None:
+    """What a person's answer makes of a dispute; None when it is no answer to one."""
+    if by_engine or decision == "ABORT":
+        return "closed"
+    said = [each for each in answers if each in (UPHELD, DISMISSED)]
+    if len(answers) == 1 and said:
+        return UPHELD if said[0] == UPHELD else DISMISSED
+    if answers:
+        return None
+    return {"APPROVE": UPHELD, "REJECT": DISMISSED}.get(decision)  # type: ignore[return-value]
+
+
+def question(task: str, agent_id: str, reason: str, check: Mapping[str, Any], last: Mapping[str, Any] | None) -> str:
+    """What a person is asked: the reason beside the check, its last result and what it printed."""
+    lines = [
+        f"{agent_id} says that the check {check['id']!r} of {task} is wrong.",
+        "The check stays as it is until you change the plan, and the task goes on meanwhile.",
+        "",
+        "Its reason, in its own words:",
+        *_quoted(reason),
+        "",
+        f"The check ({check['kind']}): {described(check)}",
+    ]
+    if last is None:
+        return "\n".join([*lines, "It has not been made of this task yet."])
+    passed = "passed" if last.get("passed") else "did not pass"
+    detail = f": {last['detail']}" if last.get("detail") else ""
+    lines.append(f"Last time it {passed}{detail}")
+    if last.get("output"):
+        lines += ["It printed:", *_quoted(str(last["output"])[-_TAIL:])]
+    return "\n".join(lines)
+
+
+def described(check: Mapping[str, Any]) -> str:
+    """What a check looks at, in a line."""
+    told = {key: value for key, value in check.items() if key not in {"id", "kind"}}
+    return _cut(
+        " ".join(f"{key}={value!r}" if not isinstance(value, str) else f"{key}={value}" for key, value in told.items())
+    )
+
+
+def _quoted(text: str) -> list[str]:
+    """What others wrote, marked line by line so that none of it looks like ours."""
+    return [f"> {line}" for line in text.splitlines()] or ["> "]
+
+
+def _cut(text: str, longest: int = _SHOWN) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[:longest]}…"
+
+
+def told(known: Iterable[Dispute]) -> list[str]:
+    """What the agent is told of its disputes with its next command: of each check the newest."""
+    newest = {each.check_id: each for each in known if each.state != "closed"}
+    return [_told(each) for each in newest.values()]
+
+
+def _told(dispute: Dispute) -> str:
+    if dispute.state == "open":
+        return verdict_words.DISPUTE_OPEN(name=dispute.check_id)
+    note = f" ({_cut(dispute.note, _NOTE)})" if dispute.note else ""
+    answered = verdict_words.DISPUTE_DISMISSED if dispute.state == DISMISSED else verdict_words.DISPUTE_UPHELD
+    return answered(name=dispute.check_id, by=dispute.answered_by, note=note)
+
+
+def moves_on(dispute: Dispute, plan_id: str, task_id: str) -> str:
+    """What a person does about a dispute now."""
+    if dispute.state == "open":
+        return (
+            f"agenttalk answer {dispute.request_id} --answer upheld (or dismissed) --note TEXT; "
+            "the check is in force meanwhile"
+        )
+    if dispute.state == UPHELD:
+        return (
+            "change the check in the plan file and put it in force with 'agenttalk plan apply FILE'; or, once the task "
+            f"has no round left, take the work as it is with 'agenttalk rework {plan_id}/{task_id} --accept'"
+        )
+    return "nothing; the check stands" if dispute.state == DISMISSED else "nothing"

@@ -1,0 +1,309 @@
+"""What a check found, what that covers, and what an agent's own words are worth beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import write_time
+from agenttalk.contracts.evidence import EvidenceEntry
+from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.junit import Outcomes
+from agenttalk.rules.text import check_words
+
+ENGINE: Final = "engine"
+
+Reason = Literal[
+    "",
+    "exit_code",
+    "timeout",
+    "killed",
+    "output_limit",
+    "not_started",
+    "not_isolated",
+    "stuck",
+    "tampered",
+    "check_file",
+    "report_missing",
+    "report_unreadable",
+    "report_contradicts",
+    "tests_failed",
+    "tests_none",
+    "tests_vanished",
+    "tests_skipped",
+    "runner_shadowed",
+    "missing",
+    "unsafe",
+    "unreadable",
+    "content",
+    "facts_missing",
+    "refused",
+    "unreachable",
+    "answer",
+    "not_accepted",
+    "not_confirmed",
+    "unknown_kind",
+    "fault",
+]
+"""Why a check did not pass, in a word; empty when it passed."""
+
+_OUTSIDE: Final[frozenset[Reason]] = frozenset(
+    {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
+)
+"""Reasons that tell of the machine or the set-up, and nothing of the work."""
+_MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
+"""Those that no work can cause."""
+_EXECUTED: Final = frozenset({"run", "tests"})
+_LASTING: Final = frozenset({"run", "tests", "file", "json"})
+"""Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
+_CLAIMS: Final = 100
+"""How many claims of an agent are read."""
+_CLAIM: Final = 500
+"""Characters of one."""
+_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work"})
+"""What a check says that has no influence on what it finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a judge says of what was seen."""
+
+    passed: bool
+    reason: Reason = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a result rests on. The same again gives the same result."""
+
+    check: Mapping[str, Any] = field(default_factory=dict)
+    """The check, but for what has no influence on its result."""
+    tree: str = ""
+    """Hash of the tree that was looked at."""
+    covered: Mapping[str, str] = field(default_factory=dict)
+    """Each glob that the check covers → hash of what it matches. Empty: the whole tree."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The check's own files → their hashes."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Inputs of the task and lock files → their hashes."""
+    argv: tuple[str, ...] = ()
+    isolated: bool | None = None
+    network: bool = False
+    base: str = ""
+    """Hash of the tests that were known before the work, where any were: of those none may vanish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a check."""
+
+    id: str
+    passed: bool
+    trust: Trust
+    reason: Reason
+    detail: str
+    started: datetime
+    ended: datetime
+    fingerprint: Fingerprint
+    exit_code: int | None = None
+    output: str = ""
+    """The end of what was printed."""
+    output_sha256: str = ""
+    """Hash of all that was printed."""
+    output_bytes: int = 0
+    tests: Outcomes | None = None
+    flaky: tuple[str, ...] = ()
+    """What failed first and passed when it was run again."""
+    weak: bool = False
+    """Whether it passed before the work began, or nobody looked."""
+    isolated: bool | None = None
+    """Whether it ran in a sandbox; None where nothing was run."""
+    by: str = ENGINE
+    seen_at: str = ""
+    """When it was found, if that was before: nothing was run this time."""
+    seen_for: str = ""
+    """The task for which that was."""
+
+    def evidence(self, *, fresh: bool) -> Evidence:
+        """The result as evidence."""
+        notes = [self.detail] if self.detail else []
+        notes += (
+            [check_words.FLAKY(names=", ".join(self.flaky[:3]) + (" …" if len(self.flaky) > 3 else ""))]
+            if self.flaky
+            else []
+        )
+        notes += [check_words.WEAK()] if self.weak else []
+        notes += [check_words.NOT_ISOLATED()] if self.isolated is False else []
+        return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), "; ".join(notes))
+
+
+def gives(check: AnyCheck) -> Trust:
+    """The trust of evidence that a check produces."""
+    if check.kind in _EXECUTED:
+        return "executed"
+    if check.kind == "human":
+        return "confirmed"
+    if check.kind == "report":
+        return "claimed"
+    return "attested" if isinstance(check, ArtifactCheck) and check.accepted_by else "observed"
+
+
+def relevant(check: Check) -> dict[str, Any]:
+    """A check as JSON, without what has no influence on its result."""
+    return {key: value for key, value in check.as_json().items() if key not in _NO_MATTER}
+
+
+def cache_key(fingerprint: Fingerprint) -> str | None:
+    """The name under which a result is kept. None when it says nothing of later: then the check is made again.
+
+    What the check covers decides; the whole tree does where it covers no less, or where a hash is not known.
+    """
+    if fingerprint.check.get("kind") not in _LASTING or not fingerprint.tree:
+        return None
+    globs = fingerprint.check.get("covers") or ()
+    known = bool(globs) and all(fingerprint.covered.get(glob) for glob in globs)
+    covered = {glob: fingerprint.covered[glob] for glob in globs} if known else fingerprint.tree
+    return wire.sha256(
+        wire.write(
+            {
+                "check": dict(fingerprint.check),
+                "covered": covered,
+                "files": dict(fingerprint.files),
+                "inputs": dict(fingerprint.inputs),
+                "argv": list(fingerprint.argv),
+                "isolated": fingerprint.isolated,
+                "network": fingerprint.network,
+                "base": fingerprint.base,
+            }
+        )
+    )
+
+
+def exact_key(fingerprint: Fingerprint) -> str | None:
+    """The name of a result that holds for this very tree.
+
+    What a check covers is what it is about. That it reads nothing else is only said, and who changes the rest of the
+    tree must not gain by what was found before.
+    """
+    return cache_key(replace(fingerprint, covered={}))
+
+
+def known_tests(base: Outcomes | None) -> str:
+    """A hash of the tests before the work, as far as they have a say in a later result; empty if none were seen."""
+    if base is None or base == Outcomes():
+        return ""
+    told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
+    return wire.sha256(wire.write(told))
+
+
+def tells_of_the_work(result: Result) -> bool:
+    """Whether a result says anything of the work, and not only of the machine that it was looked at on."""
+    return result.reason not in _MACHINE
+
+
+def keepable(result: Result) -> bool:
+    """Whether a result may be kept under its key: not when it tells of the machine, or came by luck."""
+    return result.reason not in _OUTSIDE and result.reason != "timeout" and not result.flaky
+
+
+Redness = Literal["fine", "weak", "refuse"]
+
+
+def red_first(setting: RedFirst, kind: str, base: Result | None) -> Redness:
+    """What a check's result at the baseline means for the task: `refuse` it, or call its evidence `weak`.
+
+    Only a check that ran there and failed by itself was red. One that did not run, or could not, was not seen.
+    """
+    if setting == "off" or kind not in _EXECUTED:
+        return "fine"
+    if base is not None and not base.passed and base.reason not in _OUTSIDE:
+        return "fine"
+    return "refuse" if setting == "required" else "weak"
+
+
+def weighed(result: Result, redness: Redness) -> Result:
+    """A result with its weakness."""
+    return replace(result, weak=redness != "fine")
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What an agent says of its own work."""
+
+    evidence: tuple[Evidence, ...] = ()
+    """Claims under ids that no check owns. They may be weighed, as claims."""
+    set_aside: tuple[Evidence, ...] = ()
+    """Claims under ids that a check produces. They are kept for people and never weighed."""
+
+
+def claims(
+    promise: CompletionPromise,
+    entries: Sequence[str | EvidenceEntry],
+    *,
+    by: str,
+    at: str,
+    seen: Collection[str] = (),
+) -> Claims:
+    """What an agent submitted, as claims: whatever it says of trust, of who saw it and when, is not taken over.
+
+    `seen` are ids under which the engine sees for itself, like checks do under theirs.
+    """
+    owned = {check.id for check in promise.checks} | set(seen)
+    made = [_claim(entry, by, at) for entry in entries]
+    return Claims(_each(made, owned, inside=False), _each(made, owned, inside=True))
+
+
+def _claim(entry: str | EvidenceEntry, by: str, at: str) -> Evidence:
+    if isinstance(entry, str):
+        return Evidence(entry, passed=True, fresh=True, trust="claimed", by=by, at=at)
+    return Evidence(entry.id, entry.passed, entry.fresh, "claimed", by, at, entry.detail)
+
+
+def _each(made: Iterable[Evidence], owned: set[str], *, inside: bool) -> tuple[Evidence, ...]:
+    return tuple(each for each in made if (each.id in owned) is inside)
+
+
+def read_claims(said: object) -> tuple[str | EvidenceEntry, ...]:
+    """What an agent submitted, as far as it can be read: ids, and objects with `id` and `passed`."""
+    found: list[str | EvidenceEntry] = []
+    for each in said[:_CLAIMS] if isinstance(said, list | tuple) else ():
+        if isinstance(each, EvidenceEntry):
+            found.append(each)
+        elif isinstance(each, str) and each.strip():
+            found.append(_clean(each))
+        elif isinstance(each, dict) and isinstance(each.get("passed"), bool) and _says(each.get("id")):
+            detail = each.get("detail")
+            found.append(
+                EvidenceEntry(
+                    id=_clean(each["id"]),
+                    passed=each["passed"],
+                    fresh=True,
+                    trust="claimed",
+                    detail=_clean(detail) if isinstance(detail, str) else "",
+                )
+            )
+    return tuple(found)
+
+
+def _says(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _clean(text: str) -> str:
+    """A text of an agent's that every store takes."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:_CLAIM]
+
+
+def vouched(entries: Sequence[str | EvidenceEntry]) -> list[Evidence]:
+    """Evidence as whoever asks hands it in: an id alone means that he attests it, an object says what it is."""
+    return [
+        Evidence(each, passed=True, fresh=True, trust="attested", by="", at="")
+        if isinstance(each, str)
+        else Evidence(each.id, each.passed, each.fresh, each.trust, each.by, each.at, each.detail)
+        for each in entries
+    ]

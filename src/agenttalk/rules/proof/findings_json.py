@@ -1,0 +1,138 @@
+"""What checks found, as JSON: told to people, or kept so that it can be read again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from agenttalk.contracts.core.base import instant, moment
+from agenttalk.rules.proof.evidence import ENGINE, Fingerprint, Result
+from agenttalk.rules.proof.junit import Outcomes
+
+_TAIL: Final = 4_000
+"""Characters of what a check printed that the ledger keeps."""
+
+
+def told(result: Result) -> dict[str, Any]:
+    """What came of a check, for people and the ledger."""
+    body: dict[str, Any] = {
+        "id": result.id,
+        "kind": result.fingerprint.check.get("kind"),
+        "passed": result.passed,
+        "trust": result.trust,
+        "reason": result.reason or None,
+        "detail": result.detail or None,
+        "seconds": round((result.ended - result.started).total_seconds(), 3),
+        "tree": result.fingerprint.tree or None,
+        "exit_code": result.exit_code,
+        "command": result.fingerprint.check.get("run"),
+        "output": result.output[-_TAIL:] or None,
+        "output_sha256": result.output_sha256 or None,
+        "flaky": list(result.flaky) or None,
+        "weak": result.weak or None,
+        "isolated": result.isolated,
+        "by": result.by if result.by != ENGINE else None,
+        "seen_at": result.seen_at or None,
+        "seen_for": result.seen_for or None,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def recorded(result: Result) -> dict[str, Any]:
+    """The same with what it rests on: a later change of any of that makes it stale."""
+    return {**told(result), "by": result.by, "fingerprint": fingerprint(result.fingerprint)}
+
+
+def fingerprint(of: Fingerprint) -> dict[str, Any]:
+    """What a result rests on, as JSON."""
+    return {
+        "check": dict(of.check),
+        "tree": of.tree,
+        "covered": dict(of.covered),
+        "files": dict(of.files),
+        "inputs": dict(of.inputs),
+        "argv": list(of.argv),
+        "isolated": of.isolated,
+        "network": of.network,
+        "base": of.base,
+    }
+
+
+def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
+    """What `fingerprint` made."""
+    return Fingerprint(
+        said["check"],
+        said["tree"],
+        said["covered"],
+        said["files"],
+        said["inputs"],
+        tuple(said["argv"]),
+        said["isolated"],
+        said["network"],
+        said["base"],
+    )
+
+
+def kept(result: Result) -> dict[str, Any]:
+    """A result with everything that `read` needs to make the same of it. How weak it is depends on who asks."""
+    return {
+        "id": result.id,
+        "passed": result.passed,
+        "trust": result.trust,
+        "reason": result.reason,
+        "detail": result.detail,
+        "started": instant(result.started),
+        "ended": instant(result.ended),
+        "fingerprint": fingerprint(result.fingerprint),
+        "exit_code": result.exit_code,
+        "output": result.output[-_TAIL:],
+        "output_sha256": result.output_sha256,
+        "output_bytes": result.output_bytes,
+        "tests": _tests(result.tests) if result.tests is not None else None,
+        "flaky": list(result.flaky),
+        "isolated": result.isolated,
+        "by": result.by,
+    }
+
+
+def read(said: dict[str, Any]) -> Result:
+    """What `kept` made."""
+    tests = said["tests"]
+    return Result(
+        said["id"],
+        said["passed"],
+        said["trust"],
+        said["reason"],
+        said["detail"],
+        moment(said["started"]),
+        moment(said["ended"]),
+        read_fingerprint(said["fingerprint"]),
+        exit_code=said["exit_code"],
+        output=said["output"],
+        output_sha256=said["output_sha256"],
+        output_bytes=said["output_bytes"],
+        tests=_read_tests(tests) if tests is not None else None,
+        flaky=tuple(said["flaky"]),
+        isolated=said["isolated"],
+        by=said["by"],
+    )
+
+
+def seen_before(said: dict[str, Any], check_id: str, *, at: str, made_for: str) -> Result:
+    """A kept result for a check that would find the same; it says when and for whom it was seen."""
+    return replace(read(said), id=check_id, seen_at=at, seen_for=made_for)
+
+
+def _tests(tests: Outcomes) -> dict[str, Any]:
+    return {
+        "passed": sorted(tests.passed),
+        "failed": sorted(tests.failed),
+        "skipped": sorted(tests.skipped),
+        "repeated": sorted(tests.repeated),
+        "beyond": tests.beyond,
+    }
+
+
+def _read_tests(said: dict[str, Any]) -> Outcomes:
+    passed, failed, skipped, repeated = (frozenset(said[each]) for each in ("passed", "failed", "skipped", "repeated"))
+    return Outcomes(passed, failed, skipped, repeated, said["beyond"])

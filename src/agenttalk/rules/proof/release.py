@@ -1,0 +1,205 @@
+"""Whether a plan's results may be shipped. Nothing that an agent says approves, and whatever is missing rejects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import ContractError, JsonError
+from agenttalk.contracts.validation import ReleaseGateResult
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.plan import ReleasePolicy
+    from agenttalk.contracts.validation import Outcome
+    from agenttalk.rules.core.task_states import State
+
+ENGINE: Final = "engine"
+VALIDATION: Final = "artifact_validation_result"
+"""What the name of an output begins with that is a validator's result."""
+_AFTER = re.compile(r"release_gate_result[_.-](?P<gate>.+?)(\.json)?\Z")
+_BEFORE = re.compile(r"(?P<gate>.+)_gate_result(\.json)?\Z")
+_ANY: Final = "release_gate_result"
+NEVER_BY_DEFAULT: Final = "APPROVE"
+"""What a release gate cannot have as the decision that holds when nobody decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What has become of a deliverable in one of the tasks that make it."""
+
+    name: str
+    task_id: str
+    state: State
+    fresh: bool = True
+    """Whether what shows that the task is done still holds."""
+    needed: bool = True
+    """Whether that task had to make it: not when it is optional, or no branch called for the task."""
+    producer: str = ""
+    sha256: str = ""
+    """Hash of what was made; empty if nothing was."""
+    promise_id: str = ""
+    refused_by: tuple[str, ...] = ()
+    accepted_by: tuple[str, ...] = ()
+    isolated: bool = True
+    """Whether its agent and the checks of its work ran in a sandbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateFinding:
+    """A result of a gate, wherever it comes from."""
+
+    gate: str
+    decision: Outcome
+    subjects: frozenset[str]
+    """Hashes of what it is about."""
+    by: str
+    """Who made it, as the engine knows: itself, or the agent of the task that delivered it."""
+    ref: str
+    """Hash of the result itself."""
+    fresh: bool = True
+    detail: str = ""
+    isolated: bool | None = None
+    """Whether the engine's own check ran in a sandbox; None if it is not its own, or starts nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether it is released, with every reason that stands against it."""
+
+    approved: bool
+    reasons: tuple[str, ...]
+    shipped: tuple[Made, ...]
+    evidence: tuple[GateFinding, ...]
+    """Results that it rests on."""
+
+    @property
+    def decision(self) -> Literal["APPROVE", "REJECT"]:
+        """In one word."""
+        return "APPROVE" if self.approved else "REJECT"
+
+
+def named_gate(output_name: str) -> str | None:
+    """The gate that an output is a result of by its name; empty if only its content says which, None if it is none."""
+    if output_name.removesuffix(".json") == _ANY:
+        return ""
+    found = _AFTER.match(output_name) or _BEFORE.match(output_name)
+    return found["gate"] if found else None
+
+
+def for_engine(output_name: str) -> bool:
+    """Whether an output is a judgement that the engine itself reads, so that it needs no other receiver."""
+    return output_name.startswith(VALIDATION) or named_gate(output_name) is not None
+
+
+def read_result(output_name: str, data: bytes, *, by: str, fresh: bool, agents: Sequence[str]) -> GateFinding | str:
+    """A gate's result that a task of agent `by` delivered; else why it is none."""
+    try:
+        document = ReleaseGateResult.from_bytes(data)
+    except (JsonError, ContractError) as error:
+        return f"{output_name} of {by} cannot be read: {error.message}"
+    named = named_gate(output_name) or ""
+    gate = document.gate or named
+    if not gate or (named and gate != named):
+        return f"{output_name} of {by} says that it is for the gate {document.gate or ''!r}"
+    if document.produced_by != by and document.produced_by in agents:
+        return f"{output_name} of {by} says that {document.produced_by} made it"
+    return GateFinding(gate, document.decision, frozenset({document.subject.sha256}), by, wire.sha256(data), fresh)
+
+
+def decide(
+    policy: ReleasePolicy,
+    required: Sequence[str],
+    made: Sequence[Made],
+    results: Sequence[GateFinding],
+    *,
+    faults: Sequence[str] = (),
+) -> Decision:
+    """Approve, or reject with every reason. `faults` are what went wrong while results were obtained."""
+    names = dict.fromkeys(each.name for each in policy.deliverables)
+    shipped = tuple(each for each in made if each.sha256 and each.state == "COMPLETED" and each.name in names)
+    needed = dict.fromkeys(required)
+    reasons = dict.fromkeys(
+        [
+            *faults,
+            *(text for name in names for text in _not_accepted(policy, name, made)),
+            *([] if shipped else ["nothing is shipped"]),
+            *(text for gate in needed for text in _not_passed(policy, gate, shipped, results)),
+        ]
+    )
+    hashes = {each.sha256 for each in shipped}
+    evidence = tuple(each for each in results if each.gate in needed and each.subjects & hashes)
+    return Decision(not reasons, tuple(reasons), shipped, evidence)
+
+
+def _not_accepted(policy: ReleasePolicy, name: str, made: Sequence[Made]) -> Iterator[str]:
+    """Why a deliverable is not accepted. Of several tasks that can make it, one must have; each that did must hold."""
+    makers = [each for each in made if each.name == name]
+    there = [each for each in makers if each.sha256 and each.state == "COMPLETED"]
+    if not there:
+        missing = [each for each in makers if each.needed] if makers else [None]
+        for lacking in missing:
+            why = f"task {lacking.task_id} is {lacking.state}" if lacking else "no task makes it"
+            yield f"deliverable {name!r} is not there: {why}"
+    for each in there:
+        if not each.fresh:
+            yield f"deliverable {name!r} is stale: what shows that task {each.task_id} is done has changed"
+        for who in each.refused_by:
+            yield f"deliverable {name!r} was refused by {who}"
+        for who in policy.accepted_by:
+            if who == each.producer:
+                yield f"deliverable {name!r} was made by {who}, who would have to accept it"
+            elif who not in each.accepted_by:
+                yield f"deliverable {name!r} is not accepted by {who}"
+
+
+def _not_passed(
+    policy: ReleasePolicy, gate: str, shipped: Sequence[Made], results: Sequence[GateFinding]
+) -> Iterator[str]:
+    """Why a required gate does not let it pass."""
+    given = [each for each in results if each.gate == gate]
+    if gate not in policy.gates:
+        yield f"gate {gate!r}: nothing says who decides it"
+        return
+    if not given:
+        yield f"gate {gate!r} has no result"
+        return
+    trusted = []
+    for each in given:
+        doubt = _doubt(policy, gate, each, shipped)
+        if doubt:
+            yield f"gate {gate!r}: {doubt}"
+        else:
+            trusted.append(each)
+    for artifact in shipped:
+        yield from _not_covered(gate, artifact, trusted)
+
+
+def _doubt(policy: ReleasePolicy, gate: str, result: GateFinding, shipped: Sequence[Made]) -> str:
+    """Why a result does not come from where it must come from; empty if it does."""
+    wanted = policy.gates[gate].validator or ENGINE
+    if result.by != wanted:
+        return f"a result of {result.by} does not count, because {_whose(wanted)} decides"
+    own = [each.name for each in shipped if each.producer == result.by]
+    return f"{result.by} made {own[0]!r} and cannot judge it" if own else ""
+
+
+def _whose(wanted: str) -> str:
+    return "a check of the engine's own" if wanted == ENGINE else wanted
+
+
+def _not_covered(gate: str, artifact: Made, trusted: Sequence[GateFinding]) -> Iterator[str]:
+    about = [each for each in trusted if artifact.sha256 in each.subjects]
+    what = f"{artifact.name!r} ({artifact.sha256})"
+    if not about:
+        other = "; it is about something else" if trusted else ""
+        yield f"gate {gate!r} has no result for {what}{other}"
+    for each in about:
+        if each.decision != "PASS":
+            detail = f": {each.detail}" if each.detail else ""
+            yield f"gate {gate!r} says {each.decision} to {what}{detail}"
+    passed = [each for each in about if each.decision == "PASS"]
+    if passed and not any(each.fresh for each in passed):
+        yield f"gate {gate!r} is stale: something was merged after it looked at {what}"

@@ -1,0 +1,312 @@
+"""Sending work back: what a consumer's judgement of an input is worth, and when another round makes no sense."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from agenttalk.contracts.command import Command, Reexecution, ResolvedInput, ValidationCriteria
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import Many, Score, write_time
+from agenttalk.contracts.promise import CompletionPromise, Trust
+from agenttalk.contracts.validation import Expectations, Issue, ValidationFeedback
+from agenttalk.rules.core import media_types
+from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.text import verdict_words
+
+CONFLICT: Final = "conflict"
+"""The category of the issue that others had changed the same meanwhile."""
+SCOPE: Final = "scope"
+"""The category of issues about what the work may touch."""
+FEEDBACK: Final = "validation_feedback.json"
+"""The file that says why work came back."""
+FEEDBACK_INPUT: Final = "validation_feedback"
+PREVIOUS_INPUT: Final = "previous_output"
+PATCH: Final = "attempt.patch"
+"""The previous attempt at a repository, when it does not merge with what others did meanwhile."""
+EXTRAS: Final = frozenset({FEEDBACK_INPUT, PREVIOUS_INPUT})
+"""Inputs that a re-execution gets besides its own."""
+_ADDS: Final = frozenset({"completeness", "missing", "coverage"})
+"""Categories of issues that ask for something to be added."""
+_PROMPT: Final = 4_000
+"""Characters of a validator's own words that are passed on."""
+_CHANGING: Final = (
+    re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?[\d.,:Z+]*"),
+    re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"),
+    re.compile(r"\b0x[0-9a-fA-F]+\b"),
+    re.compile(r"/(?:sealed[/-]|tmp/)[\w-]+"),
+    re.compile(r"\b\d+(?:\.\d+)?\s*(?:ns|us|\u00b5s|ms|s|sec|secs|second|seconds)\b"),
+)
+"""What programs print and is another each time: times, addresses, temporary folders, durations."""
+_TYPES: Final = {"json": "application/json", "text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
+
+
+Answer = Literal["yes", "stuck", "limit"]
+"""Whether there is another round: yes, no because the same came back, no because all are used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What somebody says of an input."""
+
+    accepted: bool
+    score: float
+    reason: str
+    issues: tuple[Issue, ...] = ()
+    expectations: Expectations | None = None
+    """What the next version should have."""
+    prompt: str | None = None
+    """What its maker is asked for, in the validator's own words."""
+    unusable: int = 0
+    """How often its user was asked before, and what it said was no judgement: then a person judged."""
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Judgement:
+        """As it was written by `as_json`."""
+        wanted = said.get("expectations")
+        return cls(
+            said["decision"] == "ACCEPT",
+            said["score"],
+            said["reason"],
+            tuple(_readers().issues.validate_python(said["issues"])),
+            None if wanted is None else _readers().expectations.validate_python(wanted),
+            said.get("prompt"),
+            said.get("unusable", 0),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """For documents and the ledger."""
+        told: dict[str, Any] = {
+            "decision": "ACCEPT" if self.accepted else "REJECT",
+            "score": self.score,
+            "reason": self.reason,
+            "issues": [issue.as_json() for issue in self.issues],
+        }
+        if self.expectations is not None:
+            told["expectations"] = self.expectations.as_json()
+        if self.prompt is not None:
+            told["prompt"] = self.prompt
+        return told | {"unusable": self.unusable} if self.unusable else told
+
+    def as_result(self, validator: str) -> dict[str, Any]:
+        """The `validation_result` of a re-execution command."""
+        told = {key: value for key, value in self.as_json().items() if key not in {"decision", "unusable"}}
+        return {"validator": validator, **told}
+
+
+def conflicted(command: Command) -> bool:
+    """Whether a task is done again because others had changed the same meanwhile."""
+    again = command.reexecute
+    return again is not None and any(each.category == CONFLICT for each in again.validation_result.issues)
+
+
+def format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
+    """Files that are not of the format asked for, and why."""
+    wanted = _TYPES.get((criteria.format or "").strip().lower(), criteria.format or "")
+    found = {path: media_types.misfit(wanted, data) for path, data in files.items()} if "/" in wanted else {}
+    return [f"{path} {why}" for path, why in found.items() if why is not None]
+
+
+def wants_judgement(criteria: ValidationCriteria) -> bool:
+    """Whether a machine alone cannot tell."""
+    return criteria.quality_threshold is not None or criteria.completeness is not None
+
+
+def refused(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
+    """What a machine found wrong."""
+    issues = tuple(Issue(severity="HIGH", category=category, description=each) for each in faults)
+    return Judgement(False, 0, faults[0], issues)
+
+
+def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
+    """A consumer's judgement, held against what was asked for; None when it is none. Not saying ACCEPT is a refusal."""
+    if not isinstance(said, Mapping):
+        return None
+    try:
+        score = _readers().score.validate_python(said.get("score"))
+        issues = _readers().issues.validate_python(said.get("issues") or ())
+        wanted = said.get("expectations")
+        expectations = None if wanted is None else _readers().expectations.validate_python(wanted)
+    except ValidationError:
+        return None
+    reason = said.get("reason")
+    enough = criteria.quality_threshold is None or score >= criteria.quality_threshold
+    accepted = said.get("decision") == "ACCEPT" and enough
+    if not isinstance(reason, str) or not reason.strip():
+        reason = verdict_words.AS_ASKED() if accepted else verdict_words.NOT_ENOUGH()
+    if said.get("decision") == "ACCEPT" and not enough:
+        reason = verdict_words.SCORES_LESS(why=reason, score=score, least=criteria.quality_threshold)
+    return Judgement(accepted, score, reason, tuple(issues), expectations, _own_words(said.get("prompt")))
+
+
+def _own_words(said: object) -> str | None:
+    return said.strip()[:_PROMPT] if isinstance(said, str) and said.strip() else None
+
+
+def by_person(said: Confirmation, *, unusable: int = 0) -> Judgement:
+    """What a person says of an input, after so many answers of its user that were no judgement."""
+    if said.approved:
+        return Judgement(True, 100, verdict_words.FOUND_GOOD(by=said.by), unusable=unusable)
+    reason = verdict_words.FOUND_POOR(by=said.by)
+    return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),), unusable=unusable)
+
+
+def fingerprint(issues: Sequence[Issue]) -> tuple[str, ...]:
+    """What a set of issues is known by, however they are ordered and spaced: one mark for each.
+
+    What programs print differs from run to run although nothing has changed: durations, times of day, addresses and
+    temporary folders do not count.
+    """
+    told = {
+        " ".join(steady(f"{each.category or ''} {each.location or ''} {each.description}").lower().split())
+        for each in issues
+    }
+    return tuple(sorted(wire.sha256(each.encode("utf-8", "surrogatepass"))[7:23] for each in told))
+
+
+def steady(text: str) -> str:
+    """A text without what is another at every run."""
+    for pattern in _CHANGING:
+        text = pattern.sub("~", text)
+    return text
+
+
+def another_round(earlier: Sequence[Sequence[str]], now: Sequence[str], *, used: int, most: int) -> Answer:
+    """Whether work is sent back once more.
+
+    `earlier` are the sets of issues of the rounds before, by the same validator or by the engine. One of them again,
+    unchanged, means that it does not get anywhere: also when others came between. A set that shrinks may use all
+    rounds.
+    """
+    if set(now) in [set(each) for each in earlier]:
+        return "stuck"
+    return "yes" if used < most else "limit"
+
+
+def own_inputs(command: Command) -> tuple[ResolvedInput, ...]:
+    """The inputs of a command, without those that it has because it is a re-execution."""
+    inputs = tuple(command.resolved_inputs or ())
+    return inputs if command.reexecute is None else tuple(each for each in inputs if each.input_name not in EXTRAS)
+
+
+def extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
+    """The inputs that a re-execution has on top: what was refused, and why."""
+    paths = tuple(f"{PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}" for each in again.previous)
+    feedback = ResolvedInput(input_name=FEEDBACK_INPUT, required=True, paths=(FEEDBACK,))
+    if not paths:
+        return (feedback,)
+    return ResolvedInput(input_name=PREVIOUS_INPUT, required=True, paths=paths), feedback
+
+
+def feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
+    """Why work comes back, as a document; `at` is when, if the command does not say it."""
+    result = again.validation_result
+    return ValidationFeedback.from_json(
+        {
+            "schema_version": "1.0",
+            "validator": result.validator,
+            "original_agent": again.original_agent,
+            "original_task_id": again.original_task_id,
+            "validation_time": write_time(again.validated_at) if again.validated_at else at,
+            "score": result.score,
+            "decision": "REJECT",
+            "reason": result.reason,
+            "issues": [issue.as_json() for issue in result.issues],
+            "expectations": (result.expectations or expected(result.issues)).as_json(),
+            **({"prompt": result.prompt} if result.prompt is not None else {}),
+        }
+    )
+
+
+def expected(issues: Sequence[Issue]) -> Expectations:
+    """What the next version should have, as it follows from the issues."""
+    adds = [each for each in issues if (each.category or "").lower() in _ADDS]
+    return Expectations(
+        additions=tuple(each.suggestion or each.description for each in adds),
+        modifications=tuple(each.suggestion or each.description for each in issues if each not in adds),
+    )
+
+
+def confirmations(
+    promise: CompletionPromise, evidence: Sequence[Evidence], *, by: str, at: str, shown: str, trust: Trust
+) -> list[Evidence]:
+    """What a person who accepts work as it is confirms: all evidence that the promise asks for and that did not pass.
+
+    It is bound to the hash of what was shown, and worth `trust`. What is done is decided as always, with this evidence.
+    """
+    wanted = dict.fromkeys(
+        [
+            *promise.required_evidence,
+            *(name for criterion in promise.acceptance for name in criterion.evidence_required),
+            *(each.target for each in promise.done_when if each.type == "evidence-present" and each.target),
+        ]
+    )
+    passed = {each.id for each in evidence if each.passed and each.fresh}
+    detail = f"{by} accepted it as it is ({shown})"
+    left = [name for name in wanted if name not in passed]
+    return [Evidence(name, True, True, trust, by, at, detail, overrules=True) for name in left]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A person grants more rounds."""
+
+    rounds: int
+
+    def __str__(self) -> str:
+        return f"grant {self.rounds}"
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """A person takes it as it is."""
+
+    def __str__(self) -> str:
+        return "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """A person leaves it failed."""
+
+    def __str__(self) -> str:
+        return "abort"
+
+
+Decision = Grant | Accept | Abort
+MOST_GRANTED: Final = 100
+_GRANT: Final = re.compile(r"grant(?:[ =:]+([0-9]{1,3}))?\Z")
+
+
+def decision(said: str, answers: Sequence[object]) -> Decision | None:
+    """What an answer to the question about a task without rounds means; None when it is not clear."""
+    if said in {"REJECT", "ABORT"}:
+        return Abort()
+    found = {_decided(str(each).strip().lower()) for each in answers}
+    return found.pop() if len(found) == 1 else None
+
+
+def _decided(answer: str) -> Decision | None:
+    if answer in {"accept", "abort"}:
+        return Accept() if answer == "accept" else Abort()
+    match = _GRANT.match(answer)
+    number = int(match[1] or 1) if match else 0
+    return Grant(number) if 0 < number <= MOST_GRANTED else None
+
+
+class _Readers(NamedTuple):
+    score: TypeAdapter[float]
+    issues: TypeAdapter[Sequence[Issue]]
+    expectations: TypeAdapter[Expectations]
+
+
+@cache
+def _readers() -> _Readers:
+    """Built when they are needed first: it takes as long as a short command."""
+    return _Readers(TypeAdapter(Score), TypeAdapter(Many[Issue]), TypeAdapter(Expectations))

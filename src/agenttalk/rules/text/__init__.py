@@ -1,0 +1,1 @@
+"""The texts that the engine stores and shows, in English and Chinese."""

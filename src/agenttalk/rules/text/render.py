@@ -1,0 +1,139 @@
+"""Sentences of the engine, told to who reads another language: see `sayings`."""
+# ruff: noqa: RUF001 - Chinese punctuation
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from agenttalk.contracts.agent import Locale
+from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.validation import Expectations, Issue
+from agenttalk.rules.text import answer_words, check_words, forge_words, verdict_words
+from agenttalk.rules.text.message import Saying
+
+CATALOGUE: Final = (verdict_words, check_words, forge_words, answer_words)
+_OURS: Final = frozenset({"why", "whys", "names", "who", "commit", "commits", "head", "before", "found", "at", "ever"})
+"""Names in braces for which another sentence of ours may stand. Everything else is quoted."""
+_LONGEST: Final = 8_000
+"""Characters of a text that is looked into."""
+_BETWEEN: Final = "; "
+"""Stands between sentences that were put one behind the other."""
+_PARTS: Final = 30
+"""Sentences in one text that are looked for."""
+_COUNTS: Final = 6
+_DEPTH: Final = 16
+"""How deep sentences stand in each other that are looked for."""
+_WORDLESS: Final = 4
+"""What one without words of its own takes of that."""
+
+
+@cache
+def sayings() -> tuple[Saying, ...]:
+    """All sentences; those that say the most by themselves first."""
+    found = [each for module in CATALOGUE for each in vars(module).values() if isinstance(each, Saying)]
+    return tuple(sorted(found, key=lambda each: (-each.words, -each.length)))
+
+
+@cache
+def _quoting() -> tuple[Saying, ...]:
+    """Those that end with what others wrote, whatever that is."""
+    return tuple(each for each in sayings() if each.en.endswith(("{text}", "{conflict}")))
+
+
+@cache
+def _of_several_parts() -> tuple[Saying, ...]:
+    return tuple(each for each in sayings() if _BETWEEN in each.en)
+
+
+def spoken(text: str, locale: Locale) -> str:
+    """A text of the engine in a language. What is not known to be its own stays as it is."""
+    if locale == "en":
+        return text
+    quoting = _chinese(text, _DEPTH, _quoting(), whole=True)
+    return quoting or (text if len(text) > _LONGEST else _told(text, _DEPTH))
+
+
+def _told(text: str, depth: int) -> str:
+    """Sentences that were put one behind the other, each in Chinese. What is none of ours stays."""
+    parts = text.split(_BETWEEN)
+    if len(parts) > _PARTS:
+        return text
+    told, at = [], 0
+    while at < len(parts):
+        found, at = next(_beginnings(parts, at, depth), (_counts(parts[at], depth), at + 1))
+        told.append(found)
+    if told != parts:
+        return "；".join(told)
+    return _chinese(text, depth, whole=True) or text
+
+
+def _beginnings(parts: list[str], at: int, depth: int) -> Iterator[tuple[str, int]]:
+    """Sentences that begin with a part, the shortest first, and where they end; before them those of several parts."""
+    for among in (_of_several_parts(), sayings()):
+        for upto in range(at + 1, len(parts) + 1):
+            found = _chinese(_BETWEEN.join(parts[at:upto]), depth, among)
+            if found:
+                yield found, upto
+
+
+def _counts(text: str, depth: int) -> str:
+    """Counts with commas between them."""
+    parts = text.split(", ")
+    told = [_chinese(each, depth) for each in parts[:_COUNTS]]
+    return "，".join(told) if len(parts) == len(told) and all(told) else text
+
+
+@lru_cache(maxsize=512)
+def _chinese(text: str, depth: int, among: tuple[Saying, ...] | None = None, *, whole: bool = False) -> str:
+    """A sentence in Chinese; empty if it is none of ours.
+
+    Unless a text is known to be `whole`, a bracket that opens in a part of it has to close there: else the sentence was
+    cut in its middle. One without words of its own is one only if what stands in it is; that is tried less deep.
+    """
+    for saying in among or sayings():
+        left = depth - (1 if saying.words else _WORDLESS)
+        facts = saying.found_in(text) if left >= 0 else None
+        if facts is None:
+            continue
+        ours = [name for name in facts if name in _OURS]
+        if not whole and any(facts[name].count("(") != facts[name].count(")") for name in ours):
+            continue
+        told = facts | {name: _told(facts[name], left) for name in ours}
+        if saying.words or told != facts:
+            return saying.chinese(**told)
+    return ""
+
+
+def command(given: Command, locale: Locale) -> Command:
+    """A command for a prompt: why work came back is told in the language of who does it again."""
+    if locale == "en" or given.reexecute is None:
+        return given
+    return given.model_copy(update={"reexecute": reexecution(given.reexecute, locale)})
+
+
+def reexecution(again: Reexecution, locale: Locale) -> Reexecution:
+    """What was refused and why, in a language."""
+    if locale == "en":
+        return again
+    result = again.validation_result
+    told: dict[str, Any] = {
+        "reason": spoken(result.reason, locale),
+        "issues": tuple(_issue(each, locale) for each in result.issues),
+    }
+    if result.expectations is not None:
+        told["expectations"] = _expectations(result.expectations, locale)
+    return again.model_copy(update={"validation_result": result.model_copy(update=told)})
+
+
+def _issue(issue: Issue, locale: Locale) -> Issue:
+    return issue.model_copy(update={"description": spoken(issue.description, locale)})
+
+
+def _expectations(wanted: Expectations, locale: Locale) -> Expectations:
+    said = {name: tuple(spoken(each, locale) for each in getattr(wanted, name)) for name in _WANTED}
+    return wanted.model_copy(update=said)
+
+
+_WANTED: Final = ("additions", "modifications")

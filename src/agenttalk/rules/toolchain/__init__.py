@@ -1,0 +1,1 @@
+"""What a forge's events demand, and how the forge shows that it was carried out."""

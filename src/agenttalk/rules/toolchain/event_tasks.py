@@ -1,0 +1,584 @@
+"""Forge events → tasks: one for each thing that is to be done, however often and in whatever order they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.forge import (
+    Comment,
+    Deployment,
+    EventName,
+    ForgeEvent,
+    ForgeUser,
+    Issue,
+    PullRequest,
+    Repository,
+    Review,
+    Run,
+    Sighting,
+)
+from agenttalk.contracts.toolchain import ActionType, PipelineResult, ProposedTask
+from agenttalk.rules.toolchain import dedup_keys, generations, mention_tasks, review_requests, sightings
+from agenttalk.rules.toolchain.accounts import Registry, same_user
+from agenttalk.rules.toolchain.proposal import LONGEST_TITLE, Decision, Deployed, Draft, Known, KnownTask, Lookup, cut
+
+_OVER: Final[tuple[ActionType, ...]] = ("review_result", "review_comment", "ci_failure", "merge_conflict")
+_OF_A_HEAD: Final = frozenset({"ci_failure", "merge_conflict"})
+_GIVEN: Final = frozenset({"issue_assigned", "issue_opened"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to look up before an event is decided."""
+
+    objects: frozenset[str]
+    """Pull requests and issues: all of their tasks, and the newest sighting."""
+    commits: frozenset[str]
+    """Commits: tasks that belong to them, open pull requests whose newest head they are, and failures that wait."""
+
+
+def wanted(event: ForgeEvent, known: Known = Known()) -> Wanted:  # noqa: B008 - frozen
+    """What an event is about. Asked again with the sightings found so far, it names what they lead to."""
+    numbers = [event.pull_request.number] if event.pull_request else []
+    numbers += [event.issue.number] if event.issue else []
+    numbers += event.run.pulls if event.run else ()
+    numbers += [each.pull_request.number for each in known.sightings if each.pull_request]
+    heads = [each.pull_request.head_sha for each in known.sightings if each.pull_request]
+    heads += [event.pull_request.head_sha] if event.pull_request else []
+    heads += [_sha(event)]
+    source, repository = event.source, event.repository.key
+    return Wanted(
+        frozenset(dedup_keys.object_of(source, repository, number) for number in numbers),
+        frozenset(dedup_keys.commit_of(source, repository, head) for head in heads if head),
+    )
+
+
+def decide(event: ForgeEvent, registry: Registry, known: Known) -> Decision:
+    """What follows from an event. The same events in any order, each any number of times, come to the same tasks."""
+    draft = Draft(event, registry, known)
+    if not (registry.covers(event.repository.full_name) or registry.covers(event.repository.key)):
+        draft.notes.append(f"{event.repository.full_name} is none of our repositories")
+    elif mention_tasks.is_our_own(event, registry):
+        draft.notes.append("the engine wrote it itself")
+    elif known.gone and event.name != "repository_deleted":
+        draft.notes.append("the repository was deleted")
+    else:
+        _HANDLERS[event.name](draft)
+    return draft.decision()
+
+
+def infrastructure_failure(
+    registry: Registry, source: str, *, outage: str, what: str, detail: str = "", at: str = ""
+) -> ProposedTask | None:
+    """The task for whoever runs things, once per outage; None when nobody does."""
+    if registry.ops is None:
+        return None
+    key = dedup_keys.infrastructure_failure(source, outage)
+    context = {"what": cut(what, LONGEST_TITLE), "detail": cut(detail), "outage": outage}
+    return ProposedTask.model_validate(
+        {
+            "key": key,
+            "action_type": "infrastructure_failure",
+            "assignee": registry.ops,
+            "source": source,
+            "object": key,
+            "context": context,
+            "at": at,
+        }
+    )
+
+
+def merge_conflict(
+    *, source: str, object_key: str, agent: str, context: Mapping[str, Any], head_sha: str, at: str
+) -> ProposedTask:
+    """The author's task for a head that was approved and cannot be merged as it is."""
+    names = ("repo", "pr_number", "pr_title", "url", "head_sha", "fork", "branch", "base", "author")
+    return ProposedTask.model_validate(
+        {
+            "key": dedup_keys.merge_conflict(object_key, head_sha),
+            "action_type": "merge_conflict",
+            "assignee": agent,
+            "source": source,
+            "object": object_key,
+            "context": {name: context[name] for name in names if name in context},
+            "head_sha": head_sha,
+            "at": at,
+        }
+    )
+
+
+def reported(source: str, result: PipelineResult, *, at: str = "") -> ForgeEvent:
+    """What a pipeline without a webhook says, as an event."""
+    repository = Repository(full_name=result.repository)
+    common = {"sha": result.sha, "outcome": result.outcome, "url": result.url}
+    if result.kind == "deploy":
+        deployment = Deployment.model_validate(common | {"environment": result.name, "description": result.description})
+        return ForgeEvent(
+            source=source, kind="gitea", name="deployment_changed", repository=repository, deployment=deployment, at=at
+        )
+    run = Run.model_validate(common | {"name": result.name})
+    return ForgeEvent(source=source, kind="gitea", name="run_finished", repository=repository, run=run, at=at)
+
+
+# Pull requests
+
+
+def _pull_request(draft: Draft) -> None:
+    """Any event that shows a pull request: reviews, red heads and closed ones are brought up to date."""
+    shown = sightings.of(draft.event)
+    own = draft.event.pull_request
+    if shown is None or own is None:
+        draft.notes.append("it shows no pull request")
+        return
+    now = draft.remember(shown)
+    _settle(draft, now)
+    if draft.event.name == "pull_request_deleted":
+        _forget(draft, sightings.object_of(now), "the pull request was deleted")
+    _mentions_in_body(draft, own.body, own.number, tuple(own.requested_reviewers or ()))
+
+
+def _dismissed(draft: Draft) -> None:
+    """A review was taken back: nobody has to act on it, unless the one who had to took it back."""
+    shown, review = sightings.of(draft.event), draft.event.review
+    if shown is None or review is None:
+        draft.notes.append("it shows no review of a pull request")
+        return
+    now = draft.remember(shown)
+    _settle(draft, now)
+    for task in draft.of(sightings.object_of(now), "review_result"):
+        if task.reviewer != dedup_keys.user(review.author):
+            continue
+        sender = draft.event.sender
+        if sender is not None and draft.registry.agent(sender) == task.assignee:
+            draft.notes.append(f"{task.assignee} took the review back itself")
+        else:
+            draft.withdraw(task, "the review was withdrawn")
+
+
+def _settle(draft: Draft, sighting: Sighting) -> PullRequest | None:
+    pull = sighting.pull_request
+    if pull is None:
+        return None
+    key = sightings.object_of(sighting)
+    review_requests.settle(draft, sighting, pull)
+    for task in draft.of(key, *_OVER):
+        if (why := _is_over(task, sighting, pull)) is None:
+            draft.restore(task)
+        else:
+            _end(draft, task, sighting, why)
+    if pull.merged:
+        _merged(draft, key, pull)
+    for failure in draft.known.held:
+        if pull.is_open and pull.head_sha == _sha(failure):
+            _red(draft, key, pull, _failure(failure))
+    return pull
+
+
+def _is_over(task: KnownTask, sighting: Sighting, pull: PullRequest) -> str | None:
+    """Why there is nothing to do any more."""
+    if not pull.is_open:
+        return "the pull request is closed"
+    if task.head_sha != pull.head_sha and (task.action_type in _OF_A_HEAD or task.verdict == "APPROVED"):
+        return "there is a newer head"
+    newest = sighting.verdicts.get(task.reviewer)
+    if newest and task.action_type == "review_result" and newest.split()[-1] != task.verdict:
+        return "the reviewer has given another verdict since"
+    return None
+
+
+def _merged(draft: Draft, object_key: str, pull: PullRequest) -> None:
+    by = pull.merged_by or draft.event.sender
+    agent = draft.registry.agent(pull.author)
+    if draft.event.name != "pull_request_merged":
+        return
+    if agent is None:
+        draft.warn(pull.author.login, "review_merged")
+    elif same_user(by, pull.author):
+        draft.notes.append("the author merged it")
+    else:
+        context = {"pr_author": pull.author.login, "merged_by": by.login if by else ""}
+        key = dedup_keys.review_merged(draft.event.source, draft.place, pull.number)
+        draft.propose("review_merged", agent, key, object_key, context, pull=pull)
+
+
+def _review(draft: Draft) -> None:
+    """A review was handed in: its pull request's author has something to do."""
+    shown, review, own = sightings.of(draft.event), draft.event.review, draft.event.pull_request
+    now = draft.remember(shown) if shown else None
+    pull = _settle(draft, now) if now else None
+    if pull is None or review is None or own is None or now is None:
+        draft.notes.append("it shows no review of a pull request")
+        return
+    if draft.event.kind != "github" and not draft.event.first_hand:  # there, comments on lines are events of their own
+        draft.lookups.append(Lookup(draft.repository, own.head_sha, own.number, lines=True))
+    if why := _does_not_count(draft, now, pull, own, review):
+        draft.notes.append(why)
+        return
+    action: ActionType = "review_comment" if review.verdict == "COMMENT" else "review_result"
+    agent = draft.agent(pull.author, action)
+    object_key = sightings.object_of(now)
+    key = dedup_keys.review_given(draft.event, own, review)
+    if draft.event.first_hand:
+        there = {task.key for task in draft.of(object_key, action)}
+        near = dedup_keys.review_near(draft.event, own, review)
+        key = next((each for each in (key, *near) if each in there), key)
+    skip: tuple[ForgeUser, ...] = ()
+    if agent is not None:
+        skip = (pull.author,)
+        context: dict[str, Any] = {"reviewer": review.author.login, "review_body": cut(review.body)}
+        context |= {"branch": pull.head_ref, "base": pull.base_ref, "review_id": review.id}
+        context |= {"result": review.verdict, "author": pull.author.login, "base_sha": pull.base_sha}
+        talk = review.verdict == "COMMENT"
+        hop = mention_tasks.hop(draft, object_key, review.body) if talk else mention_tasks.round_of(draft, object_key)
+        if review.verdict == "COMMENT":
+            if mention_tasks.may_go_on(draft, object_key, hop, pull.author.login):
+                draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
+        elif review.verdict == "APPROVED" or mention_tasks.may_go_on(
+            draft, object_key, hop, pull.author.login, reviews=True
+        ):
+            draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
+    if not pull.is_open:
+        draft.not_now(key, "the pull request is closed")
+    mention_tasks.mentions(draft, object_key, f"review-{key}", review.body, source_type="review", skip=skip)
+
+
+def _does_not_count(draft: Draft, now: Sighting, pull: PullRequest, own: PullRequest, review: Review) -> str:
+    """Why nobody has to act on a review; empty when its author has to."""
+    if pull.merged:
+        return "the pull request is merged"
+    if review.verdict == "APPROVED" and own.head_sha != pull.head_sha:
+        return "the approval is for an older head"
+    newest = now.verdicts.get(dedup_keys.user(review.author), "")
+    if review.verdict != "COMMENT" and newest > sightings.verdict_of(draft.event, review):
+        return "the reviewer has given another verdict since"
+    return "" if mention_tasks.may_call(draft, review.author) else mention_tasks.no_right(draft, review.author)
+
+
+# Comments and issues
+
+
+def _comment(draft: Draft) -> None:
+    """A comment calls people, or says in a CI service's name that something failed."""
+    event, comment, issue = draft.event, draft.event.comment, draft.event.issue
+    pull = event.pull_request
+    if comment is None or (issue is None and pull is None):
+        draft.notes.append("it shows no comment")
+        return
+    number = pull.number if pull else issue.number if issue else 0
+    if (shown := sightings.of(event)) is not None:
+        now = draft.remember(shown)
+        pull = _settle(draft, now) or pull
+    object_key = dedup_keys.object_of(event.source, draft.place, number)
+    if event.name == "comment_deleted":
+        _unsay(draft, object_key, comment)
+        return
+    line = draft.registry.says_failure(event.source, comment.author.login, comment.body)
+    if line is not None and event.name == "comment_created":
+        _failed_by_comment(draft, object_key, number, line)
+        return
+    if draft.is_unsaid(object_key, comment.id):
+        draft.notes.append("the comment was deleted")
+        return
+    on_pull = pull is not None or (issue is not None and issue.is_pull)
+    kind = "pull_request_comment" if on_pull else "issue_comment"
+    mention_tasks.mentions(draft, object_key, f"comment-{comment.id}", comment.body, source_type=kind)
+
+
+def _unsay(draft: Draft, object_key: str, comment: Comment) -> None:
+    """Nobody has to answer what was deleted, unless the one who is called deleted it or has begun."""
+    draft.unsay(object_key, comment.id)
+    place = f"comment-{comment.id}"
+    for task in draft.of(object_key, "mention"):
+        if task.key == dedup_keys.mention(draft.event, place, task.assignee) and not task.idle:
+            _withdraw_for_others(draft, task, "the comment was deleted")
+
+
+def _repository_deleted(draft: Draft) -> None:
+    """Nothing is left to do in a repository that is not there any more."""
+    why = f"the repository {draft.repository} was deleted"
+    if draft.event.first_hand:
+        why = f"the repository {draft.repository} is gone, or the engine's account may not see it any more"
+    for task in draft.known.tasks:
+        _withdraw_for_others(draft, task, why)
+
+
+def _withdraw_for_others(draft: Draft, task: KnownTask, why: str) -> None:
+    """Nothing is left to do, unless the task's own agent saw to that."""
+    sender = draft.event.sender
+    if sender is not None and draft.registry.agent(sender) == task.assignee:
+        draft.notes.append(f"{task.assignee} did this itself")
+    else:
+        draft.withdraw(task, why)
+
+
+def _failed_by_comment(draft: Draft, object_key: str, number: int, line: str) -> None:
+    sighting = draft.sighting(object_key) or sightings.of(draft.event)
+    pull = sighting.pull_request if sighting else None
+    if pull is None:
+        draft.held = True
+        draft.lookups.append(Lookup(draft.repository, "", number))
+    elif pull.is_open:
+        url = draft.event.comment.url if draft.event.comment else ""
+        _red_again(draft, object_key, pull)
+        _red(draft, object_key, pull, {"error_summary": cut(line, LONGEST_TITLE), "log_url": url})
+
+
+def _issue(draft: Draft) -> None:
+    """An issue is somebody's work while it is open and assigned to them."""
+    shown = sightings.of(draft.event)
+    own = draft.event.issue
+    if shown is None or own is None:
+        draft.notes.append("it shows no issue")
+        return
+    now = draft.remember(shown)
+    issue, key = now.issue or own, sightings.object_of(now)
+    before = draft.of(key, "issue_assigned")
+    if not issue.is_open and draft.event.name in _GIVEN:
+        draft.owe(now)
+    for assignee in _to_tell(draft, issue, before, owed=now.owed):
+        mine = [task for task in before if _is_for(draft, task, assignee)]
+        if dedup_keys.user(assignee) in now.self_assigned and all(task.state == "ended" for task in mine):
+            draft.notes.append(f"{assignee.login} took it")
+        elif (agent := draft.agent(assignee, "issue_assigned", from_sender=True)) is not None:
+            base = dedup_keys.issue_assigned(draft.event.source, draft.place, issue.number, agent)
+            name = generations.key_of(draft, base, mine, draft.freed(key, assignee))
+            context = _issue_context(issue, agent) | {"escalation": mention_tasks.is_escalation(draft, issue)}
+            draft.propose("issue_assigned", agent, name, key, context)
+    why = "the issue was deleted" if draft.event.name == "issue_deleted" else "the issue is closed"
+    for task in before:
+        if not issue.is_open:
+            _end(draft, task, now, why)
+        elif not any(_is_for(draft, task, each) for each in issue.assignees):
+            _end(draft, task, now, "the issue is not assigned to the agent any more")
+    if draft.event.name == "issue_deleted":
+        _forget(draft, key, why)
+    _mentions_in_body(draft, own.body, own.number, tuple(own.assignees))
+
+
+def _forget(draft: Draft, object_key: str, why: str) -> None:
+    """What was deleted calls nobody any more."""
+    for task in draft.of(object_key, "mention"):
+        draft.withdraw(task, why)
+
+
+def _end(draft: Draft, task: KnownTask, now: Sighting, why: str) -> None:
+    """Nothing is left to do. What an agent has begun it does not end by closing it, or leaving it, itself."""
+    ended_by = (*now.left, now.closed_by) if now.closed_by is not None else now.left
+    if task.idle and task.assignee in {draft.registry.agent(each) for each in ended_by}:
+        draft.notes.append(f"{task.assignee} closed it or left it itself")
+    else:
+        draft.withdraw(task, why)
+
+
+def _to_tell(draft: Draft, issue: Issue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
+    """Who may not know yet that the issue is theirs."""
+    if not issue.is_open:
+        return []
+    if draft.event.name in _GIVEN or (owed and not before):
+        named = draft.event.assignee if draft.event.name == "issue_assigned" else None
+        return [each for each in issue.assignees if named is None or same_user(each, named)]
+    key = dedup_keys.object_of(draft.event.source, draft.place, issue.number)
+    found = []
+    for each in issue.assignees:
+        mine = [task for task in before if _is_for(draft, task, each)]
+        back = any(task.state == "withdrawn" for task in mine)
+        if back or generations.is_due_again(draft, mine, draft.freed(key, each)):
+            found.append(each)
+        else:
+            for task in mine:
+                if task.state != "ended":
+                    draft.cover(key, task.key)
+    return found
+
+
+def _is_for(draft: Draft, task: KnownTask, user: ForgeUser) -> bool:
+    return draft.registry.agent(user) == task.assignee
+
+
+def _issue_context(issue: Issue, agent: str) -> dict[str, Any]:
+    return {
+        "issue_number": issue.number,
+        "issue_title": cut(issue.title, LONGEST_TITLE),
+        "issue_body": cut(issue.body),
+        "labels": list(issue.labels),
+        "branch": f"fix/{issue.number}-{agent}",
+        "url": issue.url,
+        "author": issue.author.login,
+    }
+
+
+def _mentions_in_body(draft: Draft, body: str, number: int, skip: tuple[ForgeUser, ...]) -> None:
+    if draft.event.name not in {"pull_request_opened", "issue_opened", "pull_request_edited", "issue_edited"}:
+        return
+    key = dedup_keys.object_of(draft.event.source, draft.place, number)
+    kind = "pull_request" if draft.event.pull_request else "issue"
+    mention_tasks.mentions(draft, key, f"{number}-body", body, source_type=kind, skip=skip)
+
+
+# What ran
+
+
+def _ran(draft: Draft) -> None:
+    """A status, run or deployment: red ones are somebody's work."""
+    event = draft.event
+    outcome = event.status or event.run or event.deployment
+    if outcome is None or outcome.outcome != "failure":
+        draft.notes.append("nothing failed")
+        by_agent = event.sender is not None and draft.registry.agent(event.sender) is not None
+        if event.deployment is not None and event.deployment.outcome == "success" and not by_agent:
+            draft.deployed = _deployed(draft, event.deployment, good=True)
+    elif _is_deployment(draft):
+        _not_deployed(draft)
+    else:
+        _red_head(draft)
+
+
+def _is_deployment(draft: Draft) -> bool:
+    event = draft.event
+    if event.deployment:
+        return True
+    if event.run:
+        on_pull = event.run.trigger.startswith("pull_request") or bool(event.run.pulls)
+        if event.run.job and not (event.run.name or event.run.branch):
+            return False  # nobody can tell what it ran for; the event of its workflow does
+        return not on_pull and draft.registry.deploys(event.run.name, event.run.file, event.run.job)
+    context = event.status.context if event.status else ""
+    return not context.endswith("(pull_request)") and draft.registry.deploys(context)
+
+
+def _deployed(draft: Draft, deployment: Deployment, *, good: bool) -> Deployed:
+    where = dedup_keys.deployed(draft.event.source, draft.place, deployment.environment)
+    return Deployed(where, deployment.sha, draft.event.at, good)
+
+
+def _not_deployed(draft: Draft) -> None:
+    sha = _sha(draft.event)
+    if draft.event.deployment is not None:
+        draft.deployed = _deployed(draft, draft.event.deployment, good=False)
+    if draft.registry.ops is None:
+        draft.warn("ops", "deploy_failure")
+        return
+    failure = _failure(draft.event)
+    context = {"commit_sha": sha, "reason": failure["error_summary"], "log_url": failure["log_url"]}
+    context |= {"environment": failure["environment"], **_where_deployed(draft.event)}
+    source, repository = draft.event.source, draft.place
+    commit = dedup_keys.commit_of(source, repository, sha)
+    key = _since_done(draft, commit, dedup_keys.deploy_failure(source, repository, sha, failure["environment"]))
+    draft.propose("deploy_failure", draft.registry.ops, key, commit, context, head=sha)
+
+
+def _since_done(draft: Draft, object_key: str, key: str) -> str:
+    """The key of a failure: one that comes after its task was done is another one, and not lost."""
+    done = {task.key: task.done_at for task in draft.of(object_key, "deploy_failure") if task.done_at}
+    while key in done and draft.event.at > done[key]:
+        key = dedup_keys.again(key, done[key])
+    return key
+
+
+def _where_deployed(event: ForgeEvent) -> dict[str, str]:
+    """By which status, and where, a later success would be seen; empty where no status tells."""
+    if event.status is not None:
+        return {"deploy_context": event.status.context, "branch": event.repository.default_branch}
+    if event.run is not None:
+        name = event.run.file.rpartition("/")[2] or event.run.name
+        return {"deploy_context": name, "branch": event.run.branch or event.repository.default_branch}
+    return {"deploy_context": "", "branch": event.repository.default_branch}
+
+
+def _red_head(draft: Draft) -> None:
+    """The author of the open pull request with this head gets it. Only the newest head counts."""
+    shown = sightings.of(draft.event)
+    if shown is not None:
+        draft.remember(shown)
+    sha = _sha(draft.event)
+    every = {sightings.object_of(each): each for each in (*draft.known.sightings, *draft.seen)}
+    pulls = {key: each.pull_request for key, each in every.items() if each.pull_request}
+    with_head = sorted(
+        ((key, pull) for key, pull in pulls.items() if pull.head_sha == sha), key=lambda each: each[1].number
+    )
+    if opened := [(key, pull) for key, pull in with_head if pull.is_open]:
+        _red_again(draft, *opened[0])
+        _red(draft, *opened[0], _failure(draft.event))
+    elif with_head:
+        draft.notes.append("the pull request is closed")
+        draft.held = not all(pull.merged for _, pull in with_head)
+    elif _numbers(draft.event) & {pull.number for pull in pulls.values()}:
+        draft.notes.append("the commit is not the head any more")
+    else:
+        draft.held = True
+        number = min(_numbers(draft.event), default=None)
+        draft.lookups.append(Lookup(draft.repository, sha, number))
+
+
+def _numbers(event: ForgeEvent) -> set[int]:
+    named = set(event.run.pulls) if event.run else set()
+    return named | ({event.pull_request.number} if event.pull_request else set())
+
+
+def _red(draft: Draft, object_key: str, pull: PullRequest, failure: Mapping[str, Any]) -> None:
+    """A red head is its author's, whoever pushed or ran it."""
+    agent = draft.agent(pull.author, "ci_failure", from_sender=True)
+    if agent is not None:
+        key = dedup_keys.ci_failure(draft.event.source, draft.place, pull.head_sha)
+        context = {"branch": pull.head_ref, "author": pull.author.login, **failure}
+        draft.propose("ci_failure", agent, key, object_key, context, pull=pull)
+
+
+def _red_again(draft: Draft, object_key: str, pull: PullRequest) -> None:
+    """A head that was green meanwhile, and is not."""
+    draft.call_again(object_key, dedup_keys.ci_failure(draft.event.source, draft.place, pull.head_sha))
+
+
+def _sha(event: ForgeEvent) -> str:
+    ran = event.status or event.run or event.deployment
+    return ran.sha if ran else ""
+
+
+def _failure(event: ForgeEvent) -> dict[str, Any]:
+    """What failed, in a line, and where to read more."""
+    if event.deployment:
+        what, why = event.deployment.environment, event.deployment.description
+    elif event.run:
+        what, why = event.run.name or event.run.file, event.run.job
+    else:
+        what, why = (event.status.context, event.status.description) if event.status else ("", "")
+    ran = event.deployment or event.run or event.status
+    summary = ": ".join(part for part in (what, why) if part)
+    return {
+        "error_summary": cut(summary, LONGEST_TITLE),
+        "log_url": ran.url if ran else "",
+        "environment": event.deployment.environment if event.deployment else "",
+    }
+
+
+_HANDLERS: Final[Mapping[EventName, Callable[[Draft], None]]] = {
+    "pull_request_opened": _pull_request,
+    "pull_request_ready": _pull_request,
+    "pull_request_drafted": _pull_request,
+    "pull_request_edited": _pull_request,
+    "pull_request_synced": _pull_request,
+    "pull_request_reopened": _pull_request,
+    "pull_request_closed": _pull_request,
+    "pull_request_merged": _pull_request,
+    "review_requested": _pull_request,
+    "review_request_removed": _pull_request,
+    "review_submitted": _review,
+    "comment_created": _comment,
+    "comment_edited": _comment,
+    "comment_deleted": _comment,
+    "issue_opened": _issue,
+    "issue_edited": _issue,
+    "issue_assigned": _issue,
+    "issue_unassigned": _issue,
+    "issue_reopened": _issue,
+    "issue_closed": _issue,
+    "issue_deleted": _issue,
+    "pull_request_deleted": _pull_request,
+    "review_dismissed": _dismissed,
+    "status_changed": _ran,
+    "run_finished": _ran,
+    "deployment_changed": _ran,
+    "repository_deleted": _repository_deleted,
+}

@@ -1,0 +1,325 @@
+"""What a forge shows ↔ tasks: every open obligation has one task, and a task whose reason is gone is closed.
+
+An obligation is put as the event that would have told of it, so that its task is the one that a webhook makes, with the
+same key: a webhook that comes late makes no second one. Beside the events stands what is left to nobody: reviews that
+are there, heads that are green again, verdicts that were taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.forge import (
+    Change,
+    Comment,
+    EventName,
+    ForgeEvent,
+    ForgeUser,
+    Issue,
+    PullRequest,
+    Repository,
+    Review,
+    Sighting,
+    Status,
+)
+from agenttalk.rules.toolchain import comment_threads, dedup_keys, event_tasks, mentions, sightings
+from agenttalk.rules.toolchain.accounts import Registry, same_user
+from agenttalk.rules.toolchain.deployments import is_deployment
+from agenttalk.rules.toolchain.proposal import Decision, Known, KnownTask, Withdrawal
+
+REVIEWED: Final = "the review is there already"
+GREEN: Final = "the head is green again"
+UNSAID: Final = "the comment was deleted"
+TAKEN_BACK: Final = "the review was withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a forge shows of a pull request or an issue."""
+
+    source: str
+    kind: ForgeKind
+    repository: str
+    thing: PullRequest | Issue
+    reviews: tuple[Review, ...] = ()
+    """Of the pull request, the oldest first."""
+    comments: tuple[Comment, ...] | None = ()
+    """Those on lines, too, the oldest first; None when they were not read, because nothing new can be among them."""
+    statuses: tuple[Status, ...] = ()
+    """Of the newest head."""
+    deleted: bool = False
+    """Whether the forge has no such thing any more."""
+    known_as: str = ""
+    """What the repository is called in keys, if it is not its name."""
+    repository_id: int | None = None
+    writers: frozenset[str] = frozenset()
+    """Names of the accounts that have write access, in lower case."""
+    changes: tuple[Change, ...] = ()
+    """What was done to the thing, the oldest first, as far as it was read."""
+
+    @property
+    def key(self) -> str:
+        """What the repository is called in keys."""
+        return (self.known_as or self.repository).lower()
+
+    @property
+    def pull(self) -> PullRequest | None:
+        """The pull request, if it is one."""
+        return self.thing if isinstance(self.thing, PullRequest) else None
+
+    @property
+    def issue(self) -> Issue | None:
+        """The issue, if it is one."""
+        return self.thing if isinstance(self.thing, Issue) else None
+
+    @property
+    def object(self) -> str:
+        """The key of the thing."""
+        return dedup_keys.object_of(self.source, self.key, self.thing.number)
+
+
+def gone(source: str, number: int, *, pull: bool, at: str) -> PullRequest | Issue:
+    """What is left of a thing that the forge has deleted, as of now."""
+    author = ForgeUser(source=source, login="ghost", id=-1)
+    what = PullRequest if pull else Issue
+    return what(number=number, author=author, is_open=False, updated_at=at)
+
+
+def events(found: Found, registry: Registry) -> tuple[ForgeEvent, ...]:
+    """The events that would have told of everything that is owed here, in an order in which they could have come."""
+    thing = found.thing
+    of_it = _of_pull(found, thing, registry) if isinstance(thing, PullRequest) else _of_issue(found, thing, registry)
+    return tuple(of_it)
+
+
+def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
+    """What follows from one of the events of `events`. Nobody is warned again of what a webhook warned of."""
+    over = nothing_left(found, known.tasks, registry)
+    met = frozenset({*over, *_answered(found, event, registry)})
+    decision = event_tasks.decide(event, registry, replace(known, met=met))
+    gone = {each.key for each in decision.withdrawn} | {key for task in decision.tasks for key in task.replaces}
+    closed = [
+        Withdrawal(task.key, over[task.key])
+        for task in known.tasks
+        if task.key in over and task.key not in gone and task.state == "waiting"
+    ]
+    withdrawn = (*(replace(each, reason=over.get(each.key, each.reason)) for each in decision.withdrawn), *closed)
+    noted = _noted(found, event, over, decision, known)
+    return replace(
+        decision, withdrawn=withdrawn, sightings=noted, warnings=(), ignored="" if closed else decision.ignored
+    )
+
+
+def nothing_left(found: Found, tasks: Iterable[KnownTask], registry: Registry) -> dict[str, str]:
+    """Keys of tasks of which the forge shows that nothing is left to do → why. What it does not show stays."""
+    unsaid = _unsaid(found, tasks)
+    pull = found.pull
+    if pull is None or not pull.is_open:
+        return unsaid
+    reviewers = [registry.agent(each.author) for each in found.reviews if _counts(each, pull)]
+    over = {
+        dedup_keys.review_wanted(found.source, found.key, pull, agent): REVIEWED
+        for agent in reviewers
+        if agent is not None
+    }
+    if found.statuses and all(each.outcome == "success" for each in found.statuses):
+        over[dedup_keys.ci_failure(found.source, found.key, pull.head_sha)] = GREEN
+    given = {(dedup_keys.user(each.author), each.verdict) for each in found.reviews if not each.dismissed}
+    took_back = {registry.agent(each.by) for each in found.changes if each.what == "dismissed" and each.by is not None}
+    for task in tasks:
+        mine = task.action_type == "review_result" and task.object == found.object
+        if mine and (task.reviewer, task.verdict) not in given and task.assignee not in took_back:
+            over[task.key] = TAKEN_BACK
+    return over | unsaid
+
+
+def _unsaid(found: Found, tasks: Iterable[KnownTask]) -> dict[str, str]:
+    """Calls in comments that are not there any more, where all were read."""
+    if found.comments is None or not found.thing.is_open:
+        return {}
+    there = {f"comment-{each.id}" for each in found.comments}
+    mine = [each for each in tasks if each.action_type == "mention" and each.object == found.object]
+    places = {each.key: dedup_keys.comment_of(each.key) for each in mine}
+    return {key: UNSAID for key, place in places.items() if place and place not in there}
+
+
+# Events
+
+
+def _of_pull(found: Found, pull: PullRequest, registry: Registry) -> Iterable[ForgeEvent]:
+    if found.deleted:
+        yield _event(found, "pull_request_deleted", None)
+        return
+    if not pull.is_open:
+        yield _event(found, "pull_request_merged" if pull.merged else "pull_request_closed", _closer(found))
+        return
+    yield _event(found, "pull_request_opened", pull.author)
+    for reviewer in _asked_again(pull):
+        yield _event(found, "review_requested", None, requested_reviewer=reviewer, freed=_handed_in(found))
+    for review in _due(found, pull):
+        yield _event(found, "review_submitted", review.author, at=review.submitted_at, review=review)
+    red = [each for each in found.statuses if each.outcome == "failure" and not is_deployment(each, registry)]
+    if red:
+        yield _event(found, "status_changed", None, status=red[0])
+    yield from _calls(found, registry)
+
+
+def _of_issue(found: Found, issue: Issue, registry: Registry) -> Iterable[ForgeEvent]:
+    if found.deleted:
+        yield _event(found, "issue_deleted", None)
+        return
+    if not issue.is_open:
+        yield _event(found, "issue_closed", _closer(found))
+        return
+    for who in _left(found, issue):
+        yield _event(found, "issue_unassigned", who, assignee=who)
+    yield _event(found, "issue_assigned", None, freed=_freed(found))
+    # Who wrote the text is not who assigned it, so that this is an event of its own.
+    yield _event(found, "issue_edited", issue.author, body_before="")
+    yield from _calls(found, registry)
+
+
+def _asked_again(pull: PullRequest) -> list[ForgeUser]:
+    """Who is asked now, and has had their say about this head before."""
+    given = (*pull.reviewed_by, *pull.remarked_by)
+    return [each for each in pull.requested_reviewers or () if any(same_user(each, author) for author in given)]
+
+
+def _handed_in(found: Found) -> dict[str, str]:
+    """Reviewer → when the newest review was handed in."""
+    return {dedup_keys.user(each.author): each.submitted_at for each in found.reviews}
+
+
+def _closer(found: Found) -> ForgeUser | None:
+    """Who merged or closed a thing, as far as the forge says it."""
+    merged = found.pull.merged_by if found.pull else None
+    closed = [each.by for each in found.changes if each.what == "closed"]
+    return merged or (closed[-1] if closed else None)
+
+
+def _left(found: Found, issue: Issue) -> list[ForgeUser]:
+    """Who is not assigned any more because they took themselves off."""
+    last = {dedup_keys.user(each.who): each for each in found.changes if each.what == "unassigned" and each.who}
+    gone = [each.who for each in last.values() if each.who is not None and same_user(each.by, each.who)]
+    return [each for each in gone if not any(same_user(each, other) for other in issue.assignees)]
+
+
+def _freed(found: Found) -> dict[str, str]:
+    """When assignees of an issue were last seen to owe nothing: not assigned, or all of them while it was closed."""
+    freed: dict[str, str] = {}
+    for each in found.changes:
+        if each.what == "closed":
+            freed[""] = each.at
+        elif each.what == "unassigned" and each.who is not None:
+            freed[dedup_keys.user(each.who)] = each.at
+    return freed
+
+
+def _due(found: Found, pull: PullRequest) -> list[Review]:
+    """The newest verdict of each reviewer on this head, and what each only remarked since the author spoke."""
+    verdicts: dict[str, Review] = {}
+    remarks: dict[str, Review] = {}
+    for each in found.reviews:
+        name = dedup_keys.user(each.author)
+        if each.dismissed:
+            continue
+        if each.verdict != "COMMENT":
+            verdicts[name] = each  # the newest one, whichever head it is about
+        elif _counts(each, pull) and not _spoke(found, pull.author, since=each.submitted_at):
+            remarks[name] = each
+    given = [each for each in verdicts.values() if _counts(each, pull)]
+    return [*given, *(each for name, each in remarks.items() if verdicts.get(name) not in given)]
+
+
+def _counts(review: Review, pull: PullRequest) -> bool:
+    """Whether a review is of this head."""
+    return not review.dismissed and bool(review.commit) and review.commit == pull.head_sha
+
+
+def _calls(found: Found, registry: Registry) -> Iterable[ForgeEvent]:
+    """Comments that call agents who have not said anything since. What CI services say is in the statuses."""
+    for comment in found.comments or ():
+        ours = registry.says_failure(found.source, comment.author.login, comment.body) is not None
+        called = [registry.named(found.source, name) for name in mentions.names(comment.body)]
+        if not ours and any(called):
+            yield _event(found, "comment_created", comment.author, at=comment.created_at, comment=comment)
+
+
+def callers(found: Found, registry: Registry) -> list[str]:
+    """Names of the people there who call agents, or review, and of whom the settings do not say whether they may."""
+    texts = [(each.author, each.body) for each in (*(found.comments or ()), found.thing)]
+    calling = [author for author, text in texts if any(registry.named(found.source, x) for x in mentions.names(text))]
+    people = [*calling, *(each.author for each in found.reviews)]
+    unknown = [each for each in people if registry.agent(each) is None and not registry.may_call(each)]
+    return list(dict.fromkeys(each.login for each in unknown))
+
+
+def _answered(found: Found, event: ForgeEvent, registry: Registry) -> set[str]:
+    """Keys of calls that were answered: whoever is called has said something since."""
+    keys = set()
+    place, since, text = _text(found, event)
+    for name in mentions.names(text):
+        identity = registry.named(found.source, name)
+        if identity is None:
+            continue
+        account = ForgeUser(source=found.source, login=identity.login, id=identity.id)
+        if _spoke(found, account, since=since):
+            keys.add(dedup_keys.mention(event, place, identity.agent))
+    return keys
+
+
+def _text(found: Found, event: ForgeEvent) -> tuple[str, str, str]:
+    """The text of an event that may call somebody: place, moment, words."""
+    if event.comment is not None:
+        return f"comment-{event.comment.id}", event.comment.created_at, event.comment.body
+    if event.review is not None and found.pull is not None:
+        key = dedup_keys.review_given(event, found.pull, event.review)
+        return f"review-{key}", event.review.submitted_at, event.review.body
+    return f"{found.thing.number}-body", "", found.thing.body
+
+
+def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
+    """Whether somebody wrote a comment or a review after a moment. When nobody looked, it was seen to before."""
+    if found.comments is None:
+        return True
+    comments = [each.created_at for each in found.comments if comment_threads.is_by(each, account)]
+    reviews = [each.submitted_at for each in found.reviews if same_user(each.author, account)]
+    return any(at > since for at in (*comments, *reviews))
+
+
+def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str = "", **parts: Any) -> ForgeEvent:
+    return ForgeEvent(
+        source=found.source,
+        kind=found.kind,
+        name=name,
+        repository=Repository(full_name=found.repository, id=found.repository_id, known_as=found.known_as),
+        sender=sender,
+        pull_request=found.pull,
+        issue=found.issue,
+        at=at or found.thing.updated_at,
+        first_hand=True,
+        writer=sender is not None and sender.login.lower() in found.writers,
+        **parts,
+    )
+
+
+# What is remembered
+
+
+def _noted(
+    found: Found, event: ForgeEvent, over: Mapping[str, str], decision: Decision, known: Known
+) -> tuple[Sighting, ...]:
+    """What to remember: also of which tasks nothing is left, and which keys the same review may have elsewhere."""
+    before = next((each for each in known.sightings if sightings.object_of(each) == found.object), None)
+    now = next((each for each in decision.sightings if sightings.object_of(each) == found.object), before)
+    if now is None or found.pull is None:
+        return decision.sightings
+    near = {key for each in _due(found, found.pull) for key in dedup_keys.review_near(event, found.pull, each)}
+    tasks = {*(each.key for each in known.tasks), *(each.key for each in decision.tasks)}
+    met = tuple(sorted({*over, *(near - tasks)}))
+    others = tuple(each for each in decision.sightings if sightings.object_of(each) != found.object)
+    noted = now.model_copy(update={"met": met})
+    return others if noted == before else (*others, noted)

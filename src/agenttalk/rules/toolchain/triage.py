@@ -1,0 +1,157 @@
+"""Work that was not done → who has to know: its agent, the lead, whoever runs things, or a person. Never by mail."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+from agenttalk.rules.text import verdict_words
+from agenttalk.rules.toolchain.accounts import Registry
+from agenttalk.rules.toolchain.mentions import read_marker
+
+Way = Literal["business", "system", "infrastructure", "access"]
+"""The agent did not do it; it cannot be done like this; the forge is not there; or the engine may not look there."""
+_GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
+_OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
+NOT_SHOWN: Final = verdict_words.NOT_SHOWN(name="carried-out", whys="")
+"""How the one rule begins to say why a task is not done."""
+MOST_ISSUES: Final = 3
+"""Issues about one agent and one kind of task within an hour; after that a person is asked."""
+OVERDUE: Final = "OVERDUE"
+"""The cause of a task that nobody reported of for too long."""
+
+
+def ways(action_type: str, cause: str, *, away: bool = False, unseen: bool = False) -> tuple[Way, ...]:
+    """What kinds of failure the end of a turn is. `away` says that the forge could not be asked.
+
+    `unseen` says that it could not because it does not show the engine what is there: whoever runs the forge for the
+    agents cannot mend that, whoever gives accounts their rights can.
+
+    An outage that could not be seen to is no outage once more, but somebody has to know: that cannot recurse.
+    """
+    gone = away and action_type != "infrastructure_failure"
+    why: Way = "access" if unseen else "infrastructure"
+    if cause in _GOES_ON:
+        return (why,) if gone else ("business",)
+    if cause in _OVER:
+        return (why, "system") if gone else ("system",)
+    return ()
+
+
+class Place(NamedTuple):
+    """Where something can be said. Without a number it is a commit, on which nobody is called."""
+
+    repository: str
+    number: int = 0
+
+
+def place_of(context: Mapping[str, Any]) -> Place | None:
+    """The pull request or issue of a task."""
+    repository = context.get("repo")
+    if not isinstance(repository, str) or not repository:
+        return None
+    for name in ("pr_number", "issue_number", "number"):
+        number = context.get(name)
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            return Place(repository, number)
+    return Place(repository)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is known of a task that was not done."""
+
+    agent: str
+    source: str
+    action_type: str
+    cause: str
+    hop: int = 0
+    lately: int = 0
+    """How many issues were opened within an hour about tasks of this kind that this agent did not do."""
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """How many of our own issues and answers of agents lie before what we would open for it."""
+        body = self.context.get("issue_body")
+        marker = read_marker(body) if isinstance(body, str) else None
+        return max(self.hop, marker.hop if marker else 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """Say it where the work is, to the agent by its account."""
+
+    place: Place
+    login: str
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Open an issue for the lead."""
+
+    repository: str
+    login: str
+    hop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Ask a person, and say why it is not the forge."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """Nobody has to be told who is not told anyway."""
+
+
+Told = Comment | Issue | Person | Nobody
+
+
+def to_agent(failure: Failure, registry: Registry, reached: Iterable[str]) -> Comment | Nobody:
+    """Who hears that something is not done yet. `reached` are the sources to which the engine can write.
+
+    Where nothing can be written, the agent finds what is missing in its next command all the same.
+    """
+    place, account = place_of(failure.context), registry.account(failure.source, failure.agent)
+    if failure.source not in reached or place is None or not place.number or account is None:
+        return Nobody()
+    return Comment(place, account.login)
+
+
+def to_lead(failure: Failure, registry: Registry, reached: Iterable[str]) -> Issue | Person | Nobody:
+    """Who hears that something failed for good, or is overdue."""
+    place, account = place_of(failure.context), registry.account(failure.source, registry.lead)
+    if failure.action_type == "infrastructure_failure":
+        why = "an outage is not told by the forge that is out of order"
+    elif failure.source not in reached:
+        why = f"the engine has no token for {failure.source}"
+    elif place is None:
+        why = "it belongs to no repository"
+    elif account is None:
+        why = f"nobody is the lead at {failure.source}"
+    elif failure.agent == registry.lead:
+        why = "the lead could not do it either"
+    elif failure.lately >= MOST_ISSUES:
+        why = f"{failure.lately} issues about {failure.action_type} of {failure.agent} were opened within an hour"
+    elif failure.depth > registry.hops:
+        why = f"{failure.depth} such issues and answers follow from each other"
+    else:
+        return Issue(place.repository, account.login, failure.depth)
+    # A task without rounds has put its question already.
+    return Nobody() if failure.cause == "REWORK_EXHAUSTED" else Person(why)
+
+
+def post_marker(key: str) -> str:
+    """What shows us that we posted something, hidden in its text."""
+    return f"<!-- agenttalk:post={hashlib.sha256(key.encode()).hexdigest()[:32]} -->"
+
+
+def is_posted(key: str, texts: Iterable[tuple[str, str]], login: str) -> bool:
+    """Whether one of these texts, each with its author, is what we posted. What others copy is not ours."""
+    marker = post_marker(key)
+    return any(marker in text and author.lower() == login.lower() for author, text in texts)
