@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from agenttalk import sandbox
+from agenttalk.adapters import sandbox
 from agenttalk.drivers import landlock
 from agenttalk.rules.core.isolation import Word, Words
 

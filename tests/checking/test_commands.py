@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk import sandbox
+from agenttalk.adapters import sandbox
 from agenttalk.checking.checker import Facts
 from agenttalk.checking.running import Limits
 from agenttalk.contracts.core import wire

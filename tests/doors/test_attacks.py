@@ -22,7 +22,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk import sandbox
+from agenttalk.adapters import sandbox
 from agenttalk.engine import fsck
 from agenttalk.store import audit
 from agenttalk.wiring import opened

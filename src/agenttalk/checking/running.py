@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agenttalk import sandbox
+from agenttalk.adapters import sandbox
 from agenttalk.checking import touching
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError

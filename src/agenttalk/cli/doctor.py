@@ -151,7 +151,7 @@ def _git(_: Machine) -> Iterator[Finding]:
 
 
 def _bubblewrap(machine: Machine) -> Iterator[Finding]:
-    from agenttalk import sandbox
+    from agenttalk.adapters import sandbox
     from agenttalk.drivers.confining import REMEDIES
 
     program = sandbox.installed()

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agenttalk import sandbox
+from agenttalk.adapters import sandbox
 from agenttalk.drivers import keeper, memory
 from agenttalk.ports import Budget
 

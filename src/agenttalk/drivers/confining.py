@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from agenttalk import sandbox
+from agenttalk.adapters import sandbox
 from agenttalk.drivers import keeper, landlock, programs, seccomp, sight
 from agenttalk.ports import Confinement
 

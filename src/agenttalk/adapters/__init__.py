@@ -1,0 +1,1 @@
+"""What the engine needs of the world: databases, folders, processes, git, forges, HTTP."""
