@@ -30,10 +30,10 @@ from urllib.parse import urlsplit
 
 import apsw
 
+from agenttalk.adapters.store.sqlite import SqliteConnection
+from agenttalk.adapters.store.worker import Job
+from agenttalk.adapters.store.writer import Work, Writer
 from agenttalk.engine import receiving
-from agenttalk.store.sqlite import SqliteConnection
-from agenttalk.store.worker import Job
-from agenttalk.store.writer import Work, Writer
 
 CONNECTIONS = 32
 ROUNDS = 5

@@ -25,11 +25,11 @@ from typing import Any
 
 import psycopg
 
+from agenttalk.adapters.store.database import Board
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.worker import Job
+from agenttalk.adapters.store.writer import Work, Writer
 from agenttalk.ports import Tx
-from agenttalk.store.database import Board
-from agenttalk.store.root import RootStores
-from agenttalk.store.worker import Job
-from agenttalk.store.writer import Work, Writer
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import postgres_cluster

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from agentkit import Clock
+from agenttalk.adapters.store import audit
 from agenttalk.api.app import create_app
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
@@ -30,7 +31,6 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.router import Router
 from agenttalk.engine.service import Service
 from agenttalk.ports import Ended, Turn
-from agenttalk.store import audit
 from agenttalk.wiring import opened
 from machinekit import Numbers, read_blobs
 from machinekit import Programs as Lives

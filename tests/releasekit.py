@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 
 import agenttalk
-from agenttalk.store.root import databases
+from agenttalk.adapters.store.root import databases
 from plankit import engine, plan, states, task
 
 RELEASES = Path(__file__).parent / "store" / "releases"

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agenttalk.store.root import RootStores
-from agenttalk.store.writer import Work
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.writer import Work
 
 T = TypeVar("T")
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from agenttalk.adapters.store.backup import blob_references
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, MachineError
@@ -27,7 +28,6 @@ from agenttalk.engine.deps import Deps
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Item, Keep, Kind
-from agenttalk.store import references
 from agenttalk.workspaces import folders
 
 TRASH: Final = ".agenttalk-trash"
@@ -110,7 +110,7 @@ class Collector:
         if self.deps.shared:
             return []
         old = list(_old_blobs(root / _BLOBS, now.timestamp() - _DAY))
-        named = references.named(root) if old else set()
+        named = blob_references.named(root) if old else set()
         return [
             Item("blobs", str(path.relative_to(root)), status.st_blocks * _BLOCK, _time(status.st_mtime))
             for path, status in old

@@ -8,9 +8,9 @@ import os
 import socket
 from pathlib import Path
 
+from agenttalk.adapters.store import operator_folder
 from agenttalk.api.serving import socket_folder
 from agenttalk.engine import access
-from agenttalk.store import operator
 from agenttalk.wiring import agent_api, opened
 from api.enginekit import REPORTS, agenttalk, programmed
 from treekit import Tree
@@ -57,11 +57,11 @@ def test_it_serves_tasks_alone(tree: Tree) -> None:
             assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "TASK_NOT_FOUND"
 
     asyncio.run(look())
-    assert list(socket_folder(operator.root_name(tree.root)).iterdir()) == []
+    assert list(socket_folder(operator_folder.root_name(tree.root)).iterdir()) == []
 
 
 def test_sockets_of_dead_parts_are_removed_and_those_of_living_ones_stay(tree: Tree) -> None:
-    folder = socket_folder(operator.root_name(tree.root))
+    folder = socket_folder(operator_folder.root_name(tree.root))
     dead, alive, other = (folder / f"part-{pid}-abcdef.sock" for pid in ("4194303", str(os.getppid()), "x"))
     for path in (dead, alive, other):
         path.touch()

@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from agentkit import Clock
+from agenttalk.adapters.store import operator_folder
 from agenttalk.api.once import REPEATABLE
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import ConflictError
 from agenttalk.engine import keys
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.keys import Keys
-from agenttalk.store import operator
 from agenttalk.wiring import opened
 from api.doorkit import OPERATOR, VIEWER, Door, listening
 from api.enginekit import engine, until
@@ -201,7 +201,7 @@ def test_nothing_is_done_twice_or_lost_though_the_engine_is_killed(tree: Tree) -
         where = urlsplit(url)
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
         body = {"author": "operator", "comment_type": "general", "body": f"remark {number}"}
-        token = operator.token_of(tree.root)
+        token = operator_folder.token_of(tree.root)
         try:
             headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": f"remark-{number}"}
             connection.request("POST", f"{TASK}/comments", json.dumps(body), headers)

@@ -37,7 +37,14 @@ print(json.dumps({"code": code, "modules": sorted(sys.modules), "built": built})
 DRAWING = ("rich",)
 MODELS = ("pydantic", "pydantic_core", "agenttalk.contracts.core.base", "typer._adapters")
 ASKING = ("http.client", "agenttalk.cli.engine_client")
-STORING = ("apsw", "asyncio", "agenttalk.store.root", "agenttalk.engine", "agenttalk.wiring", "agenttalk.settings")
+STORING = (
+    "apsw",
+    "asyncio",
+    "agenttalk.adapters.store.root",
+    "agenttalk.engine",
+    "agenttalk.wiring",
+    "agenttalk.settings",
+)
 RUNNING = (
     *("starlette", "uvicorn", "httpx2", "psycopg", "yaml", "jinja2"),
     *("agenttalk.api", "agenttalk.kinds", "agenttalk.forge", "agenttalk.rules.prompts", "agenttalk.drivers"),

@@ -16,8 +16,8 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from agenttalk.adapters.store import operator_folder
 from agenttalk.cli.main import call
-from agenttalk.store import operator
 from api.enginekit import clean, engine, until
 from api.mcpkit import code, lines
 
@@ -133,7 +133,7 @@ def test_an_agent_elsewhere_does_a_task_from_its_offer_to_its_proof(
 @pytest.mark.parametrize("version", ["2024-11-05"])
 def test_old_versions_of_the_protocol_are_spoken(root: Path, version: str) -> None:
     """No engine runs: whoever starts first sees the tools all the same, and is told what is the matter."""
-    operator.made_token(root)
+    operator_folder.made_token(root)
     with lines(root, "--operator", version=version) as server:
         assert "submit_plan" in {each["name"] for each in server.ask("tools/list")["result"]["tools"]}
         assert code(server.call("status")) == "ENGINE_UNREACHABLE"

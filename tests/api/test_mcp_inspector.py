@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.store import operator
+from agenttalk.adapters.store import operator_folder
 from api.enginekit import PATIENCE, engine
 
 FOLDER = Path(__file__).parents[2] / ".inspector/node_modules/.bin"
@@ -42,7 +42,7 @@ def inspected(tmp_path: Path, *arguments: str) -> Any:
 
 def test_the_inspector_lists_and_calls_our_tools_over_standard_input_and_http(root: Path, tmp_path: Path) -> None:
     with engine(root) as running:
-        token = operator.token_of(root)
+        token = operator_folder.token_of(root)
         own = [sys.executable, "-m", "agenttalk", "mcp", "--root", str(root), "--operator"]
         variables = [f"{name}={os.environ[name]}" for name in ("XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")]
         stdio = [*own, *(word for each in variables for word in ("-e", each))]

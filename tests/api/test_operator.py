@@ -13,13 +13,13 @@ from typing import Any
 import apsw
 import pytest
 
+from agenttalk.adapters.store import operator_folder
+from agenttalk.adapters.store.ledger import Head
+from agenttalk.adapters.store.ledger_heads import HEADS, Heads, kept_heads
+from agenttalk.adapters.store.root import database_path
 from agenttalk.cli.main import call
 from agenttalk.contracts.errors import MachineError
 from agenttalk.ports import Tx
-from agenttalk.store import operator
-from agenttalk.store.heads import HEADS, Heads, kept_heads
-from agenttalk.store.ledger import Head
-from agenttalk.store.root import database_path
 from agenttalk.wiring import opened
 from api.enginekit import until
 
@@ -113,13 +113,13 @@ def test_parts_beside_each_other_forget_nothing_of_each_other(root: Path) -> Non
     two.flush()
     assert kept_heads(root) == {"a": Head(5, b"a" * 32), "b": Head(7, b"b" * 32)}
     one.flush()
-    assert [path.name for path in operator.folder_of(root).glob("*.tmp")] == []
+    assert [path.name for path in operator_folder.folder_of(root).glob("*.tmp")] == []
 
 
 def test_heads_that_cannot_be_written_are_written_later(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     heads = Heads(root)
     heads.note("a", Head(5, b"a" * 32))
-    path = operator.folder_of(root) / HEADS
+    path = operator_folder.folder_of(root) / HEADS
     path.mkdir()
     heads.flush()
     assert "cannot keep the heads" in caplog.text
@@ -145,7 +145,7 @@ def test_all_who_start_at_once_share_one_token(root: Path) -> None:
 
     def make() -> None:
         begin.wait()
-        found.append(operator.made_token(root))
+        found.append(operator_folder.made_token(root))
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for each in threads:
@@ -153,24 +153,24 @@ def test_all_who_start_at_once_share_one_token(root: Path) -> None:
     for each in threads:
         each.join()
     assert len(set(found)) == 1
-    assert operator.token_of(root) == found[0]
+    assert operator_folder.token_of(root) == found[0]
     assert len(found[0]) > 40
-    assert [path.name for path in operator.folder_of(root).iterdir()] == ["operator.token"]
+    assert [path.name for path in operator_folder.folder_of(root).iterdir()] == ["operator.token"]
 
 
 def test_another_root_has_another_token(root: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(root)
-    assert operator.folder_of(tmp_path / "link") == operator.folder_of(root)
-    assert operator.made_token(root) != operator.made_token(tmp_path)
-    assert operator.token_of(tmp_path / "never") is None
+    assert operator_folder.folder_of(tmp_path / "link") == operator_folder.folder_of(root)
+    assert operator_folder.made_token(root) != operator_folder.made_token(tmp_path)
+    assert operator_folder.token_of(tmp_path / "never") is None
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"\xff\xfe"), lambda path: path.write_bytes(b"")])
 def test_a_token_that_cannot_be_read_is_told(root: Path, spoil: Callable[[Path], object]) -> None:
-    operator.made_token(root)
-    spoil(operator.folder_of(root) / operator.TOKEN)
+    operator_folder.made_token(root)
+    spoil(operator_folder.folder_of(root) / operator_folder.TOKEN)
     with pytest.raises(MachineError, match=r"operator\.token"):
-        operator.made_token(root)
+        operator_folder.made_token(root)
 
 
 def test_without_a_configured_folder_it_is_the_one_in_the_home(
@@ -178,5 +178,5 @@ def test_without_a_configured_folder_it_is_the_one_in_the_home(
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    operator.made_token(root)
-    assert operator.folder_of(root).parent == tmp_path / "home/.config/agenttalk"
+    operator_folder.made_token(root)
+    assert operator_folder.folder_of(root).parent == tmp_path / "home/.config/agenttalk"

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 import preloaded
+from agenttalk.adapters.store.ledger_heads import kept_heads
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
@@ -25,7 +26,6 @@ from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.monitor import Monitor
 from agenttalk.engine.router import Router
 from agenttalk.ports import Tx
-from agenttalk.store.heads import kept_heads
 from agenttalk.wiring import opened
 from api.enginekit import REPORTS, agenttalk, clean, engine, programmed, until
 from treekit import Tree, dumped, node, output, question, sha256

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from agenttalk.adapters.store.root_lock import RootLock
 from agenttalk.api import events
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.router import Router
-from agenttalk.store.rootlock import RootLock
 from api.doorkit import OPERATOR, VIEWER, Door
 from treekit import Tree, node, question
 

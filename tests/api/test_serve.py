@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from agenttalk import wiring
+from agenttalk.adapters.store import operator_folder
+from agenttalk.adapters.store.root_lock import Engine, RootLock
 from agenttalk.api.serving import Listening
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.settings import Settings
-from agenttalk.store import operator
-from agenttalk.store.rootlock import Engine, RootLock
 from api.enginekit import REPORTS, agenttalk, engine, programmed, read_object, started, until
 from treekit import Tree, node, output
 
@@ -139,7 +139,7 @@ def test_a_command_waits_for_an_engine_that_is_just_ending(tree: Tree, capsys: p
 
 
 def test_a_command_waits_until_an_engine_that_listens_no_longer_is_gone(tree: Tree) -> None:
-    operator.made_token(tree.root)
+    operator_folder.made_token(tree.root)
     lock = RootLock.take(tree.root, "engine")
     lock.announce(http=None, socket=str(tree.root / "nobody.sock"))
     ending = threading.Timer(0.3, lock.release)

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.store import queries, writer
+from agenttalk.adapters.store.worker import Job, settle
 from agenttalk.contracts.core import root_layout
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import granting, heartbeat, intake, outcomes, outputs, regressing, releasing, resuming, turns
@@ -27,8 +29,6 @@ from agenttalk.engine.records import Letter
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.turns import How, Setting
 from agenttalk.ports import Ended, Turn, Tx
-from agenttalk.store import queries, writer
-from agenttalk.store.worker import Job, settle
 from crash.snapshot import LOG
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import apsw
 
+from agenttalk.adapters.store.root import databases
 from agenttalk.engine.layout import TURNS
-from agenttalk.store.root import databases
 from crash.normal import calm
 from crash.snapshot import opened
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import apsw
 
+from agenttalk.adapters.store.root import databases
 from agenttalk.drivers.ancestry import LEASE
-from agenttalk.store.root import databases
 from crash.snapshot import opened
 
 

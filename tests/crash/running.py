@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.store.root import databases
 from agenttalk.drivers.calls import Agent, Calls, Result, Turn
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import human, publish, standing, submission
@@ -14,7 +15,6 @@ from agenttalk.engine.boards import boards
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.standing import Standing
 from agenttalk.rules.planfile.compiler import Compiled
-from agenttalk.store.root import databases
 from crash.life import Life, Scenario, Step, by_hand, route
 from crash.snapshot import LOG, opened
 from plankit import plan, states, task

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from agenttalk.store import audit
-from agenttalk.store.root import databases
+from agenttalk.adapters.store import audit
+from agenttalk.adapters.store.root import databases
 from crash.normal import calm
 
 LOG = "effects.log"

@@ -6,11 +6,11 @@ import asyncio
 import threading
 from pathlib import Path
 
+from agenttalk.adapters.store import audit
+from agenttalk.adapters.store.blobs import put_small
+from agenttalk.adapters.store.effects import Effect, claim_effects, finish_effect
+from agenttalk.adapters.store.root import databases
 from agenttalk.ports import Tx
-from agenttalk.store import audit
-from agenttalk.store.blobs import put_small
-from agenttalk.store.effects import Effect, claim_effects, finish_effect
-from agenttalk.store.root import databases
 from crash.life import Life, Scenario, Step
 from crash.snapshot import opened
 

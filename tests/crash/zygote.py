@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from agenttalk.adapters.store import writer
 from agenttalk.engine import fsck, noting, people, submission
 from agenttalk.rules.core.isolation import Word, Words
-from agenttalk.store import writer
 from agenttalk.wiring import opened
 from crash import bugs, durable, scenarios
 from crash.boundaries import KILLED, Boundaries, install

@@ -23,8 +23,8 @@ import apsw
 import pytest
 
 from agenttalk.adapters import sandbox
+from agenttalk.adapters.store import audit
 from agenttalk.engine import fsck
-from agenttalk.store import audit
 from agenttalk.wiring import opened
 from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, LOGINS, TIERS, add_key, expected
 from provekit import repository

@@ -21,9 +21,9 @@ import apsw
 import pytest
 
 import preloaded
+from agenttalk.adapters.store import operator_folder
+from agenttalk.adapters.store.ledger_heads import heads_file
 from agenttalk.cli.main import call
-from agenttalk.store import operator
-from agenttalk.store.heads import heads_file
 from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 60.0
@@ -230,8 +230,8 @@ def test_who_restores_a_root_is_its_operator_in_the_new_place(
     said(capsys, "backup", str(home.file), "--root", str(home.root), code=0)
     said(capsys, "restore", str(home.file), "--root", str(home.other), code=0)
     said(capsys, "resume", "_mail", "--root", str(home.other), code=0)
-    copied = operator.folder_of(home.other) / operator.TOKEN
-    copied.write_bytes((operator.folder_of(home.root) / operator.TOKEN).read_bytes())
+    copied = operator_folder.folder_of(home.other) / operator_folder.TOKEN
+    copied.write_bytes((operator_folder.folder_of(home.root) / operator_folder.TOKEN).read_bytes())
     told = said(capsys, "pause", "_mail", "--root", str(home.other), code=2)  # the old token opens the old root alone
     assert "is not the folder of the operator" in told
     assert "start its engine once" in told
@@ -324,7 +324,7 @@ def test_secrets_are_not_in_it(home: Home, capsys: pytest.CaptureFixture[str], m
     (folder / "link").symlink_to(home.root / "forge.token")
     (folder / "fine").write_text("nothing", encoding="utf-8")
     said(capsys, "mail", "send", "?", "--to", "ada", "--subject", "Hello", "--root", str(home.root), code=0)
-    token = operator.made_token(home.root)
+    token = operator_folder.made_token(home.root)
     shown = json.loads(said(capsys, "backup", str(home.file), "--json", "--root", str(home.root), code=0))
     assert {each["path"].rpartition("/")[2] for each in shown["left_out"]} == {"file", "env", "key", "long", "link"}
     whole = held(home.file)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.store.root_lock import RootLock
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.store.rootlock import RootLock
 from api.enginekit import engine
 
 WIPES = """

@@ -13,9 +13,9 @@ import pytest
 from skills_ref import validate
 
 from agenttalk import settings
+from agenttalk.adapters.store import operator_folder
 from agenttalk.cli.main import call
 from agenttalk.rules.core.config_merge import BEGIN
-from agenttalk.store import operator
 
 CLAUDE = ".mcp.json"
 
@@ -139,8 +139,8 @@ def test_only_some_tools_and_a_root_elsewhere(
     assert not (repository / ".agenttalk").exists()
     args = json.loads((repository / ".gemini/settings.json").read_text())["mcpServers"]["agenttalk"]["args"]
     assert args == ["mcp", "--root", str(root), "--agent", "gemini"]
-    assert operator.agent_token_of(root, "gemini") is not None
-    assert operator.agent_token_of(root, "claude") is None
+    assert operator_folder.agent_token_of(root, "gemini") is not None
+    assert operator_folder.agent_token_of(root, "claude") is None
     assert [name for name in told if name.startswith("token")] == ["token of gemini"]
 
 

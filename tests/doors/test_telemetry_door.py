@@ -20,8 +20,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import preloaded
+from agenttalk.adapters.store import operator_folder
 from agenttalk.cli.main import call
-from agenttalk.store import operator
 from api.enginekit import engine, until
 from sandboxkit import PLAIN_VARIABLE
 
@@ -246,7 +246,7 @@ def test_an_engine_tells_while_it_runs_and_takes_the_trace_of_who_submits(collec
 
         def taken() -> bool:
             connection = HTTPConnection(str(address.hostname), int(address.port or 0), timeout=PATIENCE)
-            token = operator.token_of(root)
+            token = operator_folder.token_of(root)
             connection.request("GET", "/api/metrics", headers={"Authorization": f"Bearer {token}"})
             lines = connection.getresponse().read().decode().splitlines()
             connection.close()

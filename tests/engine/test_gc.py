@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.store import audit
 from agenttalk.engine import fsck
 from agenttalk.engine.deps import Deps
 from agenttalk.garbage import Collector
 from agenttalk.rules.operation.retention import KINDS, Keep, Kind
 from agenttalk.settings.tables import GcSettings, Settings
-from agenttalk.store import audit
 from agenttalk.wiring import collecting, opened
 from effort import EFFORT
 from plankit import Engine, engine, plan, states, task

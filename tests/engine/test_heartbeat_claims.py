@@ -280,7 +280,7 @@ def test_rubbish_in_pending_is_put_aside_at_the_next_start(desk: Desk) -> None:
 def test_claims_that_the_store_would_not_note_are_noted_in_the_next_look(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agenttalk.store.database import Board
+    from agenttalk.adapters.store.database import Board
 
     message_id = desk.command()
     noted = Board.transact

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
+from agenttalk.adapters.store.database import Board
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Ended, Turn
-from agenttalk.store.database import Board
 from agenttalk.wiring import opened
 from effort import EFFORT
 from treekit import Tree

@@ -13,11 +13,11 @@ from typing import Any
 import apsw
 import pytest
 
+from agenttalk.adapters.store.root import database_path
 from agenttalk.engine import plans, publish, records
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.router import Router
 from agenttalk.ports import Tx
-from agenttalk.store.root import database_path
 from routerkit import Route, alerts, asked, counts, graves, inside, routed, sound, statuses
 from treekit import Tree, dumped, node, output, sha256
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.store.database import Board
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import fsck, publish, standing, submission
@@ -17,7 +18,6 @@ from agenttalk.engine.boards import place
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import Plans
 from agenttalk.rules.planfile.compiler import Compiled
-from agenttalk.store.database import Board
 from agenttalk.wiring import opened
 from plankit import engine, plan, task
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agenttalk.store import operator
+from agenttalk.adapters.store import operator_folder
 from api.enginekit import Serving, agenttalk, engine, until
 from toolchain.bench import asked
 
@@ -92,7 +92,7 @@ class Office:
     serving: Serving
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
-        token = operator.token_of(self.root) or ""
+        token = operator_folder.token_of(self.root) or ""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         told = {"Authorization": f"Bearer {token}", **headers}
         return asked(str(self.serving.told["http"]), method, path, data, told)

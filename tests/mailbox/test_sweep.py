@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.store.files import Draft
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
-from agenttalk.store.files import Draft
 
 TEMPORARY = f".agenttalk-{'0a' * 16}.tmp"
 DRAFT = f".{'0a' * 12}.tmp"
@@ -102,7 +102,7 @@ KILLED = """
 import resource, signal, sys
 from pathlib import Path
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.store.files import write_durably
+from agenttalk.adapters.store.files import write_durably
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))

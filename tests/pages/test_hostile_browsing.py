@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 import apsw
 import pytest
 
+from agenttalk.adapters.store import blobs
 from agenttalk.drivers.calls import Agent, Turn
 from agenttalk.engine.boards import DEFAULT
-from agenttalk.store import blobs
 from pages.browserkit import Eyes, Served, elsewhere, eyes, served
 from plankit import plan, task
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agenttalk.adapters.store.database import Board
 from agenttalk.api import events
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import feed, recent
@@ -19,7 +20,6 @@ from agenttalk.pages import graph, views
 from agenttalk.ports import Tx
 from agenttalk.rules.operation.feed import written
 from agenttalk.rules.planfile.compiler import Compiled
-from agenttalk.store.database import Board
 from pages.browserkit import PATIENCE as PATIENCE_MS
 from pages.browserkit import Eyes, eyes, served
 from pages.pagekit import HOSTILE, Guest, visit

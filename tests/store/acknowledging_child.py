@@ -11,8 +11,8 @@ import signal
 import sys
 from pathlib import Path
 
+from agenttalk.adapters.store.root import RootStores
 from agenttalk.ports import Store
-from agenttalk.store.root import RootStores
 from storekit import Clock, fact
 
 

@@ -6,10 +6,10 @@ import io
 
 import pytest
 
+from agenttalk.adapters.store import blobs
+from agenttalk.adapters.store.root import RootStores
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.store import blobs
-from agenttalk.store.root import RootStores
 from storekit import Place
 
 SMALL = b"x" * blobs.SMALL

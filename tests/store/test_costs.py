@@ -12,8 +12,8 @@ import apsw
 import psycopg
 import pytest
 
-from agenttalk.store import queries
-from agenttalk.store.root import RootStores
+from agenttalk.adapters.store import queries
+from agenttalk.adapters.store.root import RootStores
 from historykit import board_past, busy_elsewhere, system_past
 from storekit import Place
 

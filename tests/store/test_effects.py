@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from agenttalk.adapters.store.effects import Effect, claim_effects, finish_effect, retry_effect
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.writer import Work
 from agenttalk.ports import Tx
-from agenttalk.store.effects import Effect, claim_effects, finish_effect, retry_effect
-from agenttalk.store.root import RootStores
-from agenttalk.store.writer import Work
 from storekit import NOON, Place
 
 MINUTE = timedelta(minutes=1)

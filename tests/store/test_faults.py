@@ -11,12 +11,12 @@ import apsw
 import psycopg
 import pytest
 
+from agenttalk.adapters.store import audit
+from agenttalk.adapters.store.dialect import Connection
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.sqlite import SqliteConnection
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.ports import Tx
-from agenttalk.store import audit
-from agenttalk.store.dialect import Connection
-from agenttalk.store.root import RootStores
-from agenttalk.store.sqlite import SqliteConnection
 from storekit import Place, fact
 
 CHUNK = "x" * 16_000
@@ -106,7 +106,7 @@ def test_a_commit_that_could_not_be_synced_is_in_doubt_and_the_next_one_works(
 
 
 def test_a_database_held_by_somebody_else_fails_and_later_works(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenttalk.store.sqlite.BUSY_MS", 1)
+    monkeypatch.setattr("agenttalk.adapters.store.sqlite.BUSY_MS", 1)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+from agenttalk.adapters.store.root import RootStores
 from agenttalk.engine import evidence
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.evidence import KeptFindings
 from agenttalk.ports import Baseline, Job, Proof
 from agenttalk.rules.proof.evidence import Fingerprint, Result
 from agenttalk.rules.proof.junit import Outcomes
-from agenttalk.store.root import RootStores
 from storekit import Clock, Place
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

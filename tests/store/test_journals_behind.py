@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from agenttalk.adapters.store.root import RootStores
 from agenttalk.engine import publish, records
 from agenttalk.ports import Tx
-from agenttalk.store.root import RootStores
 from storekit import Place
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from agenttalk.adapters.store.root import RootStores
 from agenttalk.cli.main import call
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
@@ -19,7 +20,6 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.notifying import Notifications, Said, Target
 from agenttalk.engine.scheduling import Schedules
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
-from agenttalk.store.root import RootStores
 from agenttalk.wiring import opened
 from storekit import NOON, Place, fact
 

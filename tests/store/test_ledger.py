@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.adapters.store import audit, ledger
+from agenttalk.adapters.store.ledger import START, Entry, Head
+from agenttalk.adapters.store.root import RootStores, databases
 from agenttalk.cli.main import call
 from agenttalk.contracts.core import wire
-from agenttalk.store import audit, ledger
-from agenttalk.store.ledger import START, Entry, Head
-from agenttalk.store.root import RootStores, databases
 from storekit import Place, fact
 
 SHOP = "data/projects/shop/blackboard.db"
@@ -138,7 +138,7 @@ async def open_all(stores: RootStores) -> None:
 def test_facts_are_sealed_and_heads_copied_while_the_store_is_open(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agenttalk.store.writer.SEAL_SECONDS", 0)
+    monkeypatch.setattr("agenttalk.adapters.store.writer.SEAL_SECONDS", 0)
 
     async def scenario(stores: RootStores) -> None:
         board, system = await stores.board("shop"), await stores.board("system")

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.store.root_lock import Engine, RootLock, running_engine, running_parts
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.store.rootlock import Engine, RootLock, running_engine, running_parts
 
 HOLD = """
 import sys
 from pathlib import Path
-from agenttalk.store.rootlock import RootLock
+from agenttalk.adapters.store.root_lock import RootLock
 lock = RootLock.take(Path(sys.argv[1]), sys.argv[2])
 if sys.argv[2] == "engine":
     lock.announce(http="http://127.0.0.1:8731", socket="/run/x.sock")

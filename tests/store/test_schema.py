@@ -10,10 +10,10 @@ import apsw
 import psycopg
 import pytest
 
+from agenttalk.adapters.store import queries, schema, sqlite
+from agenttalk.adapters.store.dialect import DialectName
+from agenttalk.adapters.store.root import RootStores
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.store import queries, schema, sqlite
-from agenttalk.store.dialect import DialectName
-from agenttalk.store.root import RootStores
 from storekit import Place
 
 GOLDEN = Path(__file__).parent / "golden"

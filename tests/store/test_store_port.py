@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.store.database import Board
+from agenttalk.adapters.store.dialect import Connection
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.writer import Work
 from agenttalk.contracts.errors import Code, ConflictError, JsonError, MachineError, UsageError
 from agenttalk.ports import Store, Tx
-from agenttalk.store.database import Board
-from agenttalk.store.dialect import Connection
-from agenttalk.store.root import RootStores
-from agenttalk.store.writer import Work
 from storekit import Place, fact
 
 CHILD = Path(__file__).parent / "acknowledging_child.py"

@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 import releasekit
-from agenttalk.store import audit, schema
-from agenttalk.store.database import migrated
-from agenttalk.store.dialect import Dialect
-from agenttalk.store.postgres import Postgres
-from agenttalk.store.root import RootStores, database_path
-from agenttalk.store.sqlite import Sqlite
+from agenttalk.adapters.store import audit, schema
+from agenttalk.adapters.store.database import migrated
+from agenttalk.adapters.store.dialect import Dialect
+from agenttalk.adapters.store.postgres import Postgres
+from agenttalk.adapters.store.root import RootStores, database_path
+from agenttalk.adapters.store.sqlite import Sqlite
 from plankit import Engine, play, states
 from storekit import Place, fact
 

@@ -11,11 +11,11 @@ from typing import Any
 import apsw
 import pytest
 
+from agenttalk.adapters.store import queries, schema
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.writer import NUMBERS
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.ports import Tx
-from agenttalk.store import queries, schema
-from agenttalk.store.root import RootStores
-from agenttalk.store.writer import NUMBERS
 from storekit import Place
 
 

@@ -86,9 +86,9 @@ class Bench:
         return asked(self.url, "GET", path, None, {"Authorization": f"Bearer {token}"})
 
     def operator_token(self) -> str:
-        from agenttalk.store import operator
+        from agenttalk.adapters.store import operator_folder
 
-        return operator.token_of(self.root) or ""
+        return operator_folder.token_of(self.root) or ""
 
     def tasks(self, query: str = "") -> list[dict[str, Any]]:
         """All tasks, page by page."""

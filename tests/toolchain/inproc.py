@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk import settings, wiring
+from agenttalk.adapters.store import operator_folder
 from agenttalk.ports import Job, Performance
-from agenttalk.store import operator
 from api.enginekit import until
 from toolchain.bench import AGENTS, ENDED, SECRET, asked, signed
 
@@ -142,7 +142,7 @@ def here(root: Path, locale: str = "en") -> Iterator[Here]:
     if "error" in state:
         raise state["error"]
     try:
-        yield Here(state["url"], operator.token_of(root) or "", listener)
+        yield Here(state["url"], operator_folder.token_of(root) or "", listener)
     finally:
         state["loop"].call_soon_threadsafe(state["stop"].set)
         assert over.wait(60)

@@ -10,13 +10,13 @@ from typing import cast
 import pytest
 
 from agenttalk import connecting
+from agenttalk.adapters.store.database import Board as StoredBoard
 from agenttalk.contracts.errors import Code
 from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.receiving import BREATH, FEW, LONGEST, MANY, MOST, Coming, Crowd, Received, Receiver, Rush
 from agenttalk.engine.toolchain import Board
 from agenttalk.ports import Headers, Store
-from agenttalk.store.database import Board as StoredBoard
 from forge.test_webhooks import sample
 from toolchain.bench import SECRET, signed
 from toolchain.test_board import play

@@ -15,7 +15,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, count
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 if TYPE_CHECKING:
-    from agenttalk.store.audit import ChainReport
+    from agenttalk.adapters.store.audit import ChainReport
 
 app = typer.Typer(no_args_is_help=True, help="Check, anchor, export and replay the ledger.", add_completion=False)
 
@@ -36,8 +36,8 @@ def verify(
     The chains are also compared with what your configuration folder knows of them. Entries that are not sealed
     cannot be checked, and then the answer is not 0 either.
     """
-    from agenttalk.store import audit
-    from agenttalk.store.heads import heads_file, kept_heads
+    from agenttalk.adapters.store import audit
+    from agenttalk.adapters.store.ledger_heads import heads_file, kept_heads
 
     out, folder, url = _setup(ctx, root, as_json)
     heads = audit.read_anchor(_read(anchor)) if anchor else None
@@ -61,9 +61,9 @@ def write_anchor(
 
     Whoever rewrites or cuts a chain later is found by `audit verify --anchor FILE`. A broken chain is not anchored.
     """
+    from agenttalk.adapters.store import audit
+    from agenttalk.adapters.store.ledger_heads import kept_heads
     from agenttalk.mailbox import fsio
-    from agenttalk.store import audit
-    from agenttalk.store.heads import kept_heads
 
     out, folder, url = _setup(ctx, root, as_json)
     reports = audit.verify(folder, kept_heads(folder, shared=bool(url)), url=url)
@@ -88,7 +88,7 @@ def export(
     as_json: JsonOption = False,
 ) -> int:
     """Write every entry as one line of JSON, chain by chain, in the order of the chain."""
-    from agenttalk.store import audit
+    from agenttalk.adapters.store import audit
 
     out, folder, url = _setup(ctx, root, as_json)
     count = 0
@@ -111,8 +111,8 @@ def find(
     as_json: JsonOption = False,
 ) -> int:
     """Show every entry that names an id, e.g. the trace id of a gate's decision. Ends with 1 when there is none."""
+    from agenttalk.adapters.store import audit
     from agenttalk.contracts.core import wire
-    from agenttalk.store import audit
 
     out, folder, url = _setup(ctx, root, as_json)
     lines = [audit.exported(chain, entry) for chain, entry in audit.named(folder, text, url=url)]
@@ -221,7 +221,7 @@ def _tell_chain(out: Output, report: ChainReport) -> None:
 
 
 def _as_json(report: ChainReport) -> dict[str, Any]:
-    from agenttalk.store import audit
+    from agenttalk.adapters.store import audit
 
     return audit.shown(report)
 

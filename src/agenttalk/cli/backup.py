@@ -33,9 +33,9 @@ def backup(
     nor files of agents that hold the value of a secret. The user's own repositories are not part of a root.
     """
     from agenttalk import __version__, settings
+    from agenttalk.adapters.store.backup import backup as keeping
     from agenttalk.cli import roots
     from agenttalk.contracts.core.base import instant
-    from agenttalk.store import backup as keeping
     from agenttalk.wiring import SystemClock
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -104,9 +104,11 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
     import tempfile
 
     from agenttalk import settings
+    from agenttalk.adapters.store import files, operator_folder
+    from agenttalk.adapters.store.backup import archive as backup_archive
+    from agenttalk.adapters.store.backup import backup, postgres_dump
+    from agenttalk.adapters.store.ledger_heads import forget_heads
     from agenttalk.contracts.errors import Code, MachineError, UsageError
-    from agenttalk.store import archives, backup, dumping, files, operator
-    from agenttalk.store.heads import forget_heads
 
     if root.is_symlink() or (root.exists() and (not root.is_dir() or any(root.iterdir()))):
         hint = "name a folder that is not there yet"
@@ -114,7 +116,7 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
     files.make_folder(root.parent)
     bench = Path(tempfile.mkdtemp(prefix=f".{root.name}-restoring-", dir=root.parent))
     try:
-        manifest = archives.unpack(archive, bench)
+        manifest = backup_archive.unpack(archive, bench)
         for name in ("agents", "system_runtime"):
             (bench / name).mkdir(exist_ok=True)
         configured = settings.load(bench)
@@ -123,12 +125,14 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
             hint = "set AGENTTALK__STORE__URL" if manifest.store == "postgres" else "unset AGENTTALK__STORE__URL"
             raise UsageError(Code.OPTION_INVALID, f"this is a backup of a {manifest.store} store", hint=hint)
         if url:
-            dumping.load(url, bench / backup.DUMP)
+            postgres_dump.load(url, bench / backup.DUMP)
             (bench / backup.DUMP).unlink()
         for report in backup.broken(bench, manifest.heads, url):
             why = report.verdict.broken.why if report.verdict.broken else ""
             raise MachineError(Code.STORE_DAMAGED, f"the ledger of {report.chain} is not what it was: {why}")
-        settled = asyncio.run(_settled(bench, configured, manifest.made_at, operator.made_token(root), go_on=go_on))
+        settled = asyncio.run(
+            _settled(bench, configured, manifest.made_at, operator_folder.made_token(root), go_on=go_on)
+        )
         bench.chmod(0o755)
         try:
             bench.rename(root)

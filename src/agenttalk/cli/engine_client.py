@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from agenttalk.adapters.store import operator_folder
+from agenttalk.adapters.store.root_lock import Engine, running_engine
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, Problem, UsageError
-from agenttalk.store import operator
-from agenttalk.store.rootlock import Engine, running_engine
 
 TIMEOUT: Final = 15 * 60.0
 """Seconds; a pass can take long."""
@@ -27,12 +27,12 @@ def running(root: Path) -> Client | None:
     engine = running_engine(root)
     if engine is None:
         return None
-    token = operator.token_of(root)
+    token = operator_folder.token_of(root)
     if token is None:
         raise UsageError(
             Code.TOKEN_REFUSED,
             f"{root} has a running engine (process {engine.pid}), but you have no token for it",
-            hint=f"ask whoever started it; the token lies in their {operator.TOKEN}",
+            hint=f"ask whoever started it; the token lies in their {operator_folder.TOKEN}",
         )
     return Client(engine, token)
 

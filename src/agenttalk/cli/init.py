@@ -92,9 +92,9 @@ def _chosen(tools: list[str] | None) -> list[str]:
 
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
     """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
+    from agenttalk.adapters.store import operator_folder
     from agenttalk.contracts.core.root_layout import PROFILE
     from agenttalk.mailbox.fsio import PRIVATE, Folder
-    from agenttalk.store import operator
 
     try:
         for name in ("agents", "system_runtime"):
@@ -106,12 +106,12 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
         for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
             yield {**_joined(folder, Piece(path, _new(text), text), PRIVATE), "file": str(where / path)}
     for agent in tools:
-        kept = operator.agent_token_of(where, agent)
+        kept = operator_folder.agent_token_of(where, agent)
         good = kept is not None and _admitted(where, agent, kept)  # the root may have been made anew since
         if not good:
             token = f"rem_{secrets.token_urlsafe(32)}"
             _admitted(where, agent, token)
-            operator.keep_agent_token(where, agent, token)
+            operator_folder.keep_agent_token(where, agent, token)
         yield {"file": f"token of {agent}", "what": "there" if good else "made"}
 
 

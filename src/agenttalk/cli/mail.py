@@ -219,8 +219,8 @@ def _reached(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Outp
     token = os.environ.get("AGENTTALK_TOKEN", "")
     http, socket = os.environ.get("AGENTTALK_API", ""), os.environ.get("AGENTTALK_SOCKET", "")
     if token and (http or socket):
+        from agenttalk.adapters.store.root_lock import Engine
         from agenttalk.cli.engine_client import Client
-        from agenttalk.store.rootlock import Engine
 
         client = Client(Engine(pid=0, http=http, socket=socket), token)
 

@@ -15,7 +15,7 @@ from agenttalk.cli.output import JsonOption, RootOption, Settings
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 if TYPE_CHECKING:
-    from agenttalk.store.rootlock import Engine
+    from agenttalk.adapters.store.root_lock import Engine
 
 app = typer.Typer(add_completion=False)
 
@@ -73,8 +73,8 @@ def mcp(
 
 def _whose(root: Path | None, agent: str | None, *, operator: bool) -> tuple[str, Callable[[], Engine | None]]:
     """The token to speak with, and what finds the engine. Raises UsageError when nobody is named."""
-    from agenttalk.store import operator as own
-    from agenttalk.store.rootlock import Engine, running_engine
+    from agenttalk.adapters.store import operator_folder as own
+    from agenttalk.adapters.store.root_lock import Engine, running_engine
 
     if agent is not None and operator:
         raise UsageError(Code.OPTION_INVALID, "--agent and --operator exclude each other")

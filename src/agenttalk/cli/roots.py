@@ -45,7 +45,7 @@ def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output
 async def local(root: Path) -> AsyncIterator[Deps]:
     """A root without an engine, opened for one command."""
     from agenttalk import settings
-    from agenttalk.store.rootlock import RootLock
+    from agenttalk.adapters.store.root_lock import RootLock
     from agenttalk.wiring import opened_as_set
 
     configured = settings.load(root)
@@ -59,14 +59,14 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
 
     Raises UsageError when it is not the token that the root's engine knows.
     """
+    from agenttalk.adapters.store import operator_folder
     from agenttalk.engine import access
     from agenttalk.rules.people.attestation import Proof
-    from agenttalk.store import operator
 
-    if not await access.is_operators(deps, operator.made_token(root)):
+    if not await access.is_operators(deps, operator_folder.made_token(root)):
         raise UsageError(
             Code.TOKEN_REFUSED,
-            f"{operator.folder_of(root)} is not the folder of the operator of {root}",
+            f"{operator_folder.folder_of(root)} is not the folder of the operator of {root}",
             hint="work as the user who runs its engine, with the same XDG_CONFIG_HOME, or answer on its pages; "
             "after a root was moved, start its engine once",
         )
@@ -109,7 +109,7 @@ def asked(
 
 def _engine(root: Path) -> Client | None:
     """Who asks the engine of a root, if one runs."""
-    from agenttalk.store.rootlock import running_engine
+    from agenttalk.adapters.store.root_lock import running_engine
 
     if running_engine(root) is None:
         return None
@@ -168,6 +168,6 @@ NOT_SERVED: Final = "no engine runs here, so nothing of it goes on: 'agenttalk s
 
 def is_served(root: Path) -> bool:
     """Whether an engine, or its parts, run in a root."""
-    from agenttalk.store.rootlock import running_engine, running_parts
+    from agenttalk.adapters.store.root_lock import running_engine, running_parts
 
     return running_engine(root) is not None or bool(running_parts(root))

@@ -162,9 +162,9 @@ def _followed(
     """
     import time
 
+    from agenttalk.adapters.store.root_lock import running_parts
     from agenttalk.cli import beforehand, engine_client
     from agenttalk.contracts.errors import Code, MachineError
-    from agenttalk.store.rootlock import running_parts
 
     served = False
     gone: MachineError | None = None

@@ -36,11 +36,11 @@ def create(
     nothing but its hash. With --role it is for whoever uses the HTTP API under that name, such as Prometheus or a
     colleague; it is printed, and kept nowhere. A pipeline that reports deployments needs no more than --role worker.
     """
+    from agenttalk.adapters.store import operator_folder
     from agenttalk.cli import roots
     from agenttalk.contracts.core.base import is_id
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine import access
-    from agenttalk.store import operator
 
     out, folder = roots.chosen(ctx, root, as_json)
     if not is_id(name) or name == access.ENGINE:
@@ -54,7 +54,7 @@ def create(
         return (await access.admit_agent(deps, token, name)).as_json()
 
     made = roots.asked(folder, "/api/tokens", by_hand, {"agent_id": name, "token": token})
-    path = operator.keep_agent_token(folder, name, token)
+    path = operator_folder.keep_agent_token(folder, name, token)
     if out.as_json:
         out.data({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
     else:

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from agenttalk.adapters.store import operator_folder
+from agenttalk.adapters.store.root_lock import is_alive
 from agenttalk.api.app import create_app
 from agenttalk.api.serving import TURN, Listening, serving, socket_folder
 from agenttalk.drivers import peers
@@ -15,15 +17,13 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api
 from agenttalk.engine.service import Service
 from agenttalk.settings import Settings
-from agenttalk.store import operator
-from agenttalk.store.rootlock import is_alive
 
 
 @asynccontextmanager
 async def engine_api(root: Path, settings: Settings, service: Service, port: int | None) -> AsyncIterator[Listening]:
     """The API of an engine, where the settings say, or at another port."""
     server = settings.server
-    folder = socket_folder(operator.root_name(root))
+    folder = socket_folder(operator_folder.root_name(root))
     _sweep_sockets(folder, lambda _: True)  # the root is ours alone, so whoever made them is dead
     async with serving(
         create_app(service),
@@ -42,7 +42,7 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
     """The API for agents alone, of a part that runs them without an engine."""
     service = Service(deps)
     service.ready = True
-    folder = socket_folder(operator.root_name(root))
+    folder = socket_folder(operator_folder.root_name(root))
     _sweep_sockets(folder, lambda pid: not is_alive(pid))
     path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
     app = create_app(service, serves="agents")

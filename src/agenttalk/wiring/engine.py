@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from agenttalk import connecting, telemetry
+from agenttalk.adapters.store import audit, operator_folder
+from agenttalk.adapters.store.ledger_heads import kept_heads
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.adapters.store.root_lock import RootLock, running_engine
 from agenttalk.api.serving import Listening
 from agenttalk.contracts.core.large_documents import what_is_there_spared
 from agenttalk.contracts.errors import Code, MachineError
@@ -28,10 +32,6 @@ from agenttalk.mailbox.watch import Watch, watching
 from agenttalk.ports import Forge, Performer
 from agenttalk.reloading import Reloading
 from agenttalk.settings import Settings
-from agenttalk.store import audit, operator
-from agenttalk.store.heads import kept_heads
-from agenttalk.store.root import RootStores
-from agenttalk.store.rootlock import RootLock, running_engine
 from agenttalk.wiring.doors import engine_api
 from agenttalk.wiring.forges import connected
 from agenttalk.wiring.notices import notifications
@@ -135,7 +135,7 @@ async def _locked(root: Path) -> RootLock:
 
 async def _let_operator_in(root: Path, deps: Deps) -> None:
     """The operator of a root has a token, which nobody else gets to see."""
-    own = operator.made_token(root)
+    own = operator_folder.made_token(root)
     deps.discretion.keep({"the operator's token": own})
     await access.admit(deps, own, "operator", access.ENGINE)
 
@@ -182,7 +182,7 @@ def _verified(root: Path, url: str) -> list[dict[str, Any]]:
 async def _trace(running: Running, root: Path, deps: Deps, settings: Settings) -> None:
     """Have a tracing system told what happens, if the settings name one."""
     if settings.telemetry.endpoint is not None:
-        told = telemetry.tracing(root, operator.root_name(root), deps, settings.telemetry)
+        told = telemetry.tracing(root, operator_folder.root_name(root), deps, settings.telemetry)
         running.tracing = running.service.tracing = told
         await told.begin()  # before anything can happen that is to be told
 

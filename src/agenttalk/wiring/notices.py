@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from agenttalk.adapters.store import operator_folder
 from agenttalk.checking import telling
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.deps import Deps
@@ -13,7 +14,6 @@ from agenttalk.engine.notifying import Notifications, Said, Target
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
 from agenttalk.settings import Settings
-from agenttalk.store import operator
 
 
 def notifications(root: Path, deps: Deps, settings: Settings) -> Notifications | None:
@@ -31,7 +31,7 @@ def notifications(root: Path, deps: Deps, settings: Settings) -> Notifications |
         )
         for name, each in settings.notify.items()
     ]
-    return Notifications(deps, targets, _post, source=f"urn:agenttalk:{operator.root_name(root)}")
+    return Notifications(deps, targets, _post, source=f"urn:agenttalk:{operator_folder.root_name(root)}")
 
 
 async def _post(target: Target, headers: Mapping[str, str], body: bytes) -> Said:

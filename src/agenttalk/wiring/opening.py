@@ -12,14 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agenttalk.adapters.store import files, operator_folder
+from agenttalk.adapters.store.ledger_heads import Heads
+from agenttalk.adapters.store.root import MAIL, RootStores
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
 from agenttalk.rules.core.isolation import Operator, Words
-from agenttalk.store import files, operator
-from agenttalk.store.heads import Heads
-from agenttalk.store.root import MAIL, RootStores
 from agenttalk.wiring.machine import RandomIds, SystemClock
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
     with Folder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
-            own = operator.folder_of(root).parent  # and that of the operator's other roots
+            own = operator_folder.folder_of(root).parent  # and that of the operator's other roots
             ours = (folder.path.absolute() / name for name in root_layout.HIDDEN)
             walls = Walls((*ours, own, *hidden), OUR_PROGRAMS, Path.home())
             yield Deps(
@@ -127,7 +127,7 @@ async def opened_as_set(
         words=settings.words,
         unrouted=settings.folders.unrouted == "run",
     ) as deps:
-        own = operator.token_of(root)
+        own = operator_folder.token_of(root)
         deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))
         with _discreet_logs(deps.discretion):
             yield deps

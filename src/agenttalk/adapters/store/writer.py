@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from agenttalk.adapters.store import ledger, queries
+from agenttalk.adapters.store.dialect import Connection, Dialect, Params, translating
+from agenttalk.adapters.store.ledger import Entry, Head
+from agenttalk.adapters.store.worker import Job, Worker
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import instant
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Clock, Row, Tx, Value
-from agenttalk.store import ledger, queries
-from agenttalk.store.dialect import Connection, Dialect, Params, translating
-from agenttalk.store.ledger import Entry, Head
-from agenttalk.store.worker import Job, Worker
 
 Work: TypeAlias = Callable[[Tx], Any]
 LOG = logging.getLogger(__name__)

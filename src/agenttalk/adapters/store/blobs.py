@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from agenttalk.adapters.store import files
+from agenttalk.adapters.store.database import Board
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.ports import Tx
-from agenttalk.store import files
-from agenttalk.store.database import Board
 
 SMALL: Final = 64 * 1024
 """Up to this size a content lies in the database."""

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.store import operator_folder
+from agenttalk.adapters.store.audit import ChainReport, read_anchor, write_anchor
+from agenttalk.adapters.store.ledger import Head, Verdict
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
-from agenttalk.store import operator
-from agenttalk.store.audit import ChainReport, read_anchor, write_anchor
-from agenttalk.store.ledger import Head, Verdict
 
 LOG = logging.getLogger(__name__)
 HEADS: Final = "heads.json"
@@ -25,7 +25,7 @@ SHARED_HEADS: Final = "heads.postgres.json"
 
 def heads_file(root: Path, *, shared: bool = False) -> Path:
     """Where it is written down how far the chains of a root had come."""
-    return operator.folder_of(root) / (SHARED_HEADS if shared else HEADS)
+    return operator_folder.folder_of(root) / (SHARED_HEADS if shared else HEADS)
 
 
 def kept_heads(root: Path, *, shared: bool = False) -> dict[str, Head] | None:
@@ -50,7 +50,7 @@ class Heads:
     """Writes down how far the chains of a root have come. A witness: what it knows, it never forgets for less."""
 
     def __init__(self, root: Path, *, shared: bool = False) -> None:
-        self._folder = operator.made_folder(root)
+        self._folder = operator_folder.made_folder(root)
         self._path = heads_file(root, shared=shared)
         self._lock = threading.Lock()
         self._disputed: set[str] = set()
@@ -108,7 +108,7 @@ class Heads:
                 heads[chain] = head
         draft = self._folder / f".{secrets.token_hex(12)}.tmp"
         try:
-            operator.write_own(
+            operator_folder.write_own(
                 draft, write_anchor([ChainReport(chain, Verdict(head, None, ())) for chain, head in heads.items()])
             )
             draft.replace(self._path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from agenttalk.store.worker import call_in
+from agenttalk.adapters.store.worker import call_in
 
 
 class Signal:

@@ -8,10 +8,10 @@ from typing import Final, Literal
 
 import apsw
 
+from agenttalk.adapters.store import files
+from agenttalk.adapters.store.dialect import DialectName, Listener, Params, translating
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Row
-from agenttalk.store import files
-from agenttalk.store.dialect import DialectName, Listener, Params, translating
 
 OLDEST: Final = (3, 51, 3)
 """Older ones can corrupt a database in WAL mode when a checkpoint and a commit meet."""

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.store import files
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.store import files
 
 TOKEN: Final = "operator.token"  # noqa: S105 - the name of a file
 _LONGEST: Final = 4096

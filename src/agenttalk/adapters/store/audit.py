@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from agenttalk.adapters.store import ledger, queries
+from agenttalk.adapters.store.dialect import Dialect, DialectName, Params, translating
+from agenttalk.adapters.store.ledger import START, Break, Entry, Head, Verdict
+from agenttalk.adapters.store.root import HEAD_SEALED, SYSTEM, databases, postgres
+from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, JsonError, UsageError
 from agenttalk.ports import Row
-from agenttalk.store import ledger, queries
-from agenttalk.store.dialect import Dialect, DialectName, Params, translating
-from agenttalk.store.ledger import START, Break, Entry, Head, Verdict
-from agenttalk.store.root import HEAD_SEALED, SYSTEM, databases, postgres
-from agenttalk.store.sqlite import Sqlite
 
 PAGE: Final = 2_000
 _ONE_VIEW: Final[dict[DialectName, str]] = {"sqlite": "BEGIN", "postgres": "BEGIN ISOLATION LEVEL REPEATABLE READ"}

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.store.root import postgres
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.store.root import postgres
 
 SCHEMAS: Final = ("system", "mail", "toolchain", "projects")
 _VARIABLES: Final = {

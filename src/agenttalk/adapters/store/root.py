@@ -8,19 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from agenttalk.adapters.store.blobs import BoardBlobs
+from agenttalk.adapters.store.database import Board, Database
+from agenttalk.adapters.store.dialect import Dialect
+from agenttalk.adapters.store.ledger import Head
+from agenttalk.adapters.store.schema import Part
+from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.ports import Clock, Tx
-from agenttalk.store.blobs import BoardBlobs
-from agenttalk.store.database import Board, Database
-from agenttalk.store.dialect import Dialect
-from agenttalk.store.ledger import Head
-from agenttalk.store.schema import Part
-from agenttalk.store.sqlite import Sqlite
 
 if TYPE_CHECKING:
-    from agenttalk.store.postgres import Postgres
+    from agenttalk.adapters.store.postgres import Postgres
 
 SYSTEM: Final = "system"
 MAIL: Final = "_mail"
@@ -56,7 +56,7 @@ def databases(root: Path) -> dict[str, Path]:
 def postgres(url: str, schema: str) -> Postgres:
     """A schema of a PostgreSQL database. Its driver is loaded by those who need it; raises UsageError without it."""
     try:
-        from agenttalk.store.postgres import Postgres
+        from agenttalk.adapters.store.postgres import Postgres
     except ImportError as error:
         raise UsageError(
             Code.STORE_INCOMPATIBLE,

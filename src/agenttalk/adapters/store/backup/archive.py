@@ -13,9 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
 
+from agenttalk.adapters.store import files
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError, MachineError, UsageError
-from agenttalk.store import files
 
 MANIFEST: Final = "manifest.json"
 VERSION: Final = "1.0"

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from agenttalk.store.dialect import DialectName
+from agenttalk.adapters.store.dialect import DialectName
 
 FOLDER = Path(__file__).parent / "sql"
 _NAME = re.compile(r"^-- name: (\w+)(?:@(\w+))?\n", re.MULTILINE)

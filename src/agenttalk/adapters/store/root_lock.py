@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from agenttalk.adapters.store import files
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError, MachineError
-from agenttalk.store import files
 
 _NO_LOCKS: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS})
 """How a file system says that it cannot lock a folder."""

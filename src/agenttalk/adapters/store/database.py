@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
+from agenttalk.adapters.store import queries, schema
+from agenttalk.adapters.store.dialect import Connection, Dialect, Listener, Params, translating
+from agenttalk.adapters.store.ledger import Head
+from agenttalk.adapters.store.wake_signal import Signal
+from agenttalk.adapters.store.worker import Job, Worker
+from agenttalk.adapters.store.writer import Hooks, Writer
 from agenttalk.ports import Clock, Lasting, Row, Tx, Value
-from agenttalk.store import queries, schema
-from agenttalk.store.dialect import Connection, Dialect, Listener, Params, translating
-from agenttalk.store.ledger import Head
-from agenttalk.store.signal import Signal
-from agenttalk.store.worker import Job, Worker
-from agenttalk.store.writer import Hooks, Writer
 
 T = TypeVar("T")
 Question: TypeAlias = tuple[str, dict[str, Value]]

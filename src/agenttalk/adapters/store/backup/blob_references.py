@@ -9,7 +9,7 @@ from typing import Final
 
 import apsw
 
-from agenttalk.store.root import databases
+from agenttalk.adapters.store.root import databases
 
 _HASH: Final = re.compile(rb"[0-9a-f]{64}")
 

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 import psycopg
 from psycopg import errors, sql
 
+from agenttalk.adapters.store.dialect import DialectName, Params, translating
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Row
-from agenttalk.store.dialect import DialectName, Params, translating
 
 SCHEMAS: Final = ("system", "mail", "toolchain", "projects")
 CONNECT_SECONDS: Final = 10

@@ -23,13 +23,14 @@ from typing import IO, Any, Final
 
 import apsw
 
+from agenttalk.adapters.store import audit, files
+from agenttalk.adapters.store.backup import postgres_dump
+from agenttalk.adapters.store.backup.archive import CHUNK, MANIFEST, Hashing, Kept, Manifest, pump, verified
+from agenttalk.adapters.store.dialect import translating
+from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.store import audit, dumping, files
-from agenttalk.store.archives import CHUNK, MANIFEST, Hashing, Kept, Manifest, pump, verified
-from agenttalk.store.dialect import translating
-from agenttalk.store.root import databases
-from agenttalk.store.sqlite import Sqlite
 
 DUMP: Final = "postgres.dump"
 SMALL: Final = 8 * 1024 * 1024
@@ -161,7 +162,7 @@ def _fill(writing: _Writing, copies: Path) -> dict[str, Any]:
     copies.mkdir()
     if asked.url:
         heads = audit.write_anchor(_intact(audit.verify(asked.root, url=asked.url)))  # the dump holds at least these
-        dumping.dump(asked.url, copies / DUMP)
+        postgres_dump.dump(asked.url, copies / DUMP)
         _add(writing, copies / DUMP, DUMP)
     else:
         for name, path in copied(asked.root, copies).items():

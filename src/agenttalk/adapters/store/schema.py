@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from agenttalk.adapters.store.dialect import Connection, DialectName
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.store.dialect import Connection, DialectName
 
 Part: TypeAlias = Literal["system", "board"]
 """What a database is for."""

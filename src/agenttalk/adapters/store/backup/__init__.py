@@ -1,0 +1,1 @@
+"""Backups of a root: one archive, and a root made from it."""
