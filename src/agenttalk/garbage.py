@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.adapters.store.backup import blob_references
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import is_id
@@ -25,7 +26,6 @@ from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine import injected
 from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.mailbox.fsio import Folder
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Item, Keep, Kind
 from agenttalk.workspaces import folders

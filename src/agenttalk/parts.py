@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from agenttalk import settings, wiring
+from agenttalk.adapters.mailbox.watch import Watch, watching
 from agenttalk.adapters.store.root_lock import PartLock, RootLock
 from agenttalk.contracts.core.root_layout import Box
 from agenttalk.contracts.errors import Code, UsageError
@@ -28,7 +29,6 @@ from agenttalk.engine.loops import Wake
 from agenttalk.engine.monitor import Monitor, Watchlist
 from agenttalk.engine.profiles import profile_of
 from agenttalk.engine.router import POLL, Report, Router
-from agenttalk.mailbox.watch import Watch, watching
 
 _INBOX: Final[tuple[Box, ...]] = ("inbox",)
 _OUTBOX: Final[tuple[Box, ...]] = ("outbox",)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenttalk import settings
+from agenttalk.adapters.mailbox import fsio
+from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core.base import AgentId, PlanId, is_id
 from agenttalk.contracts.core.root_layout import PROFILE
@@ -17,8 +19,6 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.model import PlanFile
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.mailbox import fsio
-from agenttalk.mailbox.beside import with_check_files
 from agenttalk.rules.core import isolation
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 

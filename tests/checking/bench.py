@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.checking.checker import Again, Checker, Facts
 from agenttalk.checking.running import Context, Limits
 from agenttalk.checking.web import Resolve, resolved
@@ -20,7 +21,6 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.drivers import keeper
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Driver
 from agenttalk.rules.proof.evidence import Result
 from agenttalk.wiring import RandomIds, SystemClock

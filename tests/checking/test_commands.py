@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.adapters import sandbox
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.checking.checker import Facts
 from agenttalk.checking.running import Limits
 from agenttalk.contracts.core import wire
@@ -23,7 +24,6 @@ from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.drivers.confining import Sandboxes
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Ended, Turn
 from agenttalk.rules.proof.evidence import cache_key
 from checking.bench import HERE, Bench, check

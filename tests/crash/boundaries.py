@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from agenttalk.adapters.mailbox import syscalls
 from agenttalk.adapters.store import sqlite
 from agenttalk.drivers import calls, script, tree
-from agenttalk.mailbox import syscalls
 from crash.normal import calm
 
 KILLED = 137

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.mailbox import fsio, tree
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.mailbox import fsio, tree
 from agenttalk.rules.commands.generation import generate
 from agenttalk.rules.commands.validation import NOTHING
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine import explaining, submission
-from agenttalk.mailbox.beside import with_check_files
 from agenttalk.rules.planfile.compiler import Compiled
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, git, program, promise

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
+from agenttalk.adapters.mailbox.watch import Watch
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine import foreign, human
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.layout import Api
 from agenttalk.engine.router import Router
-from agenttalk.mailbox.watch import Watch
 from agenttalk.ports import Ended, Turn
 from treekit import Tree
 

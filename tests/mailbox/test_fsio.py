@@ -11,9 +11,9 @@ from threading import Thread
 
 import pytest
 
+from agenttalk.adapters.mailbox import syscalls
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
-from agenttalk.mailbox import syscalls
-from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Digest
 
 BAD_NAMES = [os.fsdecode(b"caf\xe9\xff.msg.json"), "two\nlines", " ", "-rf", "*", "\\", "~", "🌍" * 60]

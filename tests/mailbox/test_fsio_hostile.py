@@ -16,9 +16,9 @@ from threading import Thread
 import pytest
 
 import hanging
+from agenttalk.adapters.mailbox import syscalls
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
-from agenttalk.mailbox import syscalls
-from agenttalk.mailbox.fsio import Folder
 from effort import EFFORT
 
 TRIES = 100_000 if EFFORT >= 5 else 20_000

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.sweep import file_time, sweep
 from agenttalk.adapters.store.files import Draft
-from agenttalk.mailbox.fsio import Folder
-from agenttalk.mailbox.sweep import file_time, sweep
 
 TEMPORARY = f".agenttalk-{'0a' * 16}.tmp"
 DRAFT = f".{'0a' * 12}.tmp"
@@ -101,7 +101,7 @@ def test_old_drafts_of_the_store_are_removed_too(root: Folder, place: str) -> No
 KILLED = """
 import resource, signal, sys
 from pathlib import Path
-from agenttalk.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.adapters.store.files import write_durably
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

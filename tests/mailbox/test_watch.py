@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from agenttalk.adapters.mailbox import watch as module
+from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.watch import Event, Watch, parse
 from agenttalk.contracts.errors import MissingError
-from agenttalk.mailbox import watch as module
-from agenttalk.mailbox.fsio import Folder
-from agenttalk.mailbox.watch import Event, Watch, parse
 
 T = TypeVar("T")
 SOON = 60.0
@@ -502,7 +502,7 @@ def test_a_watch_that_never_started_only_waits(root: Path) -> None:
 LIMITED = """
 import asyncio, sys
 from pathlib import Path
-from agenttalk.mailbox.watch import Watch
+from agenttalk.adapters.mailbox.watch import Watch
 
 limit, root = sys.argv[1], Path(sys.argv[2])
 name, _, value = limit.partition("=")

@@ -13,6 +13,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agenttalk.adapters.mailbox import tree
 from agenttalk.api import bodies
 from agenttalk.api.bodies import Body
 from agenttalk.api.problems import answered
@@ -23,7 +24,6 @@ from agenttalk.engine import access
 from agenttalk.engine.access import Caller, PersonRole
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import TaskName
-from agenttalk.mailbox import tree
 from agenttalk.rules.commands import envelopes, generation, promise_making, validation
 from agenttalk.rules.commands.validation import NOTHING, Known
 

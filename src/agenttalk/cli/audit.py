@@ -61,9 +61,9 @@ def write_anchor(
 
     Whoever rewrites or cuts a chain later is found by `audit verify --anchor FILE`. A broken chain is not anchored.
     """
+    from agenttalk.adapters.mailbox import fsio
     from agenttalk.adapters.store import audit
     from agenttalk.adapters.store.ledger_heads import kept_heads
-    from agenttalk.mailbox import fsio
 
     out, folder, url = _setup(ctx, root, as_json)
     reports = audit.verify(folder, kept_heads(folder, shared=bool(url)), url=url)
@@ -167,8 +167,8 @@ def _setup(
 
 
 def _read(path: Path) -> bytes:
+    from agenttalk.adapters.mailbox import fsio
     from agenttalk.contracts.core import wire
-    from agenttalk.mailbox import fsio
 
     try:
         return fsio.read_file(path.resolve(), limit=wire.ENVELOPE_LIMIT)

@@ -132,9 +132,9 @@ def envelope(
     as_json: JsonOption = False,
 ) -> int:
     """Wrap a command into the envelope in which it travels."""
+    from agenttalk.adapters.mailbox import fsio
     from agenttalk.cli import source
     from agenttalk.contracts.core.base import AgentId, MessageId, is_id
-    from agenttalk.mailbox import fsio
     from agenttalk.rules.commands import envelopes, validation
 
     settings = Settings.merged(ctx, root, as_json)
@@ -182,7 +182,7 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
 
 
 def _known(settings: Settings, document: object, besides: bytes | None = None) -> Known:
-    from agenttalk.mailbox import tree
+    from agenttalk.adapters.mailbox import tree
     from agenttalk.rules.commands import generation
     from agenttalk.rules.commands.validation import NOTHING
 

@@ -175,7 +175,7 @@ def _landlock(machine: Machine) -> Iterator[Finding]:
 
 
 def _inotify(_: Machine) -> Iterator[Finding]:
-    from agenttalk.mailbox.watch import ailment
+    from agenttalk.adapters.mailbox.watch import ailment
 
     why = ailment()
     remedy = "raise fs.inotify.max_user_instances; until then folders are looked at every few seconds"

@@ -17,7 +17,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
 
 if TYPE_CHECKING:
-    from agenttalk.mailbox.fsio import Folder
+    from agenttalk.adapters.mailbox.fsio import Folder
     from agenttalk.rules.core.config_merge import Joined
 
 app = typer.Typer(add_completion=False)
@@ -58,7 +58,7 @@ def init(
     What is there already stays as it is, so that doing it again changes nothing. What cannot be added without changing
     somebody's words is shown, to be put there by hand.
     """
-    from agenttalk.mailbox.fsio import SHARED, Folder
+    from agenttalk.adapters.mailbox.fsio import SHARED, Folder
 
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
@@ -92,9 +92,9 @@ def _chosen(tools: list[str] | None) -> list[str]:
 
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
     """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
+    from agenttalk.adapters.mailbox.fsio import PRIVATE, Folder
     from agenttalk.adapters.store import operator_folder
     from agenttalk.contracts.core.root_layout import PROFILE
-    from agenttalk.mailbox.fsio import PRIVATE, Folder
 
     try:
         for name in ("agents", "system_runtime"):
@@ -246,7 +246,7 @@ def _skills(folder: Folder) -> Iterator[dict[str, str]]:
 
 
 def _skill_file(folder: Folder, path: str, data: bytes) -> str:
-    from agenttalk.mailbox.fsio import SHARED
+    from agenttalk.adapters.mailbox.fsio import SHARED
 
     try:
         return "there" if folder.read(path, LARGEST) == data else "left"

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk import parts
+from agenttalk.adapters.mailbox import fsio, tree
 from agenttalk.cli.output import Output, plain
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.engine import deadletters, fsck
 from agenttalk.engine.heartbeat import Tick
 from agenttalk.engine.router import Report
-from agenttalk.mailbox import fsio, tree
 from agenttalk.rules.commands import envelopes, generation
 from agenttalk.wiring import SystemClock, opened
 

@@ -71,10 +71,10 @@ def heartbeat(
 
 
 def _require_agent(root: Path, agent: str) -> None:
+    from agenttalk.adapters.mailbox.fsio import Folder
     from agenttalk.contracts.core.problems import nearest
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.profiles import agents_in
-    from agenttalk.mailbox.fsio import Folder
 
     with Folder.open(root) as folder:
         agents = agents_in(folder)

@@ -220,8 +220,8 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
 
 
 def _files(given: list[str], asked: dict[str, Any]) -> dict[str, bytes]:
+    from agenttalk.adapters.mailbox import fsio
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.mailbox import fsio
 
     needed = [file["name"] for file in asked["request"].get("needed", {}).get("files", [])]
     found = {}

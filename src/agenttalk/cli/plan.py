@@ -50,13 +50,13 @@ def check(
     """
     from dataclasses import replace
 
+    from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
     from agenttalk.cli import beforehand
     from agenttalk.cli import source as sources
     from agenttalk.contracts.core import wire
     from agenttalk.contracts.core.large_documents import collector_paused
     from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile import reader
-    from agenttalk.mailbox.beside import with_check_files
     from agenttalk.planfiles import overruled, settled, unheeded
     from agenttalk.rules.planfile import compiler as rules
 
@@ -133,7 +133,7 @@ def _is_yaml(file: str, data: bytes) -> bool:
 
 
 def _written(folder: Path, compiled: Compiled) -> list[str]:
-    from agenttalk.mailbox import fsio
+    from agenttalk.adapters.mailbox import fsio
 
     files = {folder / "task_dag.json": compiled.dag, folder / "plan_manifest.json": compiled.manifest}
     profiles = {folder / "agents" / name / "agent_profile.json": each for name, each in compiled.profiles.items()}

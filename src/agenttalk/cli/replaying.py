@@ -29,11 +29,11 @@ def replay(
     plan: str,
 ) -> int:
     """Ask for all pages, and tell each as it comes."""
+    from agenttalk.adapters.mailbox import fsio
     from agenttalk.cli import roots
     from agenttalk.contracts.core import wire
     from agenttalk.contracts.policy import read_policy
     from agenttalk.engine import replaying
-    from agenttalk.mailbox import fsio
 
     out, folder = roots.chosen(ctx, root, as_json)
     data = fsio.read_file(file.resolve(), limit=wire.ENVELOPE_LIMIT)

@@ -38,8 +38,8 @@ def schema(
 
 
 def _export(out: Output, names: list[str], folder: Path) -> int:
+    from agenttalk.adapters.mailbox import fsio
     from agenttalk.contracts.core import catalogue, wire
-    from agenttalk.mailbox import fsio
 
     schemas = {name: catalogue.schema(name) for name in names}
     paths = [folder / f"{name}.schema.json" for name in schemas]

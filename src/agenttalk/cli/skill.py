@@ -94,7 +94,7 @@ def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _write(path: Path, data: bytes) -> Path:
-    from agenttalk.mailbox import fsio
+    from agenttalk.adapters.mailbox import fsio
 
     fsio.write_file(path, data)
     if data.startswith(b"#!"):

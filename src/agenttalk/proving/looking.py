@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.promise import (
@@ -17,7 +18,6 @@ from agenttalk.contracts.promise import (
     RunCheck,
     TestsCheck,
 )
-from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import (
     Job,
     Made,

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
 from agenttalk.contracts.agent import Tier
@@ -27,7 +28,6 @@ from agenttalk.contracts.promise import (
     HumanCheck,
     JsonCheck,
 )
-from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import (
     NO_EXHIBIT,
     Baseline,

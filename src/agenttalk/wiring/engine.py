@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from agenttalk import connecting, telemetry
+from agenttalk.adapters.mailbox.watch import Watch, watching
 from agenttalk.adapters.store import audit, operator_folder
 from agenttalk.adapters.store.ledger_heads import kept_heads
 from agenttalk.adapters.store.root import RootStores
@@ -28,7 +29,6 @@ from agenttalk.engine.layout import Api
 from agenttalk.engine.running import Running
 from agenttalk.engine.sessions import FIRST_LINK
 from agenttalk.garbage import Collector
-from agenttalk.mailbox.watch import Watch, watching
 from agenttalk.ports import Forge, Performer
 from agenttalk.reloading import Reloading
 from agenttalk.settings import Settings

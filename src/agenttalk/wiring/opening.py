@@ -12,13 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.sweep import file_time, sweep
 from agenttalk.adapters.store import files, operator_folder
 from agenttalk.adapters.store.ledger_heads import Heads
 from agenttalk.adapters.store.root import MAIL, RootStores
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.deps import Deps, Limits, Walls
-from agenttalk.mailbox.fsio import Folder
-from agenttalk.mailbox.sweep import file_time, sweep
 from agenttalk.rules.core.isolation import Operator, Words
 from agenttalk.wiring.machine import RandomIds, SystemClock
 

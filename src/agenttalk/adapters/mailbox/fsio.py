@@ -30,10 +30,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Self
 
+from agenttalk.adapters.mailbox import os_errors, syscalls
+from agenttalk.adapters.mailbox.os_errors import told
+from agenttalk.adapters.mailbox.syscalls import FOLDER, Rename, Ways
 from agenttalk.contracts.errors import Code, MachineError, MissingError, TakenError
-from agenttalk.mailbox import faults, syscalls
-from agenttalk.mailbox.faults import told
-from agenttalk.mailbox.syscalls import FOLDER, Rename, Ways
 from agenttalk.ports import Digest, Entry
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _checked(folder: Folder, relative: str) -> Path:
         raw = b""  # half a character that no file system gave us
     parts = raw.split(b"/")
     if b"\0" in raw or len(raw) > 4095 or any(part in {b"", b".", b".."} or len(part) > 255 for part in parts):
-        raise faults.outside(relative, folder.path)
+        raise os_errors.outside(relative, folder.path)
     return folder.path / relative
 
 
@@ -290,7 +290,7 @@ def _opened(
                 if not syscalls.is_named(descriptor, above, name):
                     continue
                 if limit is not None and status.st_size > limit:
-                    raise faults.too_large(path, limit)
+                    raise os_errors.too_large(path, limit)
                 if start:
                     os.lseek(descriptor, start, os.SEEK_SET)
                 yield status.st_mode & 0o777, _pieces(descriptor, limit, path)
@@ -300,9 +300,9 @@ def _opened(
 
 def _refuse_special(status: os.stat_result, path: Path, *, linked: bool = False) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise faults.refused(path, "it is not a regular file")
+        raise os_errors.refused(path, "it is not a regular file")
     if status.st_nlink > 1 and not linked:
-        raise faults.refused(path, "it is a hard link, so it may be somebody else's file")
+        raise os_errors.refused(path, "it is a hard link, so it may be somebody else's file")
 
 
 def _pieces(descriptor: int, limit: int | None, path: Path) -> Iterator[bytes]:
@@ -312,7 +312,7 @@ def _pieces(descriptor: int, limit: int | None, path: Path) -> Iterator[bytes]:
             piece = os.read(descriptor, min(_PIECE, left + 1))
         left -= len(piece)
         if limit is not None and left < 0:  # it grew since it was opened
-            raise faults.too_large(path, limit)
+            raise os_errors.too_large(path, limit)
         if not piece:
             return
         yield piece
@@ -380,7 +380,7 @@ def _renamed(folder: Folder, relative: str, target: Folder, new: str, rename: Re
         try:
             rename(here, name, there, last)
         except FileNotFoundError as error:
-            raise faults.failed(folder.path / relative, error, Code.FILE_UNREADABLE) from error
+            raise os_errors.failed(folder.path / relative, error, Code.FILE_UNREADABLE) from error
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
@@ -422,7 +422,7 @@ def write_file(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise faults.failed(path, error, Code.FILE_UNWRITABLE) from error
+        raise os_errors.failed(path, error, Code.FILE_UNWRITABLE) from error
     with Folder.open(path.parent) as folder:
         folder.write(path.name, data, mode=SHARED)
 

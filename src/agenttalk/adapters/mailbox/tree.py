@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.contracts.command import DagRef, make_command_id
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import MAX_INTEGER, is_id
@@ -25,7 +26,6 @@ from agenttalk.contracts.errors import (
     UsageError,
 )
 from agenttalk.contracts.plan import ActiveDagRef
-from agenttalk.mailbox.fsio import Folder
 from agenttalk.rules.commands.validation import NOTHING, Known
 
 _CLAIMED: Final = (root_layout.PENDING, root_layout.PROCESSED)

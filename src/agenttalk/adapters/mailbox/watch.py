@@ -22,9 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.mailbox.fsio import Folder
 
 # Bits of an event's mask, as inotify(7) has them.
 CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x08, 0x40, 0x80, 0x100, 0x200

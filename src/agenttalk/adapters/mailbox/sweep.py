@@ -7,9 +7,9 @@ import secrets
 from contextlib import suppress
 from typing import Final
 
+from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
-from agenttalk.mailbox.fsio import Folder
 
 _TEMPORARY: Final = re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp")
 """What `Folder` names a file in the making."""
