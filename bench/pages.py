@@ -87,9 +87,9 @@ def before(number: int) -> list[str]:
 async def engine(root: Path, tasks: int) -> None:
     """Serve, and do what the lines on standard input say; answers are lines of JSON."""
     from agenttalk import settings, wiring
+    from agenttalk.adapters.drivers.python_calls import Calls, Turn
     from agenttalk.contracts.planfile import reader as planfile_reader
     from agenttalk.contracts.planfile.yaml_text import Source
-    from agenttalk.drivers.calls import Calls, Turn
     from agenttalk.engine.boards import DEFAULT
     from agenttalk.ports import Tx
     from agenttalk.rules.planfile.compiler import compile_plan

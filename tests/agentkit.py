@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Driver, Processes, Row

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from agenttalk.drivers import landlock
+from agenttalk.adapters.drivers import landlock
 from effort import EFFORT
 
 Verdict = Literal["contained", "refused", "limit"]

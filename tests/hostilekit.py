@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from agentkit import Clock
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import audit
 from agenttalk.api.app import create_app
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import access, fsck, submission
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Agent, Calls, Turn
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.checking.checker import Checker
 from agenttalk.checking.running import Context
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.drivers.calls import Agent, Calls, Turn
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import fsck, human, standing, submission
 from agenttalk.engine.answering import Models
 from agenttalk.engine.coding import CodingAgents

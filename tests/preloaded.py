@@ -31,7 +31,11 @@ from typing import Final, NoReturn
 
 SCRIPTS: Final = ("agenttalk.skills", "agenttalk.team", "agenttalk.proof", "agenttalk.answering", "agenttalk.__main__")
 """Programs that are started and not imported."""
-SELDOM: Final = ("agenttalk.drivers.acp", "agenttalk.drivers.wishes", "agenttalk.adapters.store.postgres")
+SELDOM: Final = (
+    "agenttalk.adapters.drivers.acp",
+    "agenttalk.adapters.drivers.wishes",
+    "agenttalk.adapters.store.postgres",
+)
 """What takes long to load, and few commands need."""
 LATE: Final = (
     "concurrent.futures.thread",

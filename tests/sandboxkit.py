@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from agenttalk.adapters import sandbox
-from agenttalk.drivers import landlock
+from agenttalk.adapters.drivers import landlock
 from agenttalk.rules.core.isolation import Word, Words
 
 PLAIN = Words(Word("plain"))

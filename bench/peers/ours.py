@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Calls, Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.drivers.calls import Calls, Turn
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import submission
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.wiring import opened

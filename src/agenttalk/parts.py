@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from agenttalk import settings, wiring
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.mailbox.watch import Watch, watching
 from agenttalk.adapters.store.root_lock import PartLock, RootLock
 from agenttalk.contracts.core.root_layout import Box
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Tick
 from agenttalk.engine.heartbeats import Worker

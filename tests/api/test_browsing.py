@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.cli.main import call
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import honesty, spending
 from agenttalk.engine.deps import Deps
 from agenttalk.rules.proof.honesty import NOTHING

@@ -14,12 +14,12 @@ import psycopg
 import pytest
 
 import preloaded
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store.ledger_heads import kept_heads
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import deadletters, fsck, human, plans, publish, standing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from agenttalk.adapters.drivers import process_tree, python_calls, script
 from agenttalk.adapters.mailbox import syscalls
 from agenttalk.adapters.store import sqlite
-from agenttalk.drivers import calls, script, tree
 from crash.normal import calm
 
 KILLED = 137
@@ -181,15 +181,15 @@ def _wrap_appending(boundaries: Boundaries) -> None:
 
 
 def _wrap_programs(boundaries: Boundaries) -> None:
-    real_start, real_hear, real_run = tree.Tree.start, tree.Tree._hear, script.ScriptDriver.run
+    real_start, real_hear, real_run = process_tree.Tree.start, process_tree.Tree._hear, script.ScriptDriver.run
 
-    def start(request: bytes, prompt: bytes, **more: Any) -> tree.Tree:
+    def start(request: bytes, prompt: bytes, **more: Any) -> process_tree.Tree:
         boundaries.reach("start a program")
         started = real_start(request, prompt, **more)
         boundaries.reach("started a program")
         return started
 
-    def hear(self: tree.Tree, data: bytes) -> None:
+    def hear(self: process_tree.Tree, data: bytes) -> None:
         real_hear(self, data)
         for word in ("starting", "ended", "dead"):
             if f"{word}".encode() in data:
@@ -200,20 +200,20 @@ def _wrap_programs(boundaries: Boundaries) -> None:
         boundaries.reach("a turn is over")
         return ended
 
-    _replace(tree.Tree, start=staticmethod(start), _hear=hear)
+    _replace(process_tree.Tree, start=staticmethod(start), _hear=hear)
     _replace(script.ScriptDriver, run=run)
 
 
 def _wrap_calls(boundaries: Boundaries) -> None:
-    real = calls.Calls.perform
+    real = python_calls.Calls.perform
 
-    async def perform(self: calls.Calls, job: Any) -> Any:
+    async def perform(self: python_calls.Calls, job: Any) -> Any:
         boundaries.reach("an agent is called")
         ended = await real(self, job)
         boundaries.reach("a call is over")
         return ended
 
-    _replace(calls.Calls, perform=perform)
+    _replace(python_calls.Calls, perform=perform)
 
 
 def _replace(where: Any, **new: Any) -> None:

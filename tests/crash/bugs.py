@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import queries, writer
 from agenttalk.adapters.store.worker import Job, settle
 from agenttalk.contracts.core import root_layout
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import granting, heartbeat, intake, outcomes, outputs, regressing, releasing, resuming, turns
 from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.closing import Closing

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from agenttalk.drivers.calls import Agent, Calls
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Agent, Calls
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine import standing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agenttalk.drivers.calls import Agent
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Agent
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.router import Router

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import apsw
 
+from agenttalk.adapters.drivers.ancestry import LEASE
 from agenttalk.adapters.store.root import databases
-from agenttalk.drivers.ancestry import LEASE
 from crash.snapshot import opened
 
 

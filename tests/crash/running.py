@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Agent, Calls, Result, Turn
 from agenttalk.adapters.store.root import databases
-from agenttalk.drivers.calls import Agent, Calls, Result, Turn
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import human, publish, standing, submission
 from agenttalk.engine.boards import boards
 from agenttalk.engine.dispatcher import Dispatcher

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine.standing import Standing
 from agenttalk.rules.planfile.compiler import Compiled
 from crash import running

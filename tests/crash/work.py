@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.engine import human, leases
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Owner, Turn

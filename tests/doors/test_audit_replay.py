@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.cli.main import call
 from agenttalk.contracts.policy import policy_of
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import replaying
 from agenttalk.engine.replaying import Asked
 from plankit import Engine, plan, play, states, task

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.cli.main import call
-from agenttalk.drivers.calls import Turn
 from plankit import Engine, plan, play, task
 
 

@@ -10,7 +10,7 @@ from acp import schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenttalk.drivers.acp import MOST_WISHES, AcpDialogue
+from agenttalk.adapters.drivers.acp import MOST_WISHES, AcpDialogue
 from agenttalk.ports import Asks, Opening
 from agenttalk.rules.agents.events import Event
 from agenttalk.rules.agents.permissions import Wish

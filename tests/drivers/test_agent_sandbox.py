@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from agenttalk.drivers import keeper
-from agenttalk.drivers.confining import Sandboxes, UnconfinedError
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers import keeper
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.sandboxes import Sandboxes, UnconfinedError
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.ports import Bind, Confinement, Ended
 from drivers.yard import PYTHON, Yard, dies
 from sandboxkit import needs
@@ -529,8 +529,8 @@ def test_an_engine_that_dies_leaves_nothing(boxed: Cell) -> None:
     code = f"""
 import asyncio, sys
 from pathlib import Path
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.ports import Confinement, Turn
 top = Path({str(boxed.top)!r})
 turn = Turn(lease="{lease}", argv=("sh", "-c", "setsid sleep {boxed.nap} & wait"), cwd=top, prompt="",

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.contracts.errors import MachineError
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.ports import Owner
 from drivers.yard import DAEMON, PYTHON, Yard, dies, lives
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.drivers import keeper
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.drivers import keeper
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.ports import Owner
 from drivers.yard import dies, lives
 
 ENDS_ITS_OWN_LEASE = """
 import asyncio, os, subprocess
-from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.processes import LocalProcesses
 child = subprocess.Popen(["sleep", "1000"])
 print(asyncio.run(LocalProcesses().end(os.environ["AGENTTALK_LEASE"])), child.wait())
 """

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.drivers import keeper
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
-from agenttalk.drivers.tree import Lines
+from agenttalk.adapters.drivers import keeper
+from agenttalk.adapters.drivers.process_tree import Lines
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.ports import Ended, Turn
 from drivers.yard import PYTHON, Yard
 

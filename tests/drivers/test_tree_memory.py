@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from agenttalk.drivers import keeper, memory
-from agenttalk.drivers.budgets import Meter
+from agenttalk.adapters.drivers import keeper, memory
+from agenttalk.adapters.drivers.budgets import Meter
 from agenttalk.ports import Budget
 from drivers.yard import PYTHON, Yard
 

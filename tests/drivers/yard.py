@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenttalk.drivers import keeper
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers import keeper
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.ports import Ended, Turn
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -32,8 +32,8 @@ read line < ready
 RUNS_A_TURN = """
 import asyncio, sys
 from pathlib import Path
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.ports import Turn
 turn = Turn(lease=sys.argv[1], argv=("sh", "-c", sys.argv[2]), cwd=Path.cwd(), prompt="", timeout=1000)
 asyncio.run(ScriptDriver(LocalProcesses()).run(turn))

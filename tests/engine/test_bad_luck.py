@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import explaining, human, publish
 from agenttalk.engine.standing import Standing
 from plankit import Engine, fine, plan, play, states, task

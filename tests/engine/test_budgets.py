@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import explaining, standing
 from agenttalk.engine.standing import Standing
 from agenttalk.ports import Job, Performance

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import disputing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.drivers.calls import Result, Turn
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine import explaining, publish
 from plankit import Engine, plan, play, task
 from provekit import FIXES, git, program, promise

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.drivers.confining import Sandboxes
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.sandboxes import Sandboxes
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine import explaining
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.standing import Standing

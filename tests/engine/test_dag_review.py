@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import DecisionRecord
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, human, publish, reviews, standing
 from agenttalk.engine.boards import board_of
 from agenttalk.ports import Row, Store

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import days, explaining, honesty, human
 from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.spending import Purse

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import access
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Limits

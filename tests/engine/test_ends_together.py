@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.standing import Standing
 from plankit import PATIENCE, Engine, fine, plan, play, states, task
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine import explaining
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, coded, git, program, promise

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import ContractError, UsageError
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, fsck, human, submission
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.standing import Standing

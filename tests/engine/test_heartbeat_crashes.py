@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.adapters.store.database import Board
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Turn
 from agenttalk.wiring import opened

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.router import Router
 from agenttalk.ports import Tx

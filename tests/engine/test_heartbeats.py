@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.heartbeats import Heartbeats
 from agenttalk.engine.layout import Api
 from agenttalk.engine.loops import Waiter, Wakes

@@ -19,7 +19,7 @@ from typing import Any, Final
 import apsw
 import pytest
 
-from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.quiet import SETTLED, Quiet

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.cli.main import call
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import honesty, overview
 from agenttalk.rules.proof.rework import Accept
 from plankit import Engine, plan, play, states, task

@@ -196,8 +196,8 @@ def test_the_token_of_an_attempt_names_it_and_only_its_hash_is_kept(desk: Desk) 
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.rules.core.isolation import Word, Words
 from agenttalk.wiring import opened

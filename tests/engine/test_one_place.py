@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from agentkit import Desk
-from agenttalk.drivers.calls import Calls
-from agenttalk.drivers.calls import Turn as Called
-from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Calls
+from agenttalk.adapters.drivers.python_calls import Turn as Called
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat

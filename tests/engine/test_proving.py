@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine import explaining, fsck, human, publish
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task

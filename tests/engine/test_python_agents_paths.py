@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from plankit import Engine, plan, play, states, task
 
 

@@ -24,8 +24,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from againkit import retry
-from agenttalk.drivers.calls import Calls, Result, Turn
-from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Calls, Result, Turn
 from agenttalk.engine import explaining, fsck
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher

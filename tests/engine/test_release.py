@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.python_calls import Turn
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
-from agenttalk.drivers.calls import Turn
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import publish, releases, releasing, standing
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.releases import Release

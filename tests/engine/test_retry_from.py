@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
 

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine import standing
 from agenttalk.engine.standing import Standing
 from effort import EFFORT

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import ValidationFeedback
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import deadletters, explaining, fsck, human
 from agenttalk.engine.standing import Standing
 from agenttalk.rules.proof.rework import Abort, Accept, Grant

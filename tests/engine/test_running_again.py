@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from againkit import retry
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.standing import Standing
 from plankit import Engine, fine, plan, play, states, task

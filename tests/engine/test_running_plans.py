@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import ReplanRequest
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import deadletters, human, publish, standing
 from agenttalk.engine.dispatcher import POLL
 from agenttalk.engine.standing import Standing

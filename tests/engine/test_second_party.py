@@ -13,8 +13,8 @@ from typing import Any, Literal
 import pytest
 
 from agentkit import Clock
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.monitor import Monitor

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.drivers.acp import AcpDialogue
+from agenttalk.adapters.drivers.acp import AcpDialogue
 from agenttalk.engine import human
 from agenttalk.engine.standing import Standing
 from agenttalk.engine.talking import Speaking, concluded
@@ -347,7 +347,7 @@ def test_a_long_prompt_arrives_as_a_whole(tmp_path: Path) -> None:
 def test_without_its_package_it_is_not_started_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "agenttalk.drivers.acp", None)
+    monkeypatch.setitem(sys.modules, "agenttalk.adapters.drivers.acp", None)
     found = run(tmp_path, "begin()\nend()\nrest()")
     assert found["state"] == "FAILED"
     assert "needs a package that is not installed; pip install 'agenttalk[acp]'" in found["reason"]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.command import ResolvedInput
 from agenttalk.contracts.core import canonical, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import JsonError
 from agenttalk.contracts.plan import Policies
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import commanding, records
 from agenttalk.engine.records import Letter
 from agenttalk.engine.sheets import Sheet

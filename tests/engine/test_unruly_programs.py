@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine import fsck
 from agenttalk.engine.deps import Limits
 from agenttalk.engine.dispatcher import Dispatcher

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.drivers.calls import Result, Turn
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine import explaining, human
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentkit import Clock
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import mail_showing as showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import access
 from agenttalk.engine import mail_showing as showing
 from agenttalk.engine.access import Caller

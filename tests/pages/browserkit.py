@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agenttalk import settings, wiring
+from agenttalk.adapters.drivers.python_calls import Agent, Calls
 from agenttalk.api.serving import Listening
-from agenttalk.drivers.calls import Agent, Calls
 from agenttalk.rules.planfile.compiler import Compiled
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.boards import DEFAULT
 from pages.browserkit import AXE, Eyes, Served, elsewhere, eyes, served
 from pages.pagekit import HOSTILE

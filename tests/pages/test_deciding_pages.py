@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, foreign, human
 from agenttalk.pages import codes, diffs, files
 from agenttalk.pages.diffs import Block

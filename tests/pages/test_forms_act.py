@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.api.app import create_app
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import human, ledger_showing
 from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.service import Service

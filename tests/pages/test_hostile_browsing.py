@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import apsw
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Agent, Turn
 from agenttalk.adapters.store import blobs
-from agenttalk.drivers.calls import Agent, Turn
 from agenttalk.engine.boards import DEFAULT
 from pages.browserkit import Eyes, Served, elsewhere, eyes, served
 from plankit import plan, task

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.adapters.store.database import Board
 from agenttalk.api import events
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import feed, recent
 from agenttalk.engine.boards import DEFAULT
 from agenttalk.engine.feed import News

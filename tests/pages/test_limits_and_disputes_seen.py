@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.drivers.calls import Turn
 from agenttalk.engine import human
 from agenttalk.engine.scheduling import Schedules
 from agenttalk.rules.planfile.compiler import Compiled

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
-from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import boards, human, ledger_showing, plan_showing, task_showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.letters import Draft

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import agenttalk
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from api.enginekit import agenttalk as agenttalk_
 from pages.browserkit import Eyes, eyes, served
 from plankit import plan, task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agenttalk.drivers.calls import Turn
+from agenttalk.adapters.drivers.python_calls import Turn
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, states, task
 from provekit import promise

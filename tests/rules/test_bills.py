@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.adapters.drivers.prices import price
 from agenttalk.contracts.model_use import Prices
-from agenttalk.drivers.prices import price
 from agenttalk.rules.agents.model_services import price_of
 from agenttalk.rules.core.usage import Bill, Billed, unpriced
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.engine import human, showing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher

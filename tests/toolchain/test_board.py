@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pytest
 
 from agenttalk import connecting
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import ForgeEvent
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import showing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.toolchain import PipelineResult
-from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import human, showing, tasks
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps

@@ -15,8 +15,8 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.contracts.errors import Code, UsageError
 
 if TYPE_CHECKING:
+    from agenttalk.adapters.drivers.script import ScriptDriver
     from agenttalk.contracts.agent import AcpUse, AgentProfile
-    from agenttalk.drivers.script import ScriptDriver
     from agenttalk.ports import Ended, Turn
     from agenttalk.rules.agents.cli_table import CodingAgent
     from agenttalk.rules.agents.events import Account, Event
@@ -184,8 +184,8 @@ async def _tried(
 ) -> Tried:
     import os
 
-    from agenttalk.drivers.processes import LocalProcesses
-    from agenttalk.drivers.script import ScriptDriver
+    from agenttalk.adapters.drivers.processes import LocalProcesses
+    from agenttalk.adapters.drivers.script import ScriptDriver
     from agenttalk.ports import Confinement, Turn
     from agenttalk.rules.agents.codecs import LONGEST, codec
     from agenttalk.rules.agents.events import Account

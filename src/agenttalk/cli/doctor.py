@@ -152,7 +152,7 @@ def _git(_: Machine) -> Iterator[Finding]:
 
 def _bubblewrap(machine: Machine) -> Iterator[Finding]:
     from agenttalk.adapters import sandbox
-    from agenttalk.drivers.confining import REMEDIES
+    from agenttalk.adapters.drivers.sandboxes import REMEDIES
 
     program = sandbox.installed()
     why = sandbox.ailment(program)
@@ -165,8 +165,8 @@ def _bubblewrap(machine: Machine) -> Iterator[Finding]:
 
 
 def _landlock(machine: Machine) -> Iterator[Finding]:
-    from agenttalk.drivers import landlock
-    from agenttalk.drivers.confining import REMEDIES
+    from agenttalk.adapters.drivers import landlock
+    from agenttalk.adapters.drivers.sandboxes import REMEDIES
 
     why = landlock.ailment()
     offline = landlock.ailment(network=False)
@@ -273,7 +273,7 @@ def _protocol(*, needed: bool) -> Finding:
     """Whether the package is there that coding agents are spoken with by."""
     from importlib import metadata
 
-    from agenttalk.drivers.dialogues import REMEDY
+    from agenttalk.adapters.drivers.dialogues import REMEDY
 
     try:
         version = metadata.version("agent-client-protocol")
@@ -303,8 +303,8 @@ def _started(entry: CodingAgent, tier: Tier) -> Ended:
     """Have it say its version, as an agent's turn would be run."""
     import asyncio
 
-    from agenttalk.drivers.processes import LocalProcesses
-    from agenttalk.drivers.script import ScriptDriver
+    from agenttalk.adapters.drivers.processes import LocalProcesses
+    from agenttalk.adapters.drivers.script import ScriptDriver
     from agenttalk.ports import Confinement, Turn
 
     with tempfile.TemporaryDirectory(prefix="agenttalk-doctor-") as folder:

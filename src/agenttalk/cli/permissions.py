@@ -43,7 +43,7 @@ def guard(command: Any, path: str) -> None:
 
 def require_person(path: str) -> None:
     """Raise UsageError when this process is an agent's."""
-    from agenttalk.drivers import ancestry
+    from agenttalk.adapters.drivers import ancestry
 
     found = ancestry.attempt_of(os.getpid(), os.environ)
     if not found:

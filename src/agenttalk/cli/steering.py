@@ -127,7 +127,7 @@ def _say(out: Output, plan: str, words: str, answer: dict[str, Any]) -> None:
 
 def by_hand_service(deps: Deps) -> Service:
     """What steers plans of a root that has no engine. It begins nothing."""
-    from agenttalk.drivers.processes import LocalProcesses
+    from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.engine.dispatcher import Dispatcher
     from agenttalk.engine.service import Service
 

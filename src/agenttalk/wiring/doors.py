@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from agenttalk.adapters.drivers import peers
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import is_alive
 from agenttalk.api.app import create_app
 from agenttalk.api.serving import TURN, Listening, serving, socket_folder
-from agenttalk.drivers import peers
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api
 from agenttalk.engine.service import Service

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from agenttalk import connecting, telemetry
+from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.mailbox.watch import Watch, watching
 from agenttalk.adapters.store import audit, operator_folder
 from agenttalk.adapters.store.ledger_heads import kept_heads
@@ -20,8 +22,6 @@ from agenttalk.adapters.store.root_lock import RootLock, running_engine
 from agenttalk.api.serving import Listening
 from agenttalk.contracts.core.large_documents import what_is_there_spared
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import access
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.forges import Connected

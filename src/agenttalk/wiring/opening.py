@@ -96,7 +96,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
 
 def _price(model: str, billed: Billed) -> float | None:
     """What a request to a model costs; the prices are loaded when something is to be priced."""
-    from agenttalk.drivers.prices import price
+    from agenttalk.adapters.drivers.prices import price
 
     return price(model, billed)
 

@@ -15,9 +15,9 @@ from acp import schema
 from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from pydantic import BaseModel, ValidationError
 
+from agenttalk.adapters.drivers import wishes
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
-from agenttalk.drivers import wishes
 from agenttalk.ports import Asks, Opening
 from agenttalk.rules.agents import permissions
 from agenttalk.rules.agents.codecs import LONGEST

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from agenttalk.adapters.drivers import dialogues, keeper
+from agenttalk.adapters.drivers.ancestry import LEASE
+from agenttalk.adapters.drivers.budgets import Meter
+from agenttalk.adapters.drivers.process_tree import Lines, Tree
+from agenttalk.adapters.drivers.sandboxes import Confined, Sandboxes
+from agenttalk.adapters.drivers.uncancelled import patiently
 from agenttalk.contracts.agent import Tier
-from agenttalk.drivers import dialogues, keeper
-from agenttalk.drivers.ancestry import LEASE
-from agenttalk.drivers.budgets import Meter
-from agenttalk.drivers.confining import Confined, Sandboxes
-from agenttalk.drivers.patience import patiently
-from agenttalk.drivers.tree import Lines, Tree
 from agenttalk.ports import Confinement, Dialogue, Ended, Opening, Processes, Talk, Turn
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")

@@ -10,7 +10,7 @@ REMEDY = "pip install 'agenttalk[acp]'"
 def begun(opening: Opening) -> Dialogue:
     """A dialogue in the Agent Client Protocol. Raises ValueError where its package is missing."""
     try:
-        from agenttalk.drivers.acp import AcpDialogue
+        from agenttalk.adapters.drivers.acp import AcpDialogue
     except ImportError as error:
         raise ValueError(f"the driver acp needs a package that is not installed; {REMEDY}") from error
     return AcpDialogue(opening)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agenttalk.drivers.keeper import Process, contents
+from agenttalk.adapters.drivers.keeper import Process, contents
 
 _WHOLE: Final = (b"RssAnon", b"RssShmem", b"VmSwap")
 """What a process uses, whether it shares it or not: quick to read, and everybody may."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agenttalk.adapters import sandbox
-from agenttalk.drivers import keeper, landlock, programs, seccomp, sight
+from agenttalk.adapters.drivers import keeper, landlock, program_files, seccomp, visible_paths
 from agenttalk.ports import Confinement
 
 Chosen: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
@@ -120,7 +120,7 @@ class Sandboxes:
             if tier == "plain":
                 yield Confined(tier, argv, env, temporary=temporary)
                 return
-            argv = programs.found(argv, env)
+            argv = program_files.found(argv, env)
             asked = await asyncio.to_thread(_lent, asked)
             room = await asyncio.to_thread(_room, asked, argv, cwd, env, temporary)
             if tier == "bubblewrap" and self._working is not None:
@@ -159,7 +159,7 @@ def _room(
 ) -> sandbox.Room:
     passing = (Path(tempfile.gettempdir()), *sandbox.SHARED)
     masked = (*asked.hidden, *sandbox.secrets(Path.home()), passing[0])
-    needed = programs.needed(argv, env, masked=(*masked, sandbox.SERVICES), temporary=passing)
+    needed = program_files.needed(argv, env, masked=(*masked, sandbox.SERVICES), temporary=passing)
     return sandbox.Room(
         asked.writable,
         cwd,
@@ -198,6 +198,6 @@ def _locked(asked: Confinement, room: sandbox.Room, argv: tuple[str, ...], env: 
         env,
         words,
         tuple(os.fsencode(os.path.realpath(path)) for path in (*writable, room.temporary)),
-        tuple(os.fsencode(path) for path in sight.granted(sandbox.shown(room))),
+        tuple(os.fsencode(path) for path in visible_paths.granted(sandbox.shown(room))),
         room.temporary,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from agenttalk.drivers import keeper
+from agenttalk.adapters.drivers import keeper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

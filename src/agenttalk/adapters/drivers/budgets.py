@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters import sandbox
-from agenttalk.drivers import keeper, memory
+from agenttalk.adapters.drivers import keeper, memory
 from agenttalk.ports import Budget
 
 FIRST: Final = 0.25

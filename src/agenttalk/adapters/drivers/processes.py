@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.drivers import keeper
+from agenttalk.adapters.drivers.ancestry import LEASE
+from agenttalk.adapters.drivers.keeper import Process
+from agenttalk.adapters.drivers.uncancelled import finished
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.drivers import keeper
-from agenttalk.drivers.ancestry import LEASE
-from agenttalk.drivers.keeper import Process
-from agenttalk.drivers.patience import finished
 from agenttalk.ports import Owner
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")

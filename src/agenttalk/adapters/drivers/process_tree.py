@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from agenttalk.drivers import keeper
-from agenttalk.drivers.ancestry import LEASE
+from agenttalk.adapters.drivers import keeper
+from agenttalk.adapters.drivers.ancestry import LEASE
 
 STDERR_KEPT: Final = 16 * 1024
 LONGEST_LINE: Final = 64 * 1024

@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from agenttalk.drivers import ancestry, keeper
+from agenttalk.adapters.drivers import ancestry, keeper
 
 _GONE: Final = "it is gone, so nobody knows what it was"
 _ESTABLISHED: Final = 1
