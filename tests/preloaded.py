@@ -29,7 +29,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NoReturn
 
-SCRIPTS: Final = ("agenttalk.skills", "agenttalk.team", "agenttalk.proof", "agenttalk.answering", "agenttalk.__main__")
+SCRIPTS: Final = (
+    "agenttalk.skills",
+    "agenttalk.team",
+    "agenttalk.proof",
+    "agenttalk.adapters.answering",
+    "agenttalk.__main__",
+)
 """Programs that are started and not imported."""
 SELDOM: Final = (
     "agenttalk.adapters.drivers.acp",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.answering import service
-from agenttalk.answering.telling import UnansweredError
+from agenttalk.adapters.answering import service
+from agenttalk.adapters.answering.exchange import UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents.model_answers import Answer, Asked
 from agenttalk.rules.agents.model_protocol import Request

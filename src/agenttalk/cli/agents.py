@@ -266,7 +266,7 @@ async def _asked(
             account.take(said)
             show(said)
 
-    program = (sys.executable, "-P", "-m", "agenttalk.answering")
+    program = (sys.executable, "-P", "-m", "agenttalk.adapters.answering")
     turn = Turn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
     ended = await driver.run(replace(turn, longest=model_protocol.LONGEST, keep=4096))
     return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)

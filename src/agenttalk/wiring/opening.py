@@ -83,7 +83,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
                 answers_by_file=answers_by_file,
                 kinds=kinds or {},
                 self_check=(*OURSELVES, "promise", "check"),
-                asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
+                asks_models=(sys.executable, "-P", "-m", "agenttalk.adapters.answering"),
                 price=_price,
                 mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
             )

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from agenttalk.answering.telling import Account, Tell, UnansweredError
+from agenttalk.adapters.answering.exchange import Account, Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LocalUse
 from agenttalk.rules.agents import model_answers, model_protocol

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from agenttalk.answering import telling
-from agenttalk.answering.telling import Tell, UnansweredError
+from agenttalk.adapters.answering import exchange
+from agenttalk.adapters.answering.exchange import Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents import model_protocol
 from agenttalk.rules.agents.model_answers import Answer
@@ -23,7 +23,7 @@ def main() -> int:
 
     request = Request.read(sys.stdin.buffer.read())
     try:
-        telling.leave(_answered(request, tell))
+        exchange.leave(_answered(request, tell))
     except UnansweredError as error:
         why = error.why.encode("utf-8", "replace").decode()
         tell(model_protocol.line("fault", code=error.code, text=why))
@@ -34,13 +34,13 @@ def main() -> int:
 
 def _answered(request: Request, tell: Tell) -> Answer:
     if request.driver == "local":
-        from agenttalk.answering import local
+        from agenttalk.adapters.answering import local
 
         return local.ask(request, tell)
     import asyncio
 
     try:
-        from agenttalk.answering import service
+        from agenttalk.adapters.answering import service
 
         return asyncio.run(service.ask(request, tell, os.environ.pop(model_protocol.KEY, "")))
     except ImportError as error:

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from agenttalk.answering.telling import Account, Tell, UnansweredError
+from agenttalk.adapters.answering.exchange import Account, Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LlmUse
 from agenttalk.rules.agents import model_answers, model_protocol, model_services
