@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenttalk.adapters.checking.checker import Checker
+from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent, Calls, Turn
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.checking.checker import Checker
-from agenttalk.checking.running import Context
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.planfile import reader

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from agenttalk.checking import exporting
+from agenttalk.adapters.telemetry import otlp_exporter
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tracing import Sent, Tracing
@@ -26,7 +26,7 @@ def tracing(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> T
     deps.discretion.keep({f"the header {name} of telemetry": value for name, value in known.items()})
 
     async def send(body: bytes) -> Sent:
-        return Sent(*await exporting.sent(said.traces_url, known, body))
+        return Sent(*await otlp_exporter.sent(said.traces_url, known, body))
 
     own = version("agenttalk")
     resource = (("service.name", said.service_name), ("service.version", own), ("service.instance.id", instance))

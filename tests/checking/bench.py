@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agenttalk.adapters.checking.checker import Again, Checker, Facts
+from agenttalk.adapters.checking.command import Context, Limits
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
+from agenttalk.adapters.http_client import Resolve, resolved
 from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.checking.checker import Again, Checker, Facts
-from agenttalk.checking.running import Context, Limits
-from agenttalk.checking.web import Resolve, resolved
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.ports import Driver

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from agenttalk.adapters import sandbox
+from agenttalk.adapters.checking.checker import Facts
+from agenttalk.adapters.checking.command import Limits
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.checking.checker import Facts
-from agenttalk.checking.running import Limits
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.ports import Ended, Turn

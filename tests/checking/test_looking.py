@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.checking.checker import Facts
-from agenttalk.checking.running import Limits
+from agenttalk.adapters.checking.checker import Facts
+from agenttalk.adapters.checking.command import Limits
 from agenttalk.contracts.core import wire
 from agenttalk.rules.proof.check_results import Confirmation, GitFacts, Stored, shown_hash
 from agenttalk.rules.proof.evidence import cache_key

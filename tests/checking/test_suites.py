@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import pytest
 
+from agenttalk.adapters.checking.checker import Facts
+from agenttalk.adapters.checking.command import Limits
 from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.checking.checker import Facts
-from agenttalk.checking.running import Limits
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.junit import Outcomes
 from checking.bench import GOOD, PYTEST, Bench, check

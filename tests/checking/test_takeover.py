@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.checking.checker import Facts
+from agenttalk.adapters.checking.checker import Facts
 from agenttalk.contracts.core import wire
 from agenttalk.rules.proof.evidence import Result
 from attackkit import Verdict, holds

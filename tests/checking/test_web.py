@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.checking.running import Limits
+from agenttalk.adapters.checking.command import Limits
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.proof.evidence import Result
 from checking.bench import Bench, check

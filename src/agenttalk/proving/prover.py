@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from agenttalk.adapters.checking.checker import Checker, Facts
+from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.checking.checker import Checker, Facts
-from agenttalk.checking.running import Context
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire

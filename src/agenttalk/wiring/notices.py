@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.checking import telling
+from agenttalk.adapters.telemetry import notice_sender
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.notifying import Notifications, Said, Target
@@ -36,7 +36,7 @@ def notifications(root: Path, deps: Deps, settings: Settings) -> Notifications |
 
 async def _post(target: Target, headers: Mapping[str, str], body: bytes) -> Said:
     allowed = [read_allowed(each) for each in target.allow]
-    return Said(*await telling.told(target.url, headers, body, allowed=allowed))
+    return Said(*await notice_sender.told(target.url, headers, body, allowed=allowed))
 
 
 def _signing_secret(name: str, variable: str | None) -> str | None:

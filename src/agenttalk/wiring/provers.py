@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from agenttalk.adapters.checking.checker import AskForge, Checker
+from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.checking.checker import AskForge, Checker
-from agenttalk.checking.running import Context
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.evidence import KeptFindings
 from agenttalk.ports import Driver

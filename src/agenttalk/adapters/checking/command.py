@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agenttalk.adapters import sandbox
-from agenttalk.checking import touching
+from agenttalk.adapters.checking import touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports import Confinement, Driver, Ended, Ids, Tiers, Turn
@@ -145,7 +145,7 @@ class Runner:
         if room.refusal:
             return Done(Ran("not_isolated", None, room.refusal), isolated=False)
         kept = (*command.kept, *(command.made if room.tier == "landlock" else ()))
-        with touching.watched(command.checkout, kept) as touched:
+        with touched_files.watched(command.checkout, kept) as touched:
             done = await self._run(command, context, room)
             changed = touched()
         if changed and done.ran.how == "exited":

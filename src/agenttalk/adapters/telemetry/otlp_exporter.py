@@ -7,7 +7,7 @@ from ipaddress import ip_network
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from agenttalk.checking import web
+from agenttalk.adapters import http_client
 from agenttalk.rules.core.http_addresses import Allowed
 from agenttalk.rules.operation import otlp
 from agenttalk.rules.proof.evidence import Finding
@@ -32,8 +32,8 @@ async def sent(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
     port = urlsplit(url).port or (443 if url.startswith("https:") else 80)
     allowed = [Allowed(ip_network(each), port) for each in ("0.0.0.0/0", "::/0")]
     told = {**headers, "Content-Type": otlp.CONTENT_TYPE}
-    asking = web.Asking(allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body)
-    answer = await web.get(url, asking)
+    asking = http_client.Asking(allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body)
+    answer = await http_client.get(url, asking)
     if isinstance(answer, Finding):
         return Answer(False, f"{answer.reason}: {answer.detail}")
     if 200 <= answer.status < 300:

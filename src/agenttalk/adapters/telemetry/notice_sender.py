@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agenttalk.checking import web
+from agenttalk.adapters import http_client
 from agenttalk.rules.core.http_addresses import Allowed
 from agenttalk.rules.proof.evidence import Finding
 
@@ -18,11 +18,11 @@ async def told(
     body: bytes,
     *,
     allowed: Sequence[Allowed],
-    resolve: web.Resolve = web.resolved,
+    resolve: http_client.Resolve = http_client.resolved,
 ) -> tuple[bool, str, bool]:
     """Whether it was taken, why not, and whether it is of no use to try again. Never raises for what others do."""
-    asking = web.Asking(allowed, SECONDS, most=4096, follow=False, method="POST", headers=headers, body=body)
-    answer = await web.get(url, asking, resolve=resolve)
+    asking = http_client.Asking(allowed, SECONDS, most=4096, follow=False, method="POST", headers=headers, body=body)
+    answer = await http_client.get(url, asking, resolve=resolve)
     if isinstance(answer, Finding):
         return False, f"{answer.reason}: {answer.detail}", answer.reason == "refused"
     if 200 <= answer.status < 300:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from agenttalk.checking import schema_check, web
-from agenttalk.checking.running import Command, Context, Done, Runner
+from agenttalk.adapters import http_client
+from agenttalk.adapters.checking import schema_check
+from agenttalk.adapters.checking.command import Command, Context, Done, Runner
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
@@ -113,7 +114,7 @@ class Checker:
         clock: Clock,
         ids: Ids,
         *,
-        resolve: web.Resolve = web.resolved,
+        resolve: http_client.Resolve = http_client.resolved,
         forge: AskForge | None = None,
     ) -> None:
         """`forge` makes checks of kind forge; without it none passes."""
@@ -276,13 +277,13 @@ class Checker:
 
     async def _asked(self, check: HttpCheck, context: Context) -> Finding:
         limits = context.limits
-        asking = web.Asking(
+        asking = http_client.Asking(
             context.allowed,
             check.timeout or limits.answer_seconds,
             limits.answer_bytes,
             follow=not 300 <= check.status < 400,
         )
-        answer = await web.get(check.url, asking, resolve=self._resolve)
+        answer = await http_client.get(check.url, asking, resolve=self._resolve)
         return answer if isinstance(answer, Finding) else check_results.of_http(check, answer)
 
     async def _document(self, check: JsonCheck, checkout: Folder, context: Context) -> Finding:

@@ -1,0 +1,1 @@
+"""Spans and notices sent to addresses that the operator named."""
