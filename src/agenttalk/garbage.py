@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.adapters.store.backup import blob_references
+from agenttalk.adapters.workspaces import folders
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, MachineError
@@ -28,7 +29,6 @@ from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.deps import Deps
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Item, Keep, Kind
-from agenttalk.workspaces import folders
 
 TRASH: Final = ".agenttalk-trash"
 """Where things lie that are being removed; in the folder in which they lay."""

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.workspaces.landing import Landed
+from agenttalk.adapters.workspaces.results import Attempt, Candidate, Taken
+from agenttalk.adapters.workspaces.spec import Settings
+from agenttalk.adapters.workspaces.workspace import Workspace
 from agenttalk.rules.core.scope import globs
-from agenttalk.workspaces.answers import Attempt, Candidate, Taken
-from agenttalk.workspaces.landing import Landed
-from agenttalk.workspaces.settings import Settings
-from agenttalk.workspaces.workspace import Workspace
 from effort import EFFORT
 from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write
 

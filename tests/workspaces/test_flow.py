@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.workspaces.landing import Landed
+from agenttalk.adapters.workspaces.results import Attempt, Author, Conflict
+from agenttalk.adapters.workspaces.tree_reader import Limits
+from agenttalk.adapters.workspaces.workspace import Workspace
 from agenttalk.contracts.errors import InputError, MachineError, UsageError
 from agenttalk.rules.core.scope import globs
-from agenttalk.workspaces.answers import Attempt, Author, Conflict
-from agenttalk.workspaces.landing import Landed
-from agenttalk.workspaces.taking import Limits
-from agenttalk.workspaces.workspace import Workspace
 from workspaces.treeskit import (
     FILES,
     NOW,

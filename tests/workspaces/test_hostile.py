@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.workspaces import folders, names
-from agenttalk.workspaces.answers import Conflict
-from agenttalk.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces import folders, names
+from agenttalk.adapters.workspaces.results import Conflict
+from agenttalk.adapters.workspaces.workspace import Workspace
 from workspaces.treeskit import (
     FILES,
     NOW,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.workspaces.landing import Landed, NotLanded
-from agenttalk.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces.landing import Landed, NotLanded
+from agenttalk.adapters.workspaces.workspace import Workspace
 from workspaces.treeskit import (
     FILES,
     NOW,

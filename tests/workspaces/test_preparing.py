@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.adapters.workspaces.workspace import Workspace
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.workspaces.workspace import Workspace
 from workspaces.treeskit import FILES, attempt, begin, git, opened, recipe, refused, repository, run, taken, work, write
 
 LOCKED = {**FILES, "package-lock.json": "1\n", "src/lib.js": "1\n"}

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agenttalk.adapters.workspaces.preparation import Ran, Recipe
+from agenttalk.adapters.workspaces.results import Attempt, Candidate, Clone, Refused, Taken
+from agenttalk.adapters.workspaces.spec import Settings
+from agenttalk.adapters.workspaces.workspace import NOTHING, Workspace
 from agenttalk.rules.core.scope import Globs
-from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Refused, Taken
-from agenttalk.workspaces.preparing import Ran, Recipe
-from agenttalk.workspaces.settings import Settings
-from agenttalk.workspaces.workspace import NOTHING, Workspace
 
 T = TypeVar("T")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -26,9 +26,9 @@ def require_repository(compiled: Compiled) -> None:
 
 def remarks(compiled: Compiled, repo: Path | None = None) -> list[Problem]:
     """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
+    from agenttalk.adapters.workspaces.user_folder import survey
     from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.rules.planfile import plan_remarks
-    from agenttalk.workspaces.survey import survey
 
     workspace = compiled.manifest.workspace
     if workspace is None:

@@ -10,8 +10,8 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
 if TYPE_CHECKING:
+    from agenttalk.adapters.workspaces.workspace import Workspace
     from agenttalk.engine.deps import Deps
-    from agenttalk.workspaces.workspace import Workspace
 
 diff_app = typer.Typer(add_completion=False)
 merge_app = typer.Typer(add_completion=False)
@@ -65,9 +65,9 @@ def merge(
     """
     import asyncio
 
+    from agenttalk.adapters.workspaces.landing import Landed
     from agenttalk.cli import roots
     from agenttalk.wiring import SystemClock
-    from agenttalk.workspaces.landing import Landed
 
     out, folder = roots.chosen(ctx, root, as_json)
     space = asyncio.run(_opened(folder, plan))
@@ -165,11 +165,11 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
 async def _opened(folder: Path, plan: str) -> Workspace:
     import asyncio
 
+    from agenttalk.adapters.workspaces.spec import Settings
+    from agenttalk.adapters.workspaces.workspace import Workspace
     from agenttalk.cli import roots
     from agenttalk.engine import plan_showing
     from agenttalk.proving import FOLDER
-    from agenttalk.workspaces.settings import Settings
-    from agenttalk.workspaces.workspace import Workspace
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await plan_showing.of(deps, plan)
@@ -181,8 +181,8 @@ async def _opened(folder: Path, plan: str) -> Workspace:
 
 async def _ends(space: Workspace, attempt: tuple[str, str, int] | None) -> tuple[str, str]:
     """Between which commits to look: an attempt's start and end, or the plan's."""
+    from agenttalk.adapters.workspaces.results import Attempt
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.workspaces.answers import Attempt
 
     if attempt is None:
         tip = await space.ensure()

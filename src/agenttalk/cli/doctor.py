@@ -137,7 +137,7 @@ def _sqlite(_: Machine) -> Iterator[Finding]:
 
 
 def _git(_: Machine) -> Iterator[Finding]:
-    from agenttalk.workspaces.places import OLDEST_GIT
+    from agenttalk.adapters.workspaces.paths import OLDEST_GIT
 
     wanted = ".".join(map(str, OLDEST_GIT))
     remedy = f"install git {wanted} or newer; plans that work on a repository need it"

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.workspaces.preparation import Prepared
+from agenttalk.adapters.workspaces.results import Attempt, Author, Candidate, Refused, Taken
+from agenttalk.adapters.workspaces.workspace import Workspace
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.promise import (
@@ -31,9 +34,6 @@ from agenttalk.rules.proof.check_results import GitFacts, Stored
 from agenttalk.rules.proof.evidence import Result
 from agenttalk.rules.proof.protection import Boundary, Protection, Tree
 from agenttalk.rules.text import check_words
-from agenttalk.workspaces.answers import Attempt, Author, Candidate, Refused, Taken
-from agenttalk.workspaces.preparing import Prepared
-from agenttalk.workspaces.workspace import Workspace
 
 _ATTEMPTS: Final = 32
 """Tries of one command, at most."""

@@ -16,6 +16,12 @@ from typing import Any, Final, NamedTuple
 from agenttalk.adapters.checking.checker import Checker, Facts
 from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.workspaces.merge_turns import Turnstile
+from agenttalk.adapters.workspaces.preparation import Prepared, Ran, Recipe
+from agenttalk.adapters.workspaces.results import Attempt, Candidate, Conflict, Refused, Sealed, Taken
+from agenttalk.adapters.workspaces.spec import Settings
+from agenttalk.adapters.workspaces.user_folder import survey
+from agenttalk.adapters.workspaces.workspace import Workspace
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire
@@ -54,12 +60,6 @@ from agenttalk.rules.proof.evidence import Fingerprint, Result
 from agenttalk.rules.proof.protection import Protection, Tree
 from agenttalk.rules.proof.staleness import Ground
 from agenttalk.rules.text import check_words, verdict_words
-from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
-from agenttalk.workspaces.preparing import Prepared, Ran, Recipe
-from agenttalk.workspaces.settings import Settings
-from agenttalk.workspaces.survey import survey
-from agenttalk.workspaces.turnstile import Turnstile
-from agenttalk.workspaces.workspace import Workspace
 
 FOLDER: Final = "workspaces"
 """Under the root: the clones that agents work in, and the checkouts for checks."""

@@ -25,19 +25,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from agenttalk.adapters.workspaces import clone_index, folders, landing, merge, preparation, snapshots, tree_reader
+from agenttalk.adapters.workspaces import paths as workspaces_paths
+from agenttalk.adapters.workspaces.async_methods import in_thread, threaded
+from agenttalk.adapters.workspaces.branch import PlanBranch
+from agenttalk.adapters.workspaces.checkouts import Checkouts
+from agenttalk.adapters.workspaces.git import Git
+from agenttalk.adapters.workspaces.landing import Landed, NotLanded
+from agenttalk.adapters.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
+from agenttalk.adapters.workspaces.preparation import Prepared, Recipe
+from agenttalk.adapters.workspaces.results import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken
+from agenttalk.adapters.workspaces.spec import Settings
+from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.core.scope import Covering, Globs
-from agenttalk.workspaces import clone_index, folders, landing, merging, places, preparing, snapshots, taking
-from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken
-from agenttalk.workspaces.branch import PlanBranch
-from agenttalk.workspaces.checkouts import Checkouts
-from agenttalk.workspaces.git import Git
-from agenttalk.workspaces.landing import Landed, NotLanded
-from agenttalk.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
-from agenttalk.workspaces.preparing import Prepared, Recipe
-from agenttalk.workspaces.settings import Settings
-from agenttalk.workspaces.taking import Listing
-from agenttalk.workspaces.threads import in_thread, threaded
 
 EVERYTHING: Final = Globs(otherwise=True)
 NOTHING: Final = Globs()
@@ -55,8 +56,8 @@ class Workspace:
         for path in (nothing, self._temporary):
             path.mkdir(parents=True, exist_ok=True)
         git = Git(nothing, settings.program, settings.seconds)
-        places.check_version(git)
-        self._place = places.find(settings.folder.absolute(), self._home, git)
+        workspaces_paths.check_version(git)
+        self._place = workspaces_paths.find(settings.folder.absolute(), self._home, git)
         self._objects = Objects(
             git,
             depot=self._home / "depot.git",
@@ -161,9 +162,9 @@ class Workspace:
         tree.mkdir()
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
-            places.clone_dir(self._objects, tree, self.branch, start, top / "index", attempt.author)
+            workspaces_paths.clone_dir(self._objects, tree, self.branch, start, top / "index", attempt.author)
         links = self._checkouts.linked(tree, listing, None if prepared and prepared.bound else prepared)
-        folders.write(top / "record.json", taking.note(tree, listing, top / "mark"))
+        folders.write(top / "record.json", tree_reader.note(tree, listing, top / "mark"))
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         place = self._attempt(attempt)
@@ -177,9 +178,9 @@ class Workspace:
         self, attempt: Attempt, onto: str, previous: str, protected: Covering, at: datetime
     ) -> tuple[str, str]:
         """What a re-execution starts from, and the patch if the previous attempt did not merge."""
-        merged = merging.merge(self._objects, previous, onto, protected)
+        merged = merge.merge(self._objects, previous, onto, protected)
         if isinstance(merged, Clash):
-            tree = merging.put_back(self._objects, previous, protected).tree
+            tree = merge.put_back(self._objects, previous, protected).tree
             return onto, self._objects.diff(self._objects.parent_of(previous), tree)
         if merged.tree == self._objects.tree_of(onto):
             return onto, ""
@@ -201,12 +202,12 @@ class Workspace:
             raise UsageError(Code.NAME_UNKNOWN, f"the attempt {attempt.key} has no clone")
         onto, start = str(state["onto"]), str(state["start"])
         known = self._objects.listing(start)
-        rules = taking.Rules(
+        rules = tree_reader.Rules(
             known=known,
             ignored=snapshots.ignored_by(self._objects, known if start == onto else self._objects.listing(onto)),
             hasher=self._objects.blob_id,
             foreign=frozenset(state["foreign"]),
-            record=taking.Record.read(place / "record.json"),
+            record=tree_reader.Record.read(place / "record.json"),
             limits=self.settings.limits,
             known_links=lambda: snapshots.links_of(self._objects, known),
         )
@@ -227,7 +228,7 @@ class Workspace:
         ref = f"{self._own}/attempts/{attempt.key}"
         commit = self._objects.resolve(ref)
         if not commit or self._objects.tree_of(commit) != tree or self._objects.parent_of(commit) != onto:
-            commit = self._objects.commit(tree, [onto], merging.message(self.plan, attempt), at, attempt.author)
+            commit = self._objects.commit(tree, [onto], merge.message(self.plan, attempt), at, attempt.author)
             self._objects.put(ref, commit)
         return Taken(attempt, commit, tree, onto, self._objects.changes(onto, tree))
 
@@ -260,19 +261,19 @@ class Workspace:
         task's first attempt started, also what the task itself merged in between is put back.
         """
         tip = self._branch.tip()
-        merged = merging.merge(self._objects, taken.commit, tip, protected)
+        merged = merge.merge(self._objects, taken.commit, tip, protected)
         if isinstance(merged, Clash):
             return Conflict(tip, merged.paths, merged.text)
         tree, restored = merged.tree, {change.path: change for change in merged.restored}
         if since:
-            commits = merging.history(self._objects, self.plan, since, tip)
-            undone = merging.own_doing(self._objects, commits, taken.attempt.task, protected)
+            commits = merge.history(self._objects, self.plan, since, tip)
+            undone = merge.own_doing(self._objects, commits, taken.attempt.task, protected)
             tree = self._objects.altered(tree, {change.path: change.before for change in undone})
             restored |= {change.path: change for change in undone}
         told = tuple(restored[path] for path in sorted(restored))
         if tree == self._objects.tree_of(tip):
             return Candidate(taken.attempt, tip, tree, tip, told)
-        text = merging.message(self.plan, taken.attempt, taken.commit)
+        text = merge.message(self.plan, taken.attempt, taken.commit)
         commit = self._objects.commit(tree, [tip], text, at, taken.attempt.author)
         self._objects.put(f"{self._own}/candidates/{taken.attempt.key}", commit)
         return Candidate(taken.attempt, commit, tree, tip, told)
@@ -282,7 +283,7 @@ class Workspace:
         """The same candidate, whose commit names the evidence that it rests on. Its tree is the same."""
         if candidate.commit == candidate.onto:
             return candidate
-        text = merging.message(self.plan, candidate.attempt, taken.commit, evidence)
+        text = merge.message(self.plan, candidate.attempt, taken.commit, evidence)
         commit = self._objects.commit(candidate.tree, [candidate.onto], text, at, candidate.attempt.author)
         return replace(candidate, commit=commit)
 
@@ -331,7 +332,7 @@ class Workspace:
     def read(self, tree: str, path: str) -> bytes | None:
         """A file of a tree; None if it has none there. Of a symlink, its target."""
         item = self._objects.listing(tree).get(path)
-        return next(self._objects.contents([item.oid])) if item and item.mode != taking.SUBMODULE else None
+        return next(self._objects.contents([item.oid])) if item and item.mode != tree_reader.SUBMODULE else None
 
     # What checkouts need beside the tree
 
@@ -348,7 +349,7 @@ class Workspace:
 
     async def furnish(self, clone: Clone, prepared: Prepared) -> None:
         """Run the command in a clone itself: for what is bound to its tree. What it changes of the tree is put back."""
-        preparing.refuse_failure(await prepared.recipe.run(clone.path, prepared.recipe.command))
+        preparation.refuse_failure(await prepared.recipe.run(clone.path, prepared.recipe.command))
         await self._furnished(clone)
 
     @threaded
@@ -359,8 +360,8 @@ class Workspace:
         index.unlink(missing_ok=True)
         self._objects.checkout(clone.start, clone.path, index)
         state = json.loads((place / "state.json").read_bytes())
-        state["foreign"] = sorted({*state["foreign"], *preparing.new(clone.path, listing)})
-        folders.write(place / "record.json", taking.note(clone.path, listing, place / "mark"))
+        state["foreign"] = sorted({*state["foreign"], *preparation.new(clone.path, listing)})
+        folders.write(place / "record.json", tree_reader.note(clone.path, listing, place / "mark"))
         folders.write(place / "state.json", json.dumps(state).encode())
 
     async def prepare_key(self, tree: str, command: str) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from agenttalk.adapters.workspaces.objects import Change
+from agenttalk.adapters.workspaces.preparation import Environment
+from agenttalk.adapters.workspaces.tree_reader import Reason
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.workspaces.objects import Change
-from agenttalk.workspaces.preparing import Environment
-from agenttalk.workspaces.taking import Reason
 
 
 class Author(NamedTuple):

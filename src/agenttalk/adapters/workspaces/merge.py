@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from agenttalk.adapters.workspaces import tree_reader
+from agenttalk.adapters.workspaces.objects import Change, Clash, Kind, Objects
+from agenttalk.adapters.workspaces.results import Attempt
+from agenttalk.adapters.workspaces.tree_reader import Item
 from agenttalk.rules.core.scope import Covering
-from agenttalk.workspaces import taking
-from agenttalk.workspaces.answers import Attempt
-from agenttalk.workspaces.objects import Change, Clash, Kind, Objects
-from agenttalk.workspaces.taking import Item
 
 PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
     f"AgentTalk-{name}" for name in ("Plan", "Task", "Command", "Attempt", "Commit", "Evidence")
@@ -87,7 +87,7 @@ def put_back(objects: Objects, commit: str, protected: Covering) -> Merged:
     """The tree of an attempt with its protected paths as they were where it started."""
     changes = objects.changes(objects.parent_of(commit), commit)
     meant = {change for change in changes if protected.covers(change.path)}
-    above = {parent for change in meant if change.before for parent in taking.parents(change.path)}
+    above = {parent for change in meant if change.before for parent in tree_reader.parents(change.path)}
     meant |= {change for change in changes if change.path in above and change.after}  # files where folders must be
     tree = objects.altered(commit, {change.path: change.before for change in meant})
     return Merged(tree, tuple(sorted(meant)))

@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from agenttalk.adapters.workspaces import folders, tree_reader
+from agenttalk.adapters.workspaces.git import RAW, Answer, At, Git
+from agenttalk.adapters.workspaces.tree_reader import Item, Listing
 from agenttalk.contracts.errors import MachineError
-from agenttalk.workspaces import folders, taking
-from agenttalk.workspaces.git import RAW, Answer, At, Git
-from agenttalk.workspaces.taking import Item, Listing
 
 Kind = Literal["added", "changed", "deleted"]
 TEXT_LIMIT: Final = 256 * 1024
@@ -148,7 +148,7 @@ class Objects:
 
     def blob_id(self, data: bytes) -> str:
         """The name of a content."""
-        return taking.blob_id(data, self.algorithm)
+        return tree_reader.blob_id(data, self.algorithm)
 
     def empty(self) -> str:
         """The tree without anything."""
@@ -270,7 +270,7 @@ class Objects:
         left = TEXT_LIMIT
         for path in paths:
             item = listing.get(path)
-            if item is None or item.mode not in {taking.FILE, taking.PROGRAM} or left <= 0:
+            if item is None or item.mode not in {tree_reader.FILE, tree_reader.PROGRAM} or left <= 0:
                 continue
             text = next(self.contents([item.oid]))
             if b"\0" not in text[:8000]:

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agenttalk.adapters.workspaces import names
+from agenttalk.adapters.workspaces.folders import FOLDER
 from agenttalk.rules.core.scope import Ignored
 from agenttalk.rules.text import check_words
-from agenttalk.workspaces import names
-from agenttalk.workspaces.folders import FOLDER
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 MAX_DEPTH: Final = 100

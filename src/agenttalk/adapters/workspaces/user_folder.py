@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.workspaces import merge, tree_reader
+from agenttalk.adapters.workspaces import paths as workspaces_paths
+from agenttalk.adapters.workspaces.git import At, Git
+from agenttalk.adapters.workspaces.objects import Objects
+from agenttalk.adapters.workspaces.paths import Place
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, globs
-from agenttalk.workspaces import merging, places, taking
-from agenttalk.workspaces.git import At, Git
-from agenttalk.workspaces.objects import Objects
-from agenttalk.workspaces.places import Place
 
 _LEFT_BEHIND: Final = globs(DEFAULT_EXCLUDES)
 _LIMIT: Final = 64 * 1024 * 1024
@@ -39,7 +40,7 @@ def survey(folder: Path, base: str | None = None) -> Survey:
         nothing = Path(home) / "nothing"
         nothing.mkdir()
         git = Git(nothing)
-        place = places.find(folder.absolute(), Path(home), git)
+        place = workspaces_paths.find(folder.absolute(), Path(home), git)
         if place.plain:
             return Survey(tuple(_walked(folder)))
         listed = git.call(
@@ -83,11 +84,11 @@ def taken_along(objects: Objects, place: Place, head: str, plan: str) -> str:
         except MachineError as error:
             raise _not_taken(place, error.message, "commit it, or finish the merge that is under way") from error
     for change in objects.changes(head, tree):
-        if change.kind == "added" and change.after and change.after.mode == taking.SUBMODULE:
+        if change.kind == "added" and change.after and change.after.mode == tree_reader.SUBMODULE:
             why = f"{scope.shown(change.path)} is a repository of its own, and its files would be missing"
             raise _not_taken(place, why, "move it out of the folder, or have git ignore it")
-    message = f"What was not committed when plan {plan} began\n\n{merging.PLAN}: {plan}\n"
-    return objects.commit(tree, [head], message, merging.EPOCH)
+    message = f"What was not committed when plan {plan} began\n\n{merge.PLAN}: {plan}\n"
+    return objects.commit(tree, [head], message, merge.EPOCH)
 
 
 def _not_taken(place: Place, why: str, hint: str) -> UsageError:

@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from agenttalk.adapters.workspaces import tree_reader
+from agenttalk.adapters.workspaces.objects import Objects
+from agenttalk.adapters.workspaces.tree_reader import Item, Limits, Listing, Reason, Rules, Walk
 from agenttalk.rules.core.scope import Ignored
-from agenttalk.workspaces import taking
-from agenttalk.workspaces.objects import Objects
-from agenttalk.workspaces.taking import Item, Limits, Listing, Reason, Rules, Walk
 
 _SKIPPED = Ignored({})
 
@@ -53,7 +53,7 @@ def ignored_by(objects: Objects, listing: Listing) -> Ignored:
     files = {
         path.rpartition("/")[0]: item.oid
         for path, item in listing.items()
-        if path.rpartition("/")[2] == ".gitignore" and item.mode in {taking.FILE, taking.PROGRAM}
+        if path.rpartition("/")[2] == ".gitignore" and item.mode in {tree_reader.FILE, tree_reader.PROGRAM}
     }
     texts = objects.contents(list(files.values()))
     return Ignored({folder: _text(text) for folder, text in zip(files, texts, strict=True)})
@@ -61,7 +61,7 @@ def ignored_by(objects: Objects, listing: Listing) -> Ignored:
 
 def links_of(objects: Objects, listing: Listing) -> Mapping[str, str]:
     """Path → target of the symlinks of a tree."""
-    links = {path: item.oid for path, item in listing.items() if item.mode == taking.LINK}
+    links = {path: item.oid for path, item in listing.items() if item.mode == tree_reader.LINK}
     targets = objects.contents(list(links.values()))
     return {path: os.fsdecode(target) for path, target in zip(links, targets, strict=True)}
 

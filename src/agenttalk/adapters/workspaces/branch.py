@@ -12,12 +12,12 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from agenttalk.adapters.workspaces import merge, snapshots, user_folder
+from agenttalk.adapters.workspaces.objects import Objects
+from agenttalk.adapters.workspaces.paths import Place
+from agenttalk.adapters.workspaces.results import Candidate
+from agenttalk.adapters.workspaces.spec import Settings
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.workspaces import merging, snapshots, survey
-from agenttalk.workspaces.answers import Candidate
-from agenttalk.workspaces.objects import Objects
-from agenttalk.workspaces.places import Place
-from agenttalk.workspaces.settings import Settings
 
 
 class PlanBranch:
@@ -81,7 +81,7 @@ class PlanBranch:
         if found != self._objects.resolve("HEAD", git_dir=self._place.git_dir):
             message = f"what is not committed belongs to what is checked out, and workspace.base is {name!r}"
             raise UsageError(Code.OPTION_INVALID, message, hint="leave out workspace.base, or workspace.uncommitted")
-        return survey.taken_along(self._objects, self._place, found, self._plan)
+        return user_folder.taken_along(self._objects, self._place, found, self._plan)
 
     def _snapshot(self) -> str:
         """A plain folder as it is, as the first commit."""
@@ -89,15 +89,15 @@ class PlanBranch:
         if not isinstance(found, str):
             told = "; ".join(f"{reason.path!r}: {reason.why}" for reason in found[:5])
             raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {told}")
-        message = f"The folder as plan {self._plan} found it\n\n{merging.PLAN}: {self._plan}\n"
-        return self._objects.commit(found, (), message, merging.EPOCH)
+        message = f"The folder as plan {self._plan} found it\n\n{merge.PLAN}: {self._plan}\n"
+        return self._objects.commit(found, (), message, merge.EPOCH)
 
     def merged(self, command: str) -> str | None:
         """The commit by which a command's work came onto it, told by its trailers; None if it did not."""
         tip = self.tip()
         own = self._objects.read_refs(self.own)
-        for commit, told in merging.history(self._objects, self._plan, self.base(), tip):
-            if told.get(merging.COMMAND) == command and merging.is_ours(told, own, self.own):
+        for commit, told in merge.history(self._objects, self._plan, self.base(), tip):
+            if told.get(merge.COMMAND) == command and merge.is_ours(told, own, self.own):
                 return commit
         return None
 
@@ -109,15 +109,15 @@ class PlanBranch:
         own = self._objects.read_refs(self.own)
         ours: list[str] = []
         others: list[str] = []
-        for commit, told in merging.walk(self._objects, since, tip):
-            is_ours = told.get(merging.PLAN) == self._plan and merging.is_ours(told, own, self.own)
+        for commit, told in merge.walk(self._objects, since, tip):
+            is_ours = told.get(merge.PLAN) == self._plan and merge.is_ours(told, own, self.own)
             (ours if is_ours else others).append(commit)
         return ours, others
 
     def arrived(self, since: str) -> list[tuple[str, str | None]]:
         """Everything that came onto it behind a commit, the oldest first, with the task whose work it is."""
         own = self._objects.read_refs(self.own)
-        return merging.arrived(self._objects, self._plan, own, self.own, since, self.tip())
+        return merge.arrived(self._objects, self._plan, own, self.own, since, self.tip())
 
     def advance(self, candidate: Candidate) -> bool:
         """Move it to exactly a candidate's commit; see `Workspace.advance`."""

@@ -17,12 +17,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
+from agenttalk.adapters.workspaces import folders, snapshots, tree_reader
+from agenttalk.adapters.workspaces.git import At
+from agenttalk.adapters.workspaces.objects import Change, Clash, Objects
+from agenttalk.adapters.workspaces.paths import Place
+from agenttalk.adapters.workspaces.tree_reader import FILE, LINK, PROGRAM, SUBMODULE, Item, Limits
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.workspaces import folders, snapshots, taking
-from agenttalk.workspaces.git import At
-from agenttalk.workspaces.objects import Change, Clash, Objects
-from agenttalk.workspaces.places import Place
-from agenttalk.workspaces.taking import FILE, LINK, PROGRAM, SUBMODULE, Item, Limits
 
 _BUSY: Final = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 _EACH: Final = 1000
@@ -174,7 +174,7 @@ class Landing:
 
     def _met(self, path: str) -> Iterator[str]:
         """What lies where a new path has to go."""
-        for parent in taking.parents(path):
+        for parent in tree_reader.parents(path):
             where = self._place.folder / parent
             if where.is_symlink() or (where.exists() and not where.is_dir()):
                 yield parent
@@ -236,7 +236,7 @@ class Landing:
     def _unlink(self, path: str) -> None:
         where = self._place.folder / path
         where.unlink(missing_ok=True)
-        for parent in taking.parents(path):
+        for parent in tree_reader.parents(path):
             with suppress(OSError):
                 (self._place.folder / parent).rmdir()
 

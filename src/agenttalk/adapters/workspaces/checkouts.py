@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from agenttalk.adapters.workspaces import folders, preparation, tree_reader
+from agenttalk.adapters.workspaces.async_methods import threaded
+from agenttalk.adapters.workspaces.objects import Objects
+from agenttalk.adapters.workspaces.preparation import Environment, Prepared, Recipe
+from agenttalk.adapters.workspaces.results import Sealed
+from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.workspaces import folders, preparing, taking
-from agenttalk.workspaces.answers import Sealed
-from agenttalk.workspaces.objects import Objects
-from agenttalk.workspaces.preparing import Environment, Prepared, Recipe
-from agenttalk.workspaces.taking import Listing
-from agenttalk.workspaces.threads import threaded
 
 
 class Checkouts:
@@ -57,7 +57,7 @@ class Checkouts:
     def _lay(self, tree: str, environment: Environment) -> Sealed:
         """Lay a tree out around what was prepared."""
         folder = environment.folder
-        preparing.clear(environment, self._trash)
+        preparation.clear(environment, self._trash)
         listing = self._objects.listing(tree)
         self._refuse_taken(listing, environment.paths)
         index = folder.parent / "index"
@@ -79,7 +79,7 @@ class Checkouts:
 
     @threaded
     def _clear(self, environment: Environment) -> None:
-        preparing.clear(environment, self._trash)
+        preparation.clear(environment, self._trash)
 
     @threaded
     def _remove(self, top: Path) -> None:
@@ -88,7 +88,7 @@ class Checkouts:
     def linked(self, top: Path, listing: Listing, prepared: Prepared | None = None) -> dict[str, Path]:
         """Put links to the folder's and to prepared paths into a checkout; where each of them leads."""
         if not self._looked:
-            preparing.refuse_leads(self._folder, tuple(self._links), self._copies, "workspace.link")
+            preparation.refuse_leads(self._folder, tuple(self._links), self._copies, "workspace.link")
             self._looked = True
         made = prepared.environment if prepared else None
         sources = {**self._links, **({path: made.folder / path for path in made.paths} if made else {})}
@@ -101,9 +101,9 @@ class Checkouts:
     @staticmethod
     def _refuse_taken(listing: Listing, paths: Iterable[str]) -> None:
         """Raises UsageError when a path cannot stand beside a tree."""
-        folders_of = {parent for path in listing for parent in taking.parents(path)}
+        folders_of = {parent for path in listing for parent in tree_reader.parents(path)}
         for path in paths:
-            if path in listing or path in folders_of or any(parent in listing for parent in taking.parents(path)):
+            if path in listing or path in folders_of or any(parent in listing for parent in tree_reader.parents(path)):
                 message = f"{path!r} is part of the tree and cannot be linked into it"
                 hint = "take it out of workspace.link or workspace.prepare, or out of the tree"
                 raise UsageError(Code.NAME_TAKEN, message, hint=hint)
@@ -119,15 +119,15 @@ class Checkouts:
     @threaded
     def prepare_key(self, tree: str, command: str) -> str:
         """What decides whether something that was prepared still fits a tree."""
-        return preparing.key(self._objects.listing(tree), command)
+        return preparation.key(self._objects.listing(tree), command)
 
     @threaded
     def _named(self, tree: str, recipe: Recipe, onto: str | None) -> tuple[str, str, str]:
         """The key, the name, and the tree to make it of: that of the branch, where its lock files are the same."""
-        key = preparing.key(self._objects.listing(tree), recipe.command)
-        if onto is None or key == preparing.key(self._objects.listing(onto), recipe.command):
-            return key, preparing.name(key, recipe), onto or tree
-        return key, preparing.name(key, recipe, self._objects.tree_of(tree)), tree
+        key = preparation.key(self._objects.listing(tree), recipe.command)
+        if onto is None or key == preparation.key(self._objects.listing(onto), recipe.command):
+            return key, preparation.name(key, recipe), onto or tree
+        return key, preparation.name(key, recipe, self._objects.tree_of(tree)), tree
 
     async def _take(self, prepared: Prepared) -> Environment:
         """An environment that nobody else has."""
@@ -139,13 +139,13 @@ class Checkouts:
 
     @threaded
     def _intact(self, name: str, taken: frozenset[Path]) -> Environment | None:
-        free = (each for each in preparing.known(self._prepared, name) if each.folder not in taken)
-        return next((each for each in free if preparing.is_intact(each)), None)
+        free = (each for each in preparation.known(self._prepared, name) if each.folder not in taken)
+        return next((each for each in free if preparation.is_intact(each)), None)
 
     async def _make(self, name: str, tree: str, recipe: Recipe) -> Environment:
         top = await self._copy(name, tree)
         try:
-            preparing.refuse_failure(await recipe.run(top / "tree", recipe.command))
+            preparation.refuse_failure(await recipe.run(top / "tree", recipe.command))
             return await self._keep(top, tree)
         except BaseException:
             await self._remove(top)
@@ -160,9 +160,9 @@ class Checkouts:
 
     @threaded
     def _keep(self, top: Path, tree: str) -> Environment:
-        return preparing.keep(top, self._objects.listing(tree), self._copies)
+        return preparation.keep(top, self._objects.listing(tree), self._copies)
 
     def sweep(self) -> None:
         """Remove what is left of earlier lives."""
         folders.empty(self._sealed)
-        preparing.sweep(self._prepared, self._trash)
+        preparation.sweep(self._prepared, self._trash)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.workspaces import folders
+from agenttalk.adapters.workspaces.git import RAW, At, Git
+from agenttalk.adapters.workspaces.objects import Objects
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.workspaces import folders
-from agenttalk.workspaces.git import RAW, At, Git
-from agenttalk.workspaces.objects import Objects
 
 OLDEST_GIT: Final = (2, 38)
 _CLONE_CONFIG: Final = """[user]

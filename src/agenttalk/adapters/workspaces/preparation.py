@@ -17,11 +17,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
+from agenttalk.adapters.workspaces import folders, installed_links, tree_reader
+from agenttalk.adapters.workspaces.installed_links import Lead
+from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
-from agenttalk.workspaces import folders, leading, taking
-from agenttalk.workspaces.leading import Lead
-from agenttalk.workspaces.taking import Listing
 
 LOCK_FILES: Final = scope.globs(
     (
@@ -161,7 +161,7 @@ def keep(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -> Environmen
 
 def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...], setting: str) -> None:
     """Raises UsageError when something that is used with a checkout leads to another copy of its tree."""
-    for lead in leading.leads(top, paths):
+    for lead in installed_links.leads(top, paths):
         _refuse(lead, elsewhere, setting)
 
 
@@ -174,7 +174,7 @@ def _refuse(lead: Lead, elsewhere: tuple[Path, ...], setting: str) -> None:
 
 def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) -> Iterator[str]:
     home = Path(os.path.realpath(folder))
-    for lead in leading.leads(folder, paths):
+    for lead in installed_links.leads(folder, paths):
         if lead.target.is_relative_to(home):
             yield str(lead.where)
         else:
@@ -198,7 +198,7 @@ def refuse_failure(ran: Ran) -> None:
 
 def clear(environment: Environment, trash: Path) -> None:
     """Remove everything from an environment but what its command made."""
-    ways = {parent for path in environment.paths for parent in taking.parents(path)}
+    ways = {parent for path in environment.paths for parent in tree_reader.parents(path)}
     for each in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
         folders.remove(each, trash) if each.is_dir() and not each.is_symlink() else each.unlink()
 
@@ -215,7 +215,7 @@ def _others(top: Path, path: str, kept: frozenset[str], ways: set[str]) -> Itera
 
 def new(top: Path, listing: Listing) -> list[str]:
     """What lies in a folder beside a tree."""
-    known = {parent for path in listing for parent in taking.parents(path)}
+    known = {parent for path in listing for parent in tree_reader.parents(path)}
     return sorted(_new(top, "", listing, known))
 
 

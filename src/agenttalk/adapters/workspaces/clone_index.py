@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from agenttalk.adapters.workspaces import folders
+from agenttalk.adapters.workspaces.folders import FOLDER
+from agenttalk.adapters.workspaces.objects import Objects
+from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import MachineError
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Globs
-from agenttalk.workspaces import folders
-from agenttalk.workspaces.folders import FOLDER
-from agenttalk.workspaces.objects import Objects
-from agenttalk.workspaces.taking import Listing
 
 _LIMIT: Final = 64 * 1024 * 1024
 _TOLD: Final = 200

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agenttalk.workspaces.folders import below
+from agenttalk.adapters.workspaces.folders import below
 
 _LISTS: Final = (".pth", ".egg-link")
 """Files whose lines are folders."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agenttalk.adapters.workspaces import names
+from agenttalk.adapters.workspaces.tree_reader import Limits
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.workspaces import names
-from agenttalk.workspaces.taking import Limits
 
 
 @dataclass(frozen=True, slots=True)
