@@ -15,6 +15,7 @@ from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent, Calls, Turn
 from agenttalk.adapters.drivers.script import ScriptDriver
+from agenttalk.adapters.proving import Prover
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.planfile import reader
@@ -32,7 +33,6 @@ from agenttalk.engine.router import Router
 from agenttalk.engine.standing import Standing
 from agenttalk.engine.talking import SpokenAgents
 from agenttalk.ports import Clock, Driver, Performer
-from agenttalk.proving import Prover
 from agenttalk.rules.core.isolation import Words
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 from agenttalk.wiring import opened

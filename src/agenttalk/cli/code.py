@@ -165,11 +165,11 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
 async def _opened(folder: Path, plan: str) -> Workspace:
     import asyncio
 
+    from agenttalk.adapters.proving import FOLDER
     from agenttalk.adapters.workspaces.spec import Settings
     from agenttalk.adapters.workspaces.workspace import Workspace
     from agenttalk.cli import roots
     from agenttalk.engine import plan_showing
-    from agenttalk.proving import FOLDER
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await plan_showing.of(deps, plan)

@@ -9,10 +9,10 @@ from agenttalk.adapters.checking.checker import AskForge, Checker
 from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
+from agenttalk.adapters.proving import Prover
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.evidence import KeptFindings
 from agenttalk.ports import Driver
-from agenttalk.proving import Prover
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.settings import load
 from agenttalk.settings.tables import CheckSettings

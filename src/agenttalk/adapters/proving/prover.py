@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from agenttalk.adapters.checking.checker import Checker, Facts
 from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.proving import evidence_inputs as look
 from agenttalk.adapters.workspaces.merge_turns import Turnstile
 from agenttalk.adapters.workspaces.preparation import Prepared, Ran, Recipe
 from agenttalk.adapters.workspaces.results import Attempt, Candidate, Conflict, Refused, Sealed, Taken
@@ -51,7 +52,6 @@ from agenttalk.ports import (
     Shipment,
     Tip,
 )
-from agenttalk.proving import looking as look
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import evidence, findings_json, protection, rework
 from agenttalk.rules.proof.check_results import shown_hash
