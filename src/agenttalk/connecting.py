@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from agenttalk.adapters.forge import fields, webhooks
+from agenttalk.adapters.forge.read_back import ReadBack
+from agenttalk.adapters.forge.webhooks import Ignored
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code, ForgeError, UsageError
@@ -18,9 +21,6 @@ from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository, Review
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.engine.toolchain import Caps, Setup
-from agenttalk.forge import reading, webhooks
-from agenttalk.forge.read_back import ReadBack
-from agenttalk.forge.webhooks import Ignored
 from agenttalk.kinds import failing
 from agenttalk.kinds import registry as kinds
 from agenttalk.kinds.mail import Letters
@@ -77,7 +77,7 @@ class ConfiguredSource:
     def read(self, headers: Headers, body: bytes) -> ForgeEvent | Ignored:
         """What happened. Addresses that a forge writes without its own are made whole."""
         found = webhooks.read(self.name, self.kind, headers, body)
-        return found if isinstance(found, Ignored) else reading.made_whole(found, self.web or self.api_url)
+        return found if isinstance(found, Ignored) else fields.made_whole(found, self.web or self.api_url)
 
 
 def sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, EventSource]:
@@ -278,10 +278,10 @@ def _client(name: str, said: SourceSettings, token: str, known: Registry) -> Abs
         return known.agent(user) is not None
 
     if said.kind == "github":
-        from agenttalk.forge.github import GitHub
+        from agenttalk.adapters.forge.github import GitHub
 
         return GitHub.opened(name, api_url(said), token, is_agent=is_agent)
-    from agenttalk.forge.gitea import Gitea
+    from agenttalk.adapters.forge.gitea import Gitea
 
     return Gitea.opened(name, said.base_url.rstrip("/"), token, is_agent=is_agent)
 

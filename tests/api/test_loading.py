@@ -47,7 +47,13 @@ STORING = (
 )
 RUNNING = (
     *("starlette", "uvicorn", "httpx2", "psycopg", "yaml", "jinja2"),
-    *("agenttalk.api", "agenttalk.kinds", "agenttalk.forge", "agenttalk.rules.prompts", "agenttalk.adapters.drivers"),
+    *(
+        "agenttalk.api",
+        "agenttalk.kinds",
+        "agenttalk.adapters.forge",
+        "agenttalk.rules.prompts",
+        "agenttalk.adapters.drivers",
+    ),
     *("agenttalk.engine.moves", "agenttalk.engine.router", "agenttalk.engine.human", "agenttalk.engine.service"),
     *("agenttalk.ports.agents", "agenttalk.ports.kinds", "agenttalk.ports.proof"),
     *("agenttalk.contracts.promise", "agenttalk.contracts.plan", "agenttalk.contracts.record"),

@@ -17,8 +17,8 @@ from typing import Any
 
 import httpx2
 
-from agenttalk.forge.client import Patience
-from agenttalk.forge.gitea import Gitea
+from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.testing import FakeGitea
 
 REAL = os.environ.get("AGENTTALK_GITEA_URL", "")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.forge.shapes import misfit
+from agenttalk.adapters.forge.body_shapes import misfit
 
 
 @pytest.mark.mends("F14")

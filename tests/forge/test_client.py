@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from agenttalk.adapters.forge.client import Caller, Patience
+from agenttalk.adapters.forge.gitea import Gitea
+from agenttalk.adapters.forge.github import GitHub
 from agenttalk.contracts.errors import Code, ForgeError
-from agenttalk.forge.client import Caller, Patience
-from agenttalk.forge.gitea import Gitea
-from agenttalk.forge.github import GitHub
 from agenttalk.ports import Forge
 from agenttalk.testing import Fault
 from forge.bench import QUICK, REAL, Bench, forge

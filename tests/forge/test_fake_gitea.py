@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import pytest
 
+from agenttalk.adapters.forge import webhooks
+from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.contracts.forge import ForgeEvent
-from agenttalk.forge import webhooks
-from agenttalk.forge.gitea import Gitea
 from agenttalk.testing import FakeGitea
 from forge.world import SOURCE, World, registry
 

@@ -8,12 +8,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from agenttalk.adapters.forge import fields
+from agenttalk.adapters.forge.client import Caller
+from agenttalk.adapters.forge.github import GitHub
+from agenttalk.adapters.forge.read_back import answered
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.forge import reading
-from agenttalk.forge.client import Caller
-from agenttalk.forge.github import GitHub
-from agenttalk.forge.read_back import answered
 from agenttalk.rules.toolchain import forge_facts
 from agenttalk.rules.toolchain.forge_facts import Answer, Facts, Look
 from agenttalk.rules.toolchain.read_back import Order, demanded
@@ -151,12 +151,12 @@ REBASED = "f" * 40
     ],
 )
 def test_the_merged_head_is_what_the_commits_do_not_contradict(commits: list[dict[str, Any]], head: str) -> None:
-    known = {Look("commit", "acme/shop", each["sha"]): reading.commit(each) for each in commits}
+    known = {Look("commit", "acme/shop", each["sha"]): fields.commit(each) for each in commits}
     for sha in (MERGE, NEW, REBASED):
         known.setdefault(Look("commit", "acme/shop", sha), None)  # type: ignore[arg-type]
     there: dict[Look, Any] = {**known, Look("head", "acme/shop", "5"): NEW}
     given = pull(state="closed", merged=True, merged_by=DEV, merge_commit_sha=MERGE)
-    found = reading.pull_request(given, "hub", wip_titles=False)
+    found = fields.pull_request(given, "hub", wip_titles=False)
     assert forge_facts.merged_head(Facts(there), "acme/shop", found) == head
     unknown = found.model_copy(update={"merge_sha": ""})
     assert forge_facts.merged_head(Facts(there), "acme/shop", unknown) == ""

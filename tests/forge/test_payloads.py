@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agenttalk.adapters.forge import webhooks
+from agenttalk.adapters.forge.webhooks import Ignored
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import ForgeEvent
-from agenttalk.forge import webhooks
-from agenttalk.forge.webhooks import Ignored
 from forge.world import SOURCE, World, event, payload_folder, pull, registry, user
 
 FOLDER = payload_folder()

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.gitea import Gitea
+from agenttalk.adapters.forge.read_back import MOST_LOOKS, ReadBack, answered
 from agenttalk.contracts.errors import Code, ForgeError
-from agenttalk.forge.client import Patience
-from agenttalk.forge.gitea import Gitea
-from agenttalk.forge.read_back import MOST_LOOKS, ReadBack, answered
 from agenttalk.rules.toolchain.forge_facts import Facts, Look, UnreadError
 from agenttalk.testing import FakeGitea
 from rules.test_forge_checks import check

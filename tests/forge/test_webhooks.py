@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.adapters.forge import gitea_events, webhooks
+from agenttalk.adapters.forge.webhooks import Ignored, check_signature, label, read
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import EventName, ForgeEvent
-from agenttalk.forge import gitea_events, webhooks
-from agenttalk.forge.webhooks import Ignored, check_signature, label, read
 from forge.world import SOURCE, World, registry
 
 SAMPLES = Path(__file__).parent / "samples"

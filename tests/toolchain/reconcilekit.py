@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agenttalk import connecting
+from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.engine import showing
 from agenttalk.engine.deps import Deps
@@ -18,8 +20,6 @@ from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.toolchain import BOARD, Board, Setup
 from agenttalk.engine.webhooks import Intake
-from agenttalk.forge.client import Patience
-from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.toolchain.accounts import Identity, Registry

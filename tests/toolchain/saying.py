@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.engine import human, showing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.outgoing import Outgoing
 from agenttalk.engine.toolchain import BOARD, Board, Caps, Setup
-from agenttalk.forge.client import Patience
-from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds import failing
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import Job, KindTask, KindTurn, Performance

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.forge.gitea import Gitea
+from agenttalk.adapters.forge.read_back import ReadBack
 from agenttalk.engine import showing
-from agenttalk.forge.gitea import Gitea
-from agenttalk.forge.read_back import ReadBack
 from agenttalk.ports import Job
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from toolchain.test_read_back import (

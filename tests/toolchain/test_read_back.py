@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
+from agenttalk.adapters.forge import webhooks
+from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.gitea import Gitea
+from agenttalk.adapters.forge.read_back import ReadBack
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine import human, showing, tasks
@@ -19,10 +23,6 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.forge import webhooks
-from agenttalk.forge.client import Patience
-from agenttalk.forge.gitea import Gitea
-from agenttalk.forge.read_back import ReadBack
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
 from agenttalk.rules.prompts import toolchain_steps

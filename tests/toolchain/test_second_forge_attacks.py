@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.engine import showing
-from agenttalk.forge.gitea import Gitea
 from agenttalk.ports import Job
 from agenttalk.rules.toolchain.accounts import Identity
 from agenttalk.rules.toolchain.mentions import Marker, write_marker

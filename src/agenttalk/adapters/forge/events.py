@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from agenttalk.adapters.forge import fields
+from agenttalk.adapters.forge.fields import UnreadableError, body, moment, part, text
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import EventName, ForgeEvent, Outcome, Status
-from agenttalk.forge import reading
-from agenttalk.forge.reading import UnreadableError, body, moment, part, text
 
 Reader = Callable[..., ForgeEvent | str]
 """The body of an event → the event, or why nothing follows from it."""
@@ -39,8 +39,8 @@ def event(
         source=source,
         kind=kind,
         name=name,
-        repository=reading.repository(part(data, "repository")),
-        sender=reading.user(part(data, "sender"), source),
+        repository=fields.repository(part(data, "repository")),
+        sender=fields.user(part(data, "sender"), source),
         at=at,
         **parts,
     )
@@ -51,7 +51,7 @@ def issue(data: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent |
     action = text(data, "action")
     if action not in ISSUE:
         return f"an issue was {action[:40] or 'touched'}"
-    seen = reading.issue(part(data, "issue"), source)
+    seen = fields.issue(part(data, "issue"), source)
     if seen.is_pull:
         return "a pull request was assigned"
     if ISSUE[action] == "issue_deleted":
@@ -63,7 +63,7 @@ def issue(data: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent |
         ISSUE[action],
         seen.updated_at,
         issue=seen,
-        assignee=reading.user(part(data, "assignee"), source),
+        assignee=fields.user(part(data, "assignee"), source),
         body_before=before(data),
     )
 
@@ -81,7 +81,7 @@ def commented(
     action = text(data, "action")
     if action not in COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
-    comment = reading.comment(part(data, "comment"), source)
+    comment = fields.comment(part(data, "comment"), source)
     return event(
         data,
         source,

@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agenttalk.adapters.forge import events, fields
+from agenttalk.adapters.forge.events import Reader
+from agenttalk.adapters.forge.fields import body, flag, moment, number, part, text
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import EventName, ForgeEvent, Review, ReviewVerdict, Run
-from agenttalk.forge import events, reading
-from agenttalk.forge.events import Reader
-from agenttalk.forge.reading import body, flag, moment, number, part, text
 
 _PULL_REF: Final = re.compile(r"@refs/pull/([0-9]{1,15})/")
 
 
 def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action = text(data, "action")
-    pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=True, outer=data)
+    pull = fields.pull_request(part(data, "pull_request"), source, wip_titles=True, outer=data)
     names: dict[str, EventName] = {
         "opened": "pull_request_opened",
         "edited": "pull_request_edited",
@@ -34,7 +34,7 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
     if action == "deleted":
         pull = pull.model_copy(update={"is_open": False})
     name, title = names[action], events.before(data, "title")
-    if name == "pull_request_edited" and title is not None and reading.is_wip(title) != pull.draft:
+    if name == "pull_request_edited" and title is not None and fields.is_wip(title) != pull.draft:
         name = "pull_request_drafted" if pull.draft else "pull_request_ready"
     asked = part(data, "requested_reviewer")
     return events.event(
@@ -44,15 +44,15 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         name,
         pull.updated_at,
         pull_request=pull,
-        requested_reviewer=reading.user(asked, source),
+        requested_reviewer=fields.user(asked, source),
         body_before=events.before(data),
     )
 
 
 def _review(verdict: ReviewVerdict) -> Reader:
     def read(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-        pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=True, outer=data)
-        sender = reading.needed_user(data, "sender", source)
+        pull = fields.pull_request(part(data, "pull_request"), source, wip_titles=True, outer=data)
+        sender = fields.needed_user(data, "sender", source)
         said = text(part(data, "review"), "type")
         if said and said.rpartition("_")[2] not in {"approved", "rejected", "comment"}:
             return f"a review of the unknown type {said[:40]!r}"
@@ -72,11 +72,11 @@ def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeE
     action = text(data, "action")
     if action not in events.COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
-    issue = reading.issue(part(data, "issue"), source)
+    issue = fields.issue(part(data, "issue"), source)
     pull_data = part(data, "pull_request")
-    pull = reading.pull_request(pull_data, source, wip_titles=True) if pull_data else None
+    pull = fields.pull_request(pull_data, source, wip_titles=True) if pull_data else None
     on_pull = pull is not None or flag(data, "is_pull") or issue.is_pull
-    comment = reading.comment(part(data, "comment"), source)
+    comment = fields.comment(part(data, "comment"), source)
     return events.event(
         data,
         source,
@@ -99,7 +99,7 @@ def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
     if action != "completed":
         return f"a workflow is {action[:40] or 'unknown'}"
     path = text(run, "path")
-    numbers = [number(each, "number", least=1) for each in reading.parts(run, "pull_requests") or ()]
+    numbers = [number(each, "number", least=1) for each in fields.parts(run, "pull_requests") or ()]
     named = _PULL_REF.search(path)
     if named and not numbers:
         numbers = [int(named[1])]
@@ -139,7 +139,7 @@ def _action_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> For
     inner = _inner(run)
     pull = None
     if part(inner, "pull_request"):
-        pull = reading.pull_request(part(inner, "pull_request"), source, wip_titles=True)
+        pull = fields.pull_request(part(inner, "pull_request"), source, wip_titles=True)
     seen = Run(
         sha=events.needed(run, "commit_sha"),
         outcome="failure" if text(data, "action") == "failure" else "success",
@@ -155,7 +155,7 @@ def _action_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> For
         source=source,
         kind=kind,
         name="run_finished",
-        repository=reading.repository(part(run, "repository")),
+        repository=fields.repository(part(run, "repository")),
         pull_request=pull,
         run=seen,
         at=moment(run, "stopped", "updated", "started"),

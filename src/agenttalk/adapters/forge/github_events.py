@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agenttalk.adapters.forge import events, fields
+from agenttalk.adapters.forge.events import Reader
+from agenttalk.adapters.forge.fields import body, moment, number, part, text
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import (
     Deployment,
@@ -14,9 +17,6 @@ from agenttalk.contracts.forge import (
     ReviewVerdict,
     Run,
 )
-from agenttalk.forge import events, reading
-from agenttalk.forge.events import Reader
-from agenttalk.forge.reading import body, moment, number, part, text
 
 _STATES: Final[dict[str, ReviewVerdict]] = {
     "approved": "APPROVED",
@@ -27,7 +27,7 @@ _STATES: Final[dict[str, ReviewVerdict]] = {
 
 def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action = text(data, "action")
-    pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
+    pull = fields.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
     names: dict[str, EventName] = {
         "opened": "pull_request_opened",
         "edited": "pull_request_edited",
@@ -48,7 +48,7 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         names[action],
         pull.updated_at,
         pull_request=pull,
-        requested_reviewer=reading.user(part(data, "requested_reviewer"), source),
+        requested_reviewer=fields.user(part(data, "requested_reviewer"), source),
         body_before=events.before(data),
     )
 
@@ -60,10 +60,10 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
         return _dismissed(data, said, source, kind)
     if action != "submitted" or state not in _STATES:
         return f"a review was {action[:40] or 'touched'} ({state[:40]})"
-    pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
+    pull = fields.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
     review = Review(
         verdict=_STATES[state],
-        author=reading.needed_user(said, "user", source),
+        author=fields.needed_user(said, "user", source),
         body=body(said, "body"),
         id=number(said, "id"),
         commit=text(said, "commit_id"),
@@ -75,10 +75,10 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
 
 def _dismissed(data: Mapping[str, Any], said: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
     """A review was taken back. What it came to is not said any more."""
-    pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
+    pull = fields.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
     review = Review(
         verdict="REQUEST_CHANGES",
-        author=reading.needed_user(said, "user", source),
+        author=fields.needed_user(said, "user", source),
         id=number(said, "id"),
         commit=text(said, "commit_id"),
         submitted_at=moment(said, "submitted_at"),
@@ -88,7 +88,7 @@ def _dismissed(data: Mapping[str, Any], said: Mapping[str, Any], source: str, ki
 
 
 def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    return events.commented(data, source, kind, lambda: {"issue": reading.issue(part(data, "issue"), source)})
+    return events.commented(data, source, kind, lambda: {"issue": fields.issue(part(data, "issue"), source)})
 
 
 def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
@@ -96,7 +96,7 @@ def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
 
     def about() -> dict[str, Any]:
         pull = part(data, "pull_request")
-        return {"pull_request": reading.pull_request(pull, source, wip_titles=False, outer=data)}
+        return {"pull_request": fields.pull_request(pull, source, wip_titles=False, outer=data)}
 
     return events.commented(data, source, kind, about)
 
@@ -113,7 +113,7 @@ def _ran(field: str) -> Reader:
         if action != "completed":
             return f"a {field} is {action[:40] or 'unknown'}"
         conclusion = text(run, "conclusion")
-        pulls = [number(each, "number", least=1) for each in reading.parts(run, "pull_requests") or ()]
+        pulls = [number(each, "number", least=1) for each in fields.parts(run, "pull_requests") or ()]
         is_part = field in {"workflow_job", "check_run"}
         seen = Run(
             sha=events.needed(run, "head_sha"),

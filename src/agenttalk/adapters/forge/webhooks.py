@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from agenttalk.adapters.forge import body_shapes, gitea_events, github_events
+from agenttalk.adapters.forge.fields import UnreadableError
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code, InputError, JsonError
 from agenttalk.contracts.forge import ForgeEvent
-from agenttalk.forge import gitea_events, github_events, shapes
-from agenttalk.forge.reading import UnreadableError
 
 LIMIT: Final = 25 * 1024 * 1024
 """Bytes of a body; GitHub sends no more either."""
@@ -147,7 +147,7 @@ def read(source: str, kind: ForgeKind, headers: Headers, body: bytes) -> ForgeEv
         data = wire.read(_json_text(found, body), limit=LIMIT)
         if not isinstance(data, dict):
             raise UnreadableError("the body is no JSON object")
-        if why := shapes.misfit(name, data):
+        if why := body_shapes.misfit(name, data):
             raise UnreadableError(why)
         event = readers[name](data, source=source, kind=kind)
     except InputError as error:

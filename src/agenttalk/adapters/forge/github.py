@@ -8,6 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
+from agenttalk.adapters.forge import fields
+from agenttalk.adapters.forge.client import Caller, Patience, Sleep, in_path, refusal
+from agenttalk.adapters.forge.fields import text
+from agenttalk.adapters.forge.rest import IsAgent, Rest
 from agenttalk.contracts.forge import (
     Branch,
     Change,
@@ -19,10 +23,6 @@ from agenttalk.contracts.forge import (
     ReviewVerdict,
     Status,
 )
-from agenttalk.forge import reading
-from agenttalk.forge.client import Caller, Patience, Sleep, in_path, refusal
-from agenttalk.forge.reading import text
-from agenttalk.forge.rest import IsAgent, Rest
 from agenttalk.ports import Merged
 
 _OUTCOMES: Final[dict[str, Outcome]] = {
@@ -108,8 +108,8 @@ class GitHub(Rest):
                 context=text(each, "context"),
                 description=text(each, "description"),
                 url=text(each, "target_url"),
-                at=reading.moment(each, "updated_at", "created_at"),
-                creator=reading.user(reading.part(each, "creator"), self.source),
+                at=fields.moment(each, "updated_at", "created_at"),
+                creator=fields.user(fields.part(each, "creator"), self.source),
             )
             for each in reversed(listed)  # which has the newest first
         ]
@@ -119,12 +119,12 @@ class GitHub(Rest):
                 outcome=_OUTCOMES.get(text(each, "conclusion"), "other"),
                 context=text(each, "name"),
                 url=text(each, "html_url"),
-                at=reading.moment(each, "completed_at", "started_at"),
-                creator=self._app(reading.part(each, "app")),
+                at=fields.moment(each, "completed_at", "started_at"),
+                creator=self._app(fields.part(each, "app")),
             )
-            for each in reading.parts(checks, "check_runs") or ()
+            for each in fields.parts(checks, "check_runs") or ()
         ]
-        return reading.newest((each, self.by_service(each.creator)) for each in found)
+        return fields.newest((each, self.by_service(each.creator)) for each in found)
 
     def _app(self, data: Mapping[str, Any]) -> ForgeUser | None:
         """The account of an app."""
@@ -137,13 +137,13 @@ class GitHub(Rest):
 
     async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
         """Who moved the head: the activity of the branch, in whichever repository it is."""
-        head = reading.part((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part, "head")
-        where = text(reading.part(head, "repo"), "full_name")
+        head = fields.part((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part, "head")
+        where = text(fields.part(head, "repo"), "full_name")
         if not where:
             return ()
         query: dict[str, str | int] = {"ref": text(head, "ref"), "direction": "asc"}
         found = await self.caller.pages(f"{in_path(where)}/activity", size=self.page, query=query)
-        told = [(reading.user(reading.part(each, "actor"), self.source), text(each, "after")) for each in found]
+        told = [(fields.user(fields.part(each, "actor"), self.source), text(each, "after")) for each in found]
         return tuple(Push(by=by, commits=(after,)) for by, after in told if by is not None and after)
 
     async def branch(self, repository: str, name: str) -> Branch:
@@ -151,8 +151,8 @@ class GitHub(Rest):
         here, quoted = in_path(repository), quote(name, safe="")
         data = (await self.caller.ask("GET", f"{here}/branches/{quoted}")).part
         rules = await self.caller.pages(f"{here}/rules/branches/{quoted}", size=self.page)
-        asked = [reading.number(reading.part(each, "parameters"), "required_approving_review_count") for each in rules]
-        status = text(reading.part(reading.part(data, "protection"), "required_status_checks"), "enforcement_level")
+        asked = [fields.number(fields.part(each, "parameters"), "required_approving_review_count") for each in rules]
+        status = text(fields.part(fields.part(data, "protection"), "required_status_checks"), "enforcement_level")
         checked = any(text(each, "type") == "required_status_checks" for each in rules) or status not in {"", "off"}
         return Branch(name=name, approvals=max((each or 0 for each in asked), default=0), checked=checked)
 
@@ -167,8 +167,8 @@ class GitHub(Rest):
         what = _CHANGES.get(text(data, "event"))
         if what is None:
             return None
-        by, who = (reading.user(reading.part(data, name), self.source) for name in ("actor", "assignee"))
-        return Change(what=what, by=by, who=who, at=reading.moment(data, "created_at"))
+        by, who = (fields.user(fields.part(data, name), self.source) for name in ("actor", "assignee"))
+        return Change(what=what, by=by, who=who, at=fields.moment(data, "created_at"))
 
     async def merge(self, repository: str, number: int, head: str) -> Merged:
         """Merge exactly this head; also "merged" when it was before."""

@@ -8,6 +8,9 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
+from agenttalk.adapters.forge import fields
+from agenttalk.adapters.forge.client import Caller, in_path
+from agenttalk.adapters.forge.fields import UnreadableError, moment, part, text
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import (
     Change,
@@ -21,9 +24,6 @@ from agenttalk.contracts.forge import (
     Review,
     ReviewVerdict,
 )
-from agenttalk.forge import reading
-from agenttalk.forge.client import Caller, in_path
-from agenttalk.forge.reading import UnreadableError, moment, part, text
 from agenttalk.rules.toolchain.accounts import same_user
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Rest:
 
     async def me(self) -> ForgeUser:
         """Whose token this is."""
-        found = reading.user((await self.caller.ask("GET", "/user")).part, self.source)
+        found = fields.user((await self.caller.ask("GET", "/user")).part, self.source)
         if found is None:
             raise ForgeError(Code.FORGE_ANSWER_INVALID, "the account has no name")
         return found
@@ -94,16 +94,16 @@ class Rest:
         """A commit."""
         path = f"{in_path(repository)}{self.commits}/{quote(sha, safe='')}"
         data = (await self.caller.ask("GET", path)).part
-        return _understood(lambda: reading.commit(data))
+        return _understood(lambda: fields.commit(data))
 
     async def content(self, repository: str, sha: str) -> str:
         """A text that is the same for two commits whose files are the same: objects below the top have their hashes."""
         path, found = f"{in_path(repository)}/git/trees/{quote(sha, safe='')}", list[str]()
         for page in range(1, _MOST_TREES + 1):
             data = (await self.caller.ask("GET", path, query={"page": page, "per_page": 1000})).part
-            entries = _understood(partial(reading.every, data, "tree"))
+            entries = _understood(partial(fields.every, data, "tree"))
             found += [f"{text(each, 'mode')} {text(each, 'sha')} {text(each, 'path')}" for each in entries]
-            if not reading.flag(data, "truncated"):
+            if not fields.flag(data, "truncated"):
                 return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
         raise ForgeError(Code.FORGE_ANSWER_INVALID, f"the top of {repository} at {sha[:10]} has too many files")
 
@@ -120,7 +120,7 @@ class Rest:
         given = [each for each in verdicts.values() if not each.dismissed]
         remarks = {each.author for each in reviews if each.commit == pull.head_sha} - verdicts.keys()
         requests = [part(each, "user") for each in found if text(each, "state") == _REQUEST]
-        named = (reading.user(each, self.source) for each in requests)
+        named = (fields.user(each, self.source) for each in requests)
         asked = pull.requested_reviewers if self.lists_asked else tuple(each for each in named if each is not None)
         seen = pull.model_copy(
             update={
@@ -155,9 +155,9 @@ class Rest:
         """What lies between two commits."""
         path = f"{in_path(repository)}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
         data = (await self.caller.ask("GET", path)).part
-        commits = reading.parts(data, "commits") or []
-        files = [name for each in (data, *commits) for name in reading.parts(each, "files") or ()]
-        authors = [reading.user(part(each, who), self.source) for each in commits for who in ("author", "committer")]
+        commits = fields.parts(data, "commits") or []
+        files = [name for each in (data, *commits) for name in fields.parts(each, "files") or ()]
+        authors = [fields.user(part(each, who), self.source) for each in commits for who in ("author", "committer")]
         return Comparison(
             commits=tuple(text(each, "sha") for each in commits),
             files=tuple(dict.fromkeys(text(each, "filename") for each in files)),
@@ -228,7 +228,7 @@ class Rest:
     async def repository(self, name: str) -> Repository:
         """A repository, which may have another name now."""
         answer = await self.caller.ask("GET", in_path(name))
-        return _understood(lambda: reading.repository(answer.part))
+        return _understood(lambda: fields.repository(answer.part))
 
     async def changes(self, repository: str, number: int) -> tuple[Change, ...]:
         """What was done to an issue or pull request, the oldest first."""
@@ -242,30 +242,30 @@ class Rest:
 
     def read_pull(self, data: Mapping[str, Any]) -> PullRequest:
         """A pull request in an answer."""
-        return _understood(lambda: reading.pull_request(data, self.source, wip_titles=self.wip_titles))
+        return _understood(lambda: fields.pull_request(data, self.source, wip_titles=self.wip_titles))
 
     def read_issue(self, data: Mapping[str, Any]) -> Issue:
         """An issue in an answer."""
-        return _understood(lambda: reading.issue(data, self.source))
+        return _understood(lambda: fields.issue(data, self.source))
 
     def read_comment(self, data: Mapping[str, Any]) -> Comment:
         """A comment in an answer."""
-        return _understood(lambda: reading.comment(data, self.source))
+        return _understood(lambda: fields.comment(data, self.source))
 
     def read_review(self, data: Mapping[str, Any]) -> Review | None:
         """A review in an answer; None when it is only a request or a draft."""
-        author = reading.user(part(data, "user"), self.source)
+        author = fields.user(part(data, "user"), self.source)
         verdict = self.states.get(text(data, "state"))
         if author is None or verdict is None:
             return None
         return Review(
             verdict=verdict,
             author=author,
-            body=reading.body(data, "body"),
-            id=reading.number(data, "id"),
+            body=fields.body(data, "body"),
+            id=fields.number(data, "id"),
             commit=text(data, "commit_id"),
             submitted_at=self.handed_in(data),
-            dismissed=reading.flag(data, "dismissed"),
+            dismissed=fields.flag(data, "dismissed"),
         )
 
     def handed_in(self, data: Mapping[str, Any]) -> str:

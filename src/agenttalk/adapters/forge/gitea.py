@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
+from agenttalk.adapters.forge import fields
+from agenttalk.adapters.forge.client import Caller, Patience, Sleep, in_path, refusal
+from agenttalk.adapters.forge.fields import text
+from agenttalk.adapters.forge.rest import IsAgent, Rest
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import Branch, Change, ChangeKind, Comment, Issue, Outcome, Push, ReviewVerdict, Status
-from agenttalk.forge import reading
-from agenttalk.forge.client import Caller, Patience, Sleep, in_path, refusal
-from agenttalk.forge.reading import text
-from agenttalk.forge.rest import IsAgent, Rest
 from agenttalk.ports import Merged
 
 _OUTCOMES: Final[dict[str, Outcome]] = {"success": "success", "failure": "failure", "error": "failure"}
@@ -85,8 +85,8 @@ class Gitea(Rest):
         """The newest status of each context of a commit. Lists call the state `status`, webhooks `state`."""
         path = f"{in_path(repository)}/commits/{quote(sha, safe='')}/statuses"
         found = await self.caller.pages(path, size=self.page)
-        every = [self._status(each, sha) for each in sorted(found, key=lambda data: reading.number(data, "id") or 0)]
-        return reading.newest((each, self.by_service(each.creator)) for each in every)
+        every = [self._status(each, sha) for each in sorted(found, key=lambda data: fields.number(data, "id") or 0)]
+        return fields.newest((each, self.by_service(each.creator)) for each in every)
 
     def _status(self, data: Mapping[str, Any], sha: str) -> Status:
         return Status(
@@ -94,9 +94,9 @@ class Gitea(Rest):
             outcome=_OUTCOMES.get(text(data, "status", "state"), "other"),
             context=text(data, "context"),
             description=text(data, "description"),
-            url=reading.whole(text(data, "target_url"), self.caller.address),
-            at=reading.moment(data, "updated_at", "created_at"),
-            creator=reading.user(reading.part(data, "creator"), self.source),
+            url=fields.whole(text(data, "target_url"), self.caller.address),
+            at=fields.moment(data, "updated_at", "created_at"),
+            creator=fields.user(fields.part(data, "creator"), self.source),
         )
 
     async def pull_head(self, repository: str, number: int) -> str:
@@ -105,7 +105,7 @@ class Gitea(Rest):
         data = (await self.caller.ask("GET", f"{in_path(repository)}/git/{wanted}")).data
         listed = data if isinstance(data, list) else [data]
         refs = [each for each in listed if isinstance(each, dict) and text(each, "ref") == wanted]
-        sha = text(reading.part(refs[0], "object"), "sha") if refs else ""
+        sha = text(fields.part(refs[0], "object"), "sha") if refs else ""
         if not sha:
             raise ForgeError(Code.FORGE_MISSING, f"{repository} has no {wanted}")
         return sha
@@ -114,19 +114,19 @@ class Gitea(Rest):
         """Who moved the head: the timeline tells it, with the commits as JSON in a text."""
         path = f"{in_path(repository)}/issues/{number}/timeline"
         found = [each for each in await self.caller.pages(path, size=self.page) if text(each, "type") == "pull_push"]
-        told = [(reading.user(reading.part(each, "user"), self.source), _commits(each)) for each in found]
+        told = [(fields.user(fields.part(each, "user"), self.source), _commits(each)) for each in found]
         return tuple(Push(by=by, commits=commits) for by, commits in told if by is not None)
 
     def handed_in(self, data: Mapping[str, Any]) -> str:
         """When a review was handed in: `submitted_at` is the time of its draft. Who takes it back changes it, too."""
-        begun = reading.moment(data, "submitted_at")
-        return begun if reading.flag(data, "dismissed") else max(begun, reading.moment(data, "updated_at"))
+        begun = fields.moment(data, "submitted_at")
+        return begun if fields.flag(data, "dismissed") else max(begun, fields.moment(data, "updated_at"))
 
     async def branch(self, repository: str, name: str) -> Branch:
         """What a branch asks of those who merge into it. Readers see it, unlike the protection itself."""
         data = (await self.caller.ask("GET", f"{in_path(repository)}/branches/{quote(name, safe='')}")).part
-        approvals = reading.number(data, "required_approvals") or 0
-        return Branch(name=name, approvals=approvals, checked=reading.flag(data, "enable_status_check"))
+        approvals = fields.number(data, "required_approvals") or 0
+        return Branch(name=name, approvals=approvals, checked=fields.flag(data, "enable_status_check"))
 
     async def may_write(self, repository: str, login: str) -> bool:
         """Whether an account has write access: issues can be assigned to those alone, and readers see who they are."""
@@ -136,12 +136,12 @@ class Gitea(Rest):
     def read_change(self, data: Mapping[str, Any]) -> Change | None:
         """A change in an answer; None when it is of no interest."""
         what = _CHANGES.get(text(data, "type"))
-        if what == "assigned" and reading.flag(data, "removed_assignee"):
+        if what == "assigned" and fields.flag(data, "removed_assignee"):
             what = "unassigned"
         if what is None:
             return None
-        by, who = (reading.user(reading.part(data, name), self.source) for name in ("user", "assignee"))
-        return Change(what=what, by=by, who=who, at=reading.moment(data, "created_at"))
+        by, who = (fields.user(fields.part(data, name), self.source) for name in ("user", "assignee"))
+        return Change(what=what, by=by, who=who, at=fields.moment(data, "created_at"))
 
     async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
         """Write a comment. For a number that does not exist some versions answer as if they were out of order."""
@@ -180,7 +180,7 @@ class Gitea(Rest):
 def _commits(data: Mapping[str, Any]) -> tuple[str, ...]:
     """The commits of a push in a timeline."""
     try:
-        told = json.loads(reading.body(data, "body"))
+        told = json.loads(fields.body(data, "body"))
     except ValueError:
         return ()
     ids = told.get("commit_ids") if isinstance(told, dict) else None
