@@ -33,7 +33,7 @@ import apsw
 from agenttalk.adapters.store.sqlite import SqliteConnection
 from agenttalk.adapters.store.worker import Job
 from agenttalk.adapters.store.writer import Work, Writer
-from agenttalk.engine import receiving
+from agenttalk.engine.toolchain import receiver
 
 CONNECTIONS = 32
 ROUNDS = 5
@@ -67,7 +67,7 @@ class Apart:
     def __init__(self) -> None:
         self.apart = False
         self.commits = 0
-        self._many = receiving.MOST
+        self._many = receiver.MOST
         together, commit = Writer.answer, SqliteConnection.commit
 
         def answer(writer: Writer, jobs: list[Job[Work]]) -> None:
@@ -84,7 +84,7 @@ class Apart:
     def switch(self, *, apart: bool) -> None:
         """From now on."""
         self.apart = apart
-        receiving.MOST = 1 if apart else self._many  # type: ignore[misc]
+        receiver.MOST = 1 if apart else self._many  # type: ignore[misc]
 
 
 def delivery(number: int) -> tuple[bytes, dict[str, str]]:

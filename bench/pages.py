@@ -90,7 +90,7 @@ async def engine(root: Path, tasks: int) -> None:
     from agenttalk.adapters.drivers.python_calls import Calls, Turn
     from agenttalk.contracts.planfile import reader as planfile_reader
     from agenttalk.contracts.planfile.yaml_text import Source
-    from agenttalk.engine.boards import DEFAULT
+    from agenttalk.engine.core.boards import DEFAULT
     from agenttalk.ports import Tx
     from agenttalk.rules.planfile.compiler import compile_plan
 

@@ -22,7 +22,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.planfile import reader
-from agenttalk.engine import submission
+from agenttalk.engine.plans import submission
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.plans import dag_checks
 from agenttalk.wiring import opened

@@ -26,9 +26,9 @@ from typing import Any
 import apsw
 
 from agenttalk import parts
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.quiet import SETTLED
-from agenttalk.engine.router import Report, Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.unchanged_folders import SETTLED
+from agenttalk.engine.messages.router import Report, Router
 from agenttalk.wiring import opened
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

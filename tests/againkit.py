@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agenttalk.engine import steering
-from agenttalk.engine.boards import board_of
-from agenttalk.engine.moves import Moves
-from agenttalk.engine.sheets import Sheets
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.plans import control
+from agenttalk.engine.plans.definition import Sheets
+from agenttalk.engine.plans.transitions import Moves
 from agenttalk.ports import Tx
 from plankit import Engine
 
@@ -15,7 +15,7 @@ async def retry(engine: Engine, task_id: str, *, onwards: bool = True, go_on: bo
 
     def work(tx: Tx) -> list[str]:
         moves = Moves(tx, engine.deps, Sheets(), engine.deps.stamp())
-        found = steering.retry(moves, "p", task_id, by="ada", onwards=onwards, go_on=go_on)
+        found = control.retry(moves, "p", task_id, by="ada", onwards=onwards, go_on=go_on)
         moves.finish()
         return found
 

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.heartbeat import Heartbeat, Tick
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Driver, Processes, Row
 from agenttalk.rules.core.isolation import Words
 from agenttalk.wiring import opened

@@ -23,13 +23,15 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import audit
 from agenttalk.api.app import create_app
-from agenttalk.engine import access, fsck, submission
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.people import People
-from agenttalk.engine.performing import Programs
-from agenttalk.engine.router import Router
-from agenttalk.engine.service import Service
+from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.core import access
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages.router import Router
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.plans import submission
+from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports import Ended, Turn
 from agenttalk.wiring import opened
 from machinekit import Numbers, read_blobs

@@ -24,12 +24,13 @@ import apsw
 
 from agentkit import Clock
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.engine import access, leases, tasks
-from agenttalk.engine.access import Caller
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.heartbeat import Heartbeat, Tick
-from agenttalk.engine.router import Report, Router
-from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.engine.core import access, task_comments
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.inbox import leases
+from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
+from agenttalk.engine.messages.router import Report, Router
 from agenttalk.ports import Ended, Owner, Turn
 from agenttalk.wiring import opened
 from treekit import Tree, dumped, node, output, sha256
@@ -167,7 +168,7 @@ class Player:
     async def say(self, spoken: Spoken) -> None:
         assert self.deps is not None
         remark = Remark("comment", spoken.caller.name, "general", "I am at it.")
-        await tasks.say(self.deps, spoken.task, remark, spoken.caller)
+        await task_comments.say(self.deps, spoken.task, remark, spoken.caller)
 
     async def _play(self, turn: Turn) -> Ended:
         if self.mode == "holds":

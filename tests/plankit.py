@@ -20,18 +20,21 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.engine import fsck, human, standing, submission
-from agenttalk.engine.answering import Models
-from agenttalk.engine.coding import CodingAgents
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.elsewhere import Elsewhere
-from agenttalk.engine.evidence import KeptFindings
-from agenttalk.engine.people import People
-from agenttalk.engine.performing import Programs
-from agenttalk.engine.router import Router
-from agenttalk.engine.standing import Standing
-from agenttalk.engine.talking import SpokenAgents
+from agenttalk.engine.agents.acp import SpokenAgents
+from agenttalk.engine.agents.coding_cli import CodingAgents
+from agenttalk.engine.agents.model import Models
+from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.agents.remote import Elsewhere
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.messages.router import Router
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.people import questions
+from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.plans import submission
+from agenttalk.engine.proof.evidence_store import KeptFindings
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.views import plan_status
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.ports import Clock, Driver, Performer
 from agenttalk.rules.core.isolation import Words
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
@@ -86,7 +89,7 @@ class Engine:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     news.clear()
-                    found = await standing.of(self.deps, plan_id)
+                    found = await plan_status.of(self.deps, plan_id)
                     if condition(found):
                         return found
                     with suppress(TimeoutError):
@@ -99,13 +102,13 @@ class Engine:
     async def asked(self) -> None:
         """Wait until there is a question."""
         async with asyncio.timeout(PATIENCE):
-            while not await human.requests(self.deps):  # noqa: ASYNC110 - a person would look again too
+            while not await questions.requests(self.deps):  # noqa: ASYNC110 - a person would look again too
                 await asyncio.sleep(0.01)
 
     async def answer(self, decision: str = "PROVIDE", **more: Any) -> None:
         """Answer the one question that is open."""
-        [request] = await human.requests(self.deps)
-        await human.answer(self.deps, request.request_id, by="ada", decision=decision, **more)  # type: ignore[arg-type]
+        [request] = await questions.requests(self.deps)
+        await questions.answer(self.deps, request.request_id, by="ada", decision=decision, **more)  # type: ignore[arg-type]
         self.dispatcher.nudge()
 
     async def route(self) -> None:

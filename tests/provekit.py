@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, task
 
 CALC = "def add(a, b):\n    return 0\n"

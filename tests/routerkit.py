@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agenttalk.contracts.record import Alert, DeadletterEntry, DeliveryEntry
-from agenttalk.engine import fsck
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.router import Report, Router
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.operation import fsck
 from agenttalk.ports import Clock, Row
 from agenttalk.wiring import opened
 from treekit import Tree, sha256

@@ -28,7 +28,7 @@ from agenttalk.contracts.core.field_docs import texts
 from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.planfile import model
-from agenttalk.engine.service import Service
+from agenttalk.engine.operation.service import Service
 from agenttalk.pages.codes import CODES
 from agenttalk.pages.door import PageRoute
 from agenttalk.rules.agents import acp_table

@@ -7,8 +7,8 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.tracing import Sent, Tracing
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.tracing import Sent, Tracing
 from agenttalk.ports import Tx
 
 

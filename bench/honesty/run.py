@@ -23,7 +23,7 @@ from bench.honesty import cheats, honest, limits
 from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 from agenttalk import embedding
-from agenttalk.engine import explaining
+from agenttalk.engine.views import explain_engine
 from agenttalk.planfiles import compiled_plan
 from agenttalk.wiring import opened
 
@@ -191,7 +191,7 @@ async def played(plan: Path, root: Path) -> tuple[embedding.Outcome, list[dict[s
     """Have the engine run a plan; how it ended, and how each turn of the task did."""
     outcome = await embedding.run(compiled_plan(plan), root=root)
     async with opened(root) as deps:
-        told = await explaining.explain(deps, "p", "work")
+        told = await explain_engine.explain(deps, "p", "work")
     return outcome, told["attempts"]
 
 

@@ -19,8 +19,8 @@ from agenttalk.adapters.drivers.python_calls import Calls, Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine import submission
-from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.plans import submission
+from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.wiring import opened
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # when it is started by its path

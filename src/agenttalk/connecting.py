@@ -20,11 +20,10 @@ from agenttalk.contracts.errors import Code, ForgeError, UsageError
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository, Review
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.engine.toolchain import Caps, Setup
-from agenttalk.kinds import failing
-from agenttalk.kinds import registry as kinds
-from agenttalk.kinds.mail import Letters
-from agenttalk.kinds.toolchain import Toolchain, Verify
+from agenttalk.engine.mail.task_kind import Letters
+from agenttalk.engine.toolchain import failures
+from agenttalk.engine.toolchain.board import Caps, Setup
+from agenttalk.engine.toolchain.task_kind import Toolchain, Verify
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
 from agenttalk.rules.core import risk
 from agenttalk.rules.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
@@ -32,6 +31,7 @@ from agenttalk.rules.toolchain.accounts import CiComment, Identity, Registry, sa
 from agenttalk.rules.toolchain.proposal import Lookup
 from agenttalk.settings.letters import mail_rules
 from agenttalk.settings.tables import Settings, SourceSettings
+from agenttalk.wiring import task_kinds as kinds
 
 LOG = logging.getLogger(__name__)
 _LONGEST_SECRET: Final = 4096
@@ -219,7 +219,7 @@ def toolchain(settings: Settings, **more: Any) -> Toolchain:
         if account.token_env
     }
     verify: dict[str, Verify] = {name: verify_of(settings, each) for name, each in settings.sources.items()}
-    own: dict[str, Any] = {"on_failure": failing.follow_ups}
+    own: dict[str, Any] = {"on_failure": failures.follow_ups}
     return Toolchain(
         verify=verify,
         texts={str(name): text for name, text in settings.toolchain.sections.items()},

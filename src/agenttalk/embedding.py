@@ -18,8 +18,8 @@ from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
-    from agenttalk.engine.running import Running
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.operation.engine import Running
     from agenttalk.ports import Performer
 
 __all__ = ["Agent", "Outcome", "Plan", "Result", "Turn", "agent", "entry_points", "run"]

@@ -24,9 +24,9 @@ from agenttalk.adapters.workspaces import folders
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, MachineError
-from agenttalk.engine import injected
-from agenttalk.engine.boards import VIRTUAL, boards
-from agenttalk.engine.deps import Deps
+from agenttalk.engine.agents import prompt_record
+from agenttalk.engine.core.boards import VIRTUAL, boards
+from agenttalk.engine.core.deps import Deps
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Item, Keep, Kind
 
@@ -200,7 +200,7 @@ def _names(top: Folder, path: str) -> list[tuple[str, str]]:
 
 def _transcripts(top: Folder, path: str) -> list[str]:
     found = _names(top, f"{path}/{_TURNS}")
-    return [name for name, kind in found if kind == "regular" and name.endswith((_TRANSCRIPT, injected.SUFFIX))]
+    return [name for name, kind in found if kind == "regular" and name.endswith((_TRANSCRIPT, prompt_record.SUFFIX))]
 
 
 def _rubbish(top: Folder, path: str) -> list[str]:

@@ -22,13 +22,13 @@ from agenttalk.adapters.mailbox.watch import Watch, watching
 from agenttalk.adapters.store.root_lock import PartLock, RootLock
 from agenttalk.contracts.core.root_layout import Box
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.heartbeat import Tick
-from agenttalk.engine.heartbeats import Worker
-from agenttalk.engine.loops import Wake
-from agenttalk.engine.monitor import Monitor, Watchlist
-from agenttalk.engine.profiles import profile_of
-from agenttalk.engine.router import POLL, Report, Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.loops import Wake
+from agenttalk.engine.core.profiles import profile_of
+from agenttalk.engine.inbox.heartbeat import Tick
+from agenttalk.engine.inbox.supervisor import Worker
+from agenttalk.engine.messages.router import POLL, Report, Router
+from agenttalk.engine.operation.monitor import Monitor, Watchlist
 
 _INBOX: Final[tuple[Box, ...]] = ("inbox",)
 _OUTBOX: Final[tuple[Box, ...]] = ("outbox",)

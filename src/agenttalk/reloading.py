@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk import settings
-from agenttalk.engine import boards
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.running import Running
-from agenttalk.engine.scheduling import Schedules
+from agenttalk.engine.core import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.engine import Running
+from agenttalk.engine.operation.schedules import Schedules
 from agenttalk.settings import Settings
 from agenttalk.settings.changes import between
 

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 from agenttalk.adapters.telemetry import otlp_exporter
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.tracing import Sent, Tracing
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.tracing import Sent, Tracing
 from agenttalk.settings.tables import TelemetrySettings
 
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, task
 from sandboxkit import ailment
 

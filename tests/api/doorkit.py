@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 
 from agenttalk.api.app import create_app
 from agenttalk.api.serving import Listening, serving, socket_folder
-from agenttalk.engine import access, plans
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.service import Service
+from agenttalk.engine.core import access
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages import plan_registry
+from agenttalk.engine.operation.service import Service
 from agenttalk.ports import Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.wiring import opened
@@ -183,7 +184,7 @@ def listening(root: Path) -> Iterator[Door]:
             for token, role in ((OPERATOR, "operator"), (VIEWER, "viewer"), (WORKER, "worker")):
                 await access.admit(deps, token, role, role)  # type: ignore[arg-type]
             await access.admit_agent(deps, FAR, "far")
-            await plans.Plans(deps).refresh()
+            await plan_registry.Plans(deps).refresh()
             path = socket_folder("test") / "door.sock"
             where = await stack.enter_async_context(
                 serving(create_app(service), host="127.0.0.1", port=0, socket_path=path)

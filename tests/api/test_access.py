@@ -10,9 +10,9 @@ import pytest
 from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine import access, tasks
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.engine.core import access, task_comments
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import Remark, TaskName
 from agenttalk.pages.door import PageRoute
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door, listening
@@ -380,7 +380,7 @@ def test_a_write_whose_attempt_ended_meanwhile_is_refused_in_its_transaction(doo
     door.leased()
 
     async def say(deps: Deps) -> None:
-        await tasks.say(deps, task, Remark("comment", "dev", "general", "late"), caller)
+        await task_comments.say(deps, task, Remark("comment", "dev", "general", "late"), caller)
 
     with pytest.raises(UsageError) as caught:
         door.run(say)
@@ -449,12 +449,12 @@ def test_a_task_that_is_not_there_is_told_to_an_operator(door: Door) -> None:
 
 def test_long_histories_come_in_pages(door: Door) -> None:
     token = door.leased()
-    for number in range(tasks.PAGE + 1):
+    for number in range(task_comments.PAGE + 1):
         door.post(f"{TASK}/comments", {**COMMENT, "body": f"step {number}"}, token)
     first = door.get(TASK, token).json
-    assert (len(first["comments"]), first["next"]) == (tasks.PAGE, first["comments"][-1]["id"])
+    assert (len(first["comments"]), first["next"]) == (task_comments.PAGE, first["comments"][-1]["id"])
     rest = door.get(f"{TASK}?after={first['next']}", token).json
-    assert ([each["body"] for each in rest["comments"]], rest["next"]) == ([f"step {tasks.PAGE}"], None)
+    assert ([each["body"] for each in rest["comments"]], rest["next"]) == ([f"step {task_comments.PAGE}"], None)
 
 
 def test_no_token_is_kept_anywhere(door: Door) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agenttalk.adapters.store import operator_folder
 from agenttalk.api.serving import socket_folder
-from agenttalk.engine import access
+from agenttalk.engine.core import access
 from agenttalk.wiring import agent_api, opened
 from api.enginekit import REPORTS, agenttalk, programmed
 from treekit import Tree

@@ -16,9 +16,9 @@ import pytest
 
 from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
-from agenttalk.engine import human
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages.router import Router
+from agenttalk.engine.people import questions
 from agenttalk.wiring import opened
 from api.enginekit import engine, programmed
 from treekit import Tree, dumped, node, question
@@ -93,7 +93,7 @@ def prepared(root: Path) -> str:
         store = await deps.stores.board("default")
         for name in ("req_1", "req_2"):
             request = HumanInterventionRequest.from_json(question(name, for_whom="pm"))
-            await store.transact(partial(human.ask, request=request, plan_id="plan_shop", at=deps.stamp()))
+            await store.transact(partial(questions.ask, request=request, plan_id="plan_shop", at=deps.stamp()))
         await Router(deps).run_once()  # so that the questions have reached people, whichever test comes first
         [(letter, *_)] = await store.read("deadletters", before=2**62, limit=10)
         return str(letter)

@@ -18,8 +18,9 @@ import pytest
 from agentkit import Clock
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.cli.main import call
-from agenttalk.engine import honesty, spending
-from agenttalk.engine.deps import Deps
+from agenttalk.engine.budgets import spending
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.proof import honesty
 from agenttalk.rules.proof.honesty import NOTHING
 from agenttalk.wiring import opened
 from api.doorkit import VIEWER, Door, listening

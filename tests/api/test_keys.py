@@ -19,9 +19,9 @@ from agenttalk.adapters.store import operator_folder
 from agenttalk.api.once import REPEATABLE
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import ConflictError
-from agenttalk.engine import keys
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.keys import Keys
+from agenttalk.engine.core import idempotency
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.idempotency import Keys
 from agenttalk.wiring import opened
 from api.doorkit import OPERATOR, VIEWER, Door, listening
 from api.enginekit import engine, until
@@ -51,7 +51,7 @@ def begun(door: Door, path: str, body: Any, key: str) -> None:
     """What an engine leaves that was killed while it carried something out."""
 
     async def work(deps: Deps) -> None:
-        name = keys.named("operator", "POST", path, key)
+        name = idempotency.named("operator", "POST", path, key)
         assert await Keys(deps, set()).begin(name, asked(body), repeatable=False) is None
 
     door.run(work)
@@ -153,7 +153,7 @@ def test_what_fails_on_the_way_may_be_tried_again(door: Door) -> None:
 def test_an_answer_that_is_too_long_is_not_kept_but_that_it_was_done_is(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "LARGEST", 10)
+    monkeypatch.setattr(idempotency, "LARGEST", 10)
     path = f"/api/tokens/{made(door)}/revoke"
     assert keyed(door, path, {}, "k").status == 200
     answer = keyed(door, path, {}, "k")
@@ -175,7 +175,7 @@ def test_keys_are_kept_for_a_day_and_not_more_than_so_many(tmp_path: Path, monke
             clock.forward(2)
             assert await held.begin("k", "b", repeatable=False) is None, "it is forgotten"
             await held.end("k", 200, b"{}")
-            monkeypatch.setattr(keys, "MOST", 3)
+            monkeypatch.setattr(idempotency, "MOST", 3)
             for number in range(3):
                 assert await held.begin(f"k{number}", "a", repeatable=False) is None
                 await held.end(f"k{number}", 200, b"{}")

@@ -54,7 +54,12 @@ RUNNING = (
         "agenttalk.rules.prompts",
         "agenttalk.adapters.drivers",
     ),
-    *("agenttalk.engine.moves", "agenttalk.engine.router", "agenttalk.engine.human", "agenttalk.engine.service"),
+    *(
+        "agenttalk.engine.plans.transitions",
+        "agenttalk.engine.messages.router",
+        "agenttalk.engine.people.questions",
+        "agenttalk.engine.operation.service",
+    ),
     *("agenttalk.ports.agents", "agenttalk.ports.kinds", "agenttalk.ports.proof"),
     *("agenttalk.contracts.promise", "agenttalk.contracts.plan", "agenttalk.contracts.record"),
 )

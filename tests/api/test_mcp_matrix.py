@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from agenttalk.engine.deps import Deps
+from agenttalk.engine.core.deps import Deps
 from agenttalk.mcp_server.tools import TOOLS
 from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door
 from api.mcpkit import called, code, listed, posted

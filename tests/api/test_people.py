@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.human import HumanInterventionRequest
-from agenttalk.engine import human
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages.router import Router
+from agenttalk.engine.people import questions
 from api.doorkit import Door
 from treekit import Tree, question
 
@@ -25,7 +25,7 @@ def sha256(door: Door) -> str:
     async def work(deps: Deps) -> None:
         store = await deps.stores.board("default")
         request = HumanInterventionRequest.from_json(question("req_1", for_whom="pm"))
-        await store.transact(lambda tx: human.ask(tx, request, plan_id="plan_shop", at=deps.stamp()))
+        await store.transact(lambda tx: questions.ask(tx, request, plan_id="plan_shop", at=deps.stamp()))
 
     door.run(work)
     return str(door.get(PATH).json["sha256"])

@@ -20,11 +20,14 @@ from agenttalk.adapters.store.ledger_heads import kept_heads
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
-from agenttalk.engine import deadletters, fsck, human, plans, publish, standing
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.engine.monitor import Monitor
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.messages import dead_letters, plan_registry, published_files
+from agenttalk.engine.messages.router import Router
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.operation.monitor import Monitor
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import plan_status
 from agenttalk.ports import Tx
 from agenttalk.wiring import opened
 from api.enginekit import REPORTS, agenttalk, clean, engine, programmed, until
@@ -73,7 +76,7 @@ def inside(root: Path, url: str, use: Callable[[Deps], Awaitable[T]], *, witness
 
 
 def submitted(root: Path, url: str) -> None:
-    inside(root, url, lambda deps: plans.submit(deps, DAG, manifest=MANIFEST))
+    inside(root, url, lambda deps: plan_registry.submit(deps, DAG, manifest=MANIFEST))
 
 
 def client(root: Path) -> engine_client.Client:
@@ -88,7 +91,7 @@ def state(root: Path, task_id: str = "build") -> str:
 
 def test_a_message_goes_its_whole_way_through_postgresql(sea: Tree, database: str) -> None:
     async def use(deps: Deps) -> None:
-        await plans.submit(deps, DAG, manifest=MANIFEST)
+        await plan_registry.submit(deps, DAG, manifest=MANIFEST)
         router, processes = Router(deps), LocalProcesses()
         sea.command("lead", "build")
         sea.command("tester", "build")
@@ -100,7 +103,7 @@ def test_a_message_goes_its_whole_way_through_postgresql(sea: Tree, database: st
         second = await router.pass_()
         assert (second.delivered, second.problems) == (1, [])
         assert (await router.pass_()).idle
-        [plan] = (await standing.overview(deps))["plans"]
+        [plan] = (await plan_status.overview(deps))["plans"]
         assert {task["task_id"]: task["state"] for task in plan["tasks"]}["build"] == "COMPLETED"
         assert plan["messages"] == {
             "sent": 3, "delivered": 2, "superseded": 0, "duplicate": 0, "dead": 1, "in_flight": 0,
@@ -108,7 +111,7 @@ def test_a_message_goes_its_whole_way_through_postgresql(sea: Tree, database: st
         watched = await Monitor(deps).pass_()
         assert (watched.lost, watched.problems) == (0, [])
         assert await fsck.check(deps) == []
-        assert await publish.republish(deps, await deps.stores.board("default")) > 0
+        assert await published_files.republish(deps, await deps.stores.board("default")) > 0
 
     inside(sea.root, database, use)
     assert [name for name in sea.inbox("tester") if name.endswith(".msg.json")]
@@ -120,22 +123,22 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
     large = b"x" * 300_000
 
     async def use(deps: Deps) -> None:
-        await plans.submit(deps, DAG, manifest=MANIFEST)
+        await plan_registry.submit(deps, DAG, manifest=MANIFEST)
         board = await deps.stores.board("default")
         request = HumanInterventionRequest.from_json(question("req_1", for_whom="tester"))
-        await board.transact(lambda tx: human.ask(tx, request, plan_id="plan_sea", at=deps.stamp()))
-        [asked] = await human.requests(deps)
-        await human.answer(
+        await board.transact(lambda tx: questions.ask(tx, request, plan_id="plan_sea", at=deps.stamp()))
+        [asked] = await questions.requests(deps)
+        await questions.answer(
             deps, "req_1", by="ann", decision="PROVIDE", files={"prices.csv": large}, answers=(), notes=None,
             seen_sha256=asked.sha256,
         )  # fmt: skip
         sea.command("lead", "deploy")
         report = await Router(deps).pass_()
         assert (report.delivered, report.dead, report.problems) == (2, 1, [])
-        [letter] = await deadletters.found(deps)
-        shown, original = await deadletters.show(deps, letter.deadletter_id)
+        [letter] = await dead_letters.found(deps)
+        shown, original = await dead_letters.show(deps, letter.deadletter_id)
         assert (shown.code, b"cmd_deploy_001" in (original or b"")) == ("TASK_NOT_IN_DAG", True)
-        assert (await deadletters.replay(deps, letter.deadletter_id, by="ada"))["ok"] is False
+        assert (await dead_letters.replay(deps, letter.deadletter_id, by="ada"))["ok"] is False
         assert await fsck.check(deps) == []
 
     inside(sea.root, database, use)
@@ -204,8 +207,8 @@ def test_two_servers_share_the_store_and_each_hears_of_the_others_effects(
 
     async def use(here: Deps) -> None:
         async with opened(elsewhere, url=database) as there:
-            await plans.submit(there, DAG, manifest=MANIFEST)
-            assert set(await plans.Plans(here).refresh()) == {"plan_sea"}
+            await plan_registry.submit(there, DAG, manifest=MANIFEST)
+            assert set(await plan_registry.Plans(here).refresh()) == {"plan_sea"}
             mine, theirs = await here.stores.board("default"), await there.stores.board("default")
             seen = await asyncio.wait_for(mine.woken(await mine.woken(0)), 30)
             waiting = asyncio.create_task(mine.woken(seen))

@@ -14,7 +14,7 @@ import pytest
 from agenttalk.adapters.store.root_lock import RootLock
 from agenttalk.api import events
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.engine.router import Router
+from agenttalk.engine.messages.router import Router
 from api.doorkit import OPERATOR, VIEWER, Door
 from treekit import Tree, node, question
 

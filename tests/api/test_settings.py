@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
-from agenttalk.engine.deps import Limits
+from agenttalk.engine.core.deps import Limits
 from agenttalk.rules.operation.retention import Keep
 from agenttalk.settings import load, origins
 from agenttalk.wiring import opened_as_set

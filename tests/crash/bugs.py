@@ -15,19 +15,25 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import queries, writer
 from agenttalk.adapters.store.worker import Job, settle
 from agenttalk.contracts.core import root_layout
-from agenttalk.engine import granting, heartbeat, intake, outcomes, outputs, regressing, releasing, resuming, turns
-from agenttalk.engine.arriving import Arrival
-from agenttalk.engine.closing import Closing
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.intake import Fate
-from agenttalk.engine.leased_attempt import Granted
-from agenttalk.engine.leases import Lease
-from agenttalk.engine.orders import Ready
-from agenttalk.engine.outgoing import Outgoing
-from agenttalk.engine.records import Letter
-from agenttalk.engine.seat import Seat
-from agenttalk.engine.turns import How, Setting
+from agenttalk.engine.agents import outputs
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.records import Letter
+from agenttalk.engine.inbox import conclusion, heartbeat
+from agenttalk.engine.inbox import turn as inbox_turn
+from agenttalk.engine.inbox.leases import Lease
+from agenttalk.engine.inbox.ready_commands import Ready
+from agenttalk.engine.inbox.turn import How, Setting
+from agenttalk.engine.messages import admission
+from agenttalk.engine.messages.admission import Fate
+from agenttalk.engine.messages.incoming import Arrival
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.proof import regressions
+from agenttalk.engine.proof import release as proof_release
+from agenttalk.engine.proof.closing import Closing
+from agenttalk.engine.runs import leasing, resume
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.toolchain.outgoing import Outgoing
 from agenttalk.ports import Ended, Turn, Tx
 from crash.snapshot import LOG
 
@@ -75,21 +81,21 @@ def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
     async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
-        layout, laid = await turns._lay_out(seat, ready, turns.layout_of(seat, ready.order, lease))
-        turn = await turns._turn(seat, setting, ready, lease, layout, laid)
+        layout, laid = await inbox_turn._lay_out(seat, ready, inbox_turn.layout_of(seat, ready.order, lease))
+        turn = await inbox_turn._turn(seat, setting, ready, lease, layout, laid)
         ended = await setting.driver.run(turn)
-        await seat.store.transact(lambda tx: turns._inject(tx, seat, ready.order, lease, turn.prompt, laid))
+        await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, lease, turn.prompt, laid))
         outcome, files = await outputs.judge(
             seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended
         )
-        return await outcomes.conclude(seat, ready.order, lease, ended, outcome, files)
+        return await conclusion.conclude(seat, ready.order, lease, ended, outcome, files)
 
     _replace(heartbeat, take_turn=take_turn)
 
 
 def _deliver_before_commit() -> None:
     """A message is put into inboxes, and then it is accepted."""
-    real = intake._send
+    real = admission._send
 
     def send(tx: Tx, arrival: Arrival, letter: Letter, message: int, targets: tuple[str, ...], *rest: Any) -> Fate:
         deps: Deps = rest[1]
@@ -98,7 +104,7 @@ def _deliver_before_commit() -> None:
             deps.root.write(f"{box}/{arrival.found.name}", arrival.data, parents=True)
         return real(tx, arrival, letter, message, targets, *rest)
 
-    _replace(intake, _send=send)
+    _replace(admission, _send=send)
 
 
 def _no_epoch_check() -> None:
@@ -113,7 +119,7 @@ def _no_epoch_check() -> None:
 
 def _turn_before_commit() -> None:
     """A turn begins, and then it is recorded that the one before it has ended and that it has its lease."""
-    real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, granting.grant
+    real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, leasing.grant
     early: dict[int, Callable[[Granted], None]] = {}
     begun: set[str] = set()
 
@@ -145,7 +151,7 @@ def _turn_before_commit() -> None:
             real_begin(self, board, granted)
 
     _replace(Dispatcher, _step=step, _begin=begin_once)
-    _replace(granting, grant=grant)
+    _replace(leasing, grant=grant)
 
 
 def _length(path: Path) -> int:
@@ -183,7 +189,7 @@ def _process_without_keeper() -> None:
 
 def _verify_what_is_not_kept() -> None:
     """Verifying begins, and nothing is written down of what is verified."""
-    _replace(resuming, keep=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"))
+    _replace(resume, keep=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"))
 
 
 def _about(job: Any) -> dict[str, str]:
@@ -192,7 +198,7 @@ def _about(job: Any) -> dict[str, str]:
 
 def _join_after_commit() -> None:
     """Whoever broke a check is sent back, and then it is recorded that it has to keep the check."""
-    real_join, real_look = regressing._join, Closing._look_once
+    real_join, real_look = regressions._join, Closing._look_once
     late: list[tuple[Any, ...]] = []
 
     async def look_once(self: Closing) -> bool:
@@ -201,7 +207,7 @@ def _join_after_commit() -> None:
             await self.step(partial(_later, real_join, late.pop()))
         return more
 
-    _replace(regressing, _join=lambda _, *about: late.append(about))
+    _replace(regressions, _join=lambda _, *about: late.append(about))
     _replace(Closing, _look_once=look_once)
 
 
@@ -217,7 +223,7 @@ def _replace(where: Any, **new: Any) -> None:
 def _archive_after_the_decision() -> None:
     """What is shipped is archived only once the decision is committed."""
     left: list[tuple[Any, ...]] = []
-    real, archive = releasing.release, releasing._archive
+    real, archive = proof_release.release, proof_release._archive
 
     async def release(deps: Deps, store: Any, plan_id: str, prover: Any, **more: Any) -> Any:
         found = await real(deps, store, plan_id, prover, **more)
@@ -225,7 +231,7 @@ def _archive_after_the_decision() -> None:
             await store.transact(lambda tx: archive(tx, *left.pop()))
         return found
 
-    _replace(releasing, release=release, _archive=lambda _, *rest: left.append(rest))
+    _replace(proof_release, release=release, _archive=lambda _, *rest: left.append(rest))
 
 
 def _post_without_looking() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 
 from agenttalk.adapters.store.root import databases
-from agenttalk.engine.layout import TURNS
+from agenttalk.engine.core.attempt_paths import TURNS
 from crash.normal import calm
 from crash.snapshot import opened
 

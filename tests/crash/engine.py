@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent, Calls
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine import standing
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.people import People
-from agenttalk.engine.performing import Programs
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.views import plan_status
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.ports import Job, Performance, Performer
 from plankit import proved
 
@@ -93,7 +93,7 @@ class Engine:
         """Where a plan stands once no turn is under way but that of a person."""
         while True:
             news.clear()
-            found = await standing.of(self._deps, plan_id)
+            found = await plan_status.of(self._deps, plan_id)
             if (
                 plan_id not in self.dispatcher.deciding
                 and not found.counts["running"]

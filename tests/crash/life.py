@@ -10,9 +10,9 @@ from pathlib import Path
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.messages.router import Router
 from crash.engine import Engine
 from treekit import Tree
 

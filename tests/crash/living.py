@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine import submission
+from agenttalk.engine.plans import submission
 from crash.life import Life, Scenario, Step
 from crash.running import P, ended, everybody, kept, until
 from plankit import plan, task

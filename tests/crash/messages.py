@@ -6,7 +6,8 @@ import json
 import shutil
 from typing import Any
 
-from agenttalk.engine import human, plans
+from agenttalk.engine.messages import plan_registry
+from agenttalk.engine.people import questions
 from crash.life import Life, Scenario, Step, by_hand, route
 from treekit import Tree, dumped, node, output
 
@@ -140,9 +141,9 @@ def _finished(tree: Tree) -> None:
 
 async def _answer(life: Life) -> None:
     """Somebody who died with the process asks whether his answer is there, and gives it again if it is not."""
-    _, request = await human.request(life.deps, "r1")
+    _, request = await questions.request(life.deps, "r1")
     if request.state == "open":
-        await human.answer(life.deps, "r1", by="ann", decision="PROVIDE", files={"brief.md": b"Be brief."})
+        await questions.answer(life.deps, "r1", by="ann", decision="PROVIDE", files={"brief.md": b"Be brief."})
 
 
 CONTROL = Scenario(
@@ -174,11 +175,11 @@ MANIFEST = dumped({"plan_id": "plan_ours", "commanders": ["lead"]})
 
 
 async def _submit(life: Life) -> None:
-    await plans.submit(life.deps, _dag("one"), manifest=MANIFEST)
+    await plan_registry.submit(life.deps, _dag("one"), manifest=MANIFEST)
 
 
 async def _switch(life: Life) -> None:
-    await plans.submit(life.deps, _dag("one", "two"), manifest=MANIFEST)
+    await plan_registry.submit(life.deps, _dag("one", "two"), manifest=MANIFEST)
 
 
 def _ordered(tree: Tree, task_id: str, message_id: str) -> None:

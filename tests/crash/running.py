@@ -10,10 +10,13 @@ from typing import Any
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent, Calls, Result, Turn
 from agenttalk.adapters.store.root import databases
-from agenttalk.engine import human, publish, standing, submission
-from agenttalk.engine.boards import boards
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans import submission
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.views import plan_status
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.planfile.compiler import Compiled
 from crash.life import Life, Scenario, Step, by_hand, route
 from crash.snapshot import LOG, opened
@@ -53,8 +56,8 @@ async def show(life: Life) -> None:
     """Write what is shown of plans, as an engine does from time to time."""
     for board in await boards(life.deps):
         for plan_id, *_ in await board.read("plans"):
-            await publish.status(life.deps, board, plan_id)
-        await publish.publish(life.deps, board)
+            await published_files.status(life.deps, board, plan_id)
+        await published_files.publish(life.deps, board)
 
 
 def note(life: Life, turn: Turn) -> None:
@@ -149,7 +152,7 @@ async def _work(life: Life, turn: Turn) -> Any:
         case "join" if turn.command.reexecute is None:
             return "I am done, all tests pass"
         case "right":
-            found = await standing.of(life.deps, turn.plan_id)
+            found = await plan_status.of(life.deps, turn.plan_id)
             if [each["retries"] for each in found.tasks if each["task_id"] == "right"] == [0]:
                 raise OSError("try again")
     return make(turn)
@@ -274,7 +277,7 @@ async def _resume(life: Life) -> None:
 async def _retry(life: Life) -> None:
     """Somebody who died with the process looks whether it is being tried again."""
     engine = await life.engine()
-    if states(await standing.of(life.deps, P))["one"] == "FAILED":
+    if states(await plan_status.of(life.deps, P))["one"] == "FAILED":
         await engine.dispatcher.retry(P, "one", by="ann")
     life.say(f"task.retried {P}/one")
 
@@ -329,9 +332,9 @@ STEERED = Scenario(
 
 async def _answer(life: Life) -> None:
     """Somebody who died with the process answers what is still asked."""
-    for request in await human.requests(life.deps):
+    for request in await questions.requests(life.deps):
         files = {each.name: b"100" for each in request.document.needed.files}
-        await human.answer(life.deps, request.request_id, by="ann", decision="PROVIDE", files=files, notes="blue")
+        await questions.answer(life.deps, request.request_id, by="ann", decision="PROVIDE", files=files, notes="blue")
         life.say(f"human.answered {request.request_id}")
 
 
@@ -340,7 +343,7 @@ async def _asked(life: Life) -> None:
     engine = await life.engine()
     await engine.look()
     async with asyncio.timeout(20):
-        while not await human.requests(life.deps):  # noqa: ASYNC110 - a person would look again too
+        while not await questions.requests(life.deps):  # noqa: ASYNC110 - a person would look again too
             await asyncio.sleep(0.005)
 
 
@@ -408,7 +411,7 @@ async def _overtake(life: Life) -> None:
         async with asyncio.timeout(20):
             await asyncio.gather(*first._turns.values())
             late.set()
-            while not ended(await standing.of(life.deps, P)):
+            while not ended(await plan_status.of(life.deps, P)):
                 await news.wait()
                 news.clear()
     for each in (first, second):
@@ -452,7 +455,7 @@ async def _spend(_: Life, turn: Turn) -> str:
 async def _override(life: Life) -> None:
     """Somebody who died with the process overrides what is still held up."""
     engine = await life.engine()
-    [two] = [each for each in (await standing.of(life.deps, P)).tasks if each["task_id"] == "two"]
+    [two] = [each for each in (await plan_status.of(life.deps, P)).tasks if each["task_id"] == "two"]
     if two["cause"] == "SOFT_DENIED":
         await engine.dispatcher.override(P, "two", checkpoint="pre-act", by="ann", why="it is worth it")
     life.say(f"gate.overridden {P}/two")

@@ -7,7 +7,7 @@ import json
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.planfile.compiler import Compiled
 from crash import running
 from crash.life import Life, Scenario, Step

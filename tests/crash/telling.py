@@ -13,9 +13,9 @@ from typing import Any
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import Comment, ForgeUser, Issue
 from agenttalk.contracts.toolchain import NOT_DONE
-from agenttalk.engine.outgoing import Outgoing
-from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.engine.toolchain.board import BOARD, Board, Setup
+from agenttalk.engine.toolchain.outgoing import Outgoing
+from agenttalk.engine.toolchain.task_kind import Toolchain
 from agenttalk.ports import Tx
 from crash.life import Life, Scenario, Step
 from forge.test_intake import issue_event

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.engine import human, leases
-from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.engine.inbox import leases
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.people import questions
 from agenttalk.ports import Ended, Owner, Turn
 from crash.life import Life, Scenario, Step, beat, by_hand, route
 from crash.snapshot import LOG
@@ -58,8 +59,8 @@ def _design(tree: Tree) -> None:
 
 async def _answer(life: Life) -> None:
     """Somebody who died with the process asks whether his answer is there, and gives it again if it is not."""
-    for request in await human.requests(life.deps):
-        await human.answer(
+    for request in await questions.requests(life.deps):
+        await questions.answer(
             life.deps, request.request_id, by="ann", decision="PROVIDE", files={"brief.md": b"Be brief."}, notes="hurry"
         )
 

@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agenttalk.adapters.store import writer
-from agenttalk.engine import fsck, noting, people, submission
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.people import human_driver
+from agenttalk.engine.plans import submission, transaction
 from agenttalk.rules.core.isolation import Word, Words
 from agenttalk.wiring import opened
 from crash import bugs, durable, scenarios
@@ -72,8 +74,8 @@ def live(birth: Birth, tell: Callable[..., None], pause: Callable[[str], None] |
     boundaries = Boundaries(birth.root, birth.fatal, lambda name: tell(died_at=name), hard=birth.hard, pause=pause)
     gc.disable()
     writer.SEAL_SECONDS = 3600.0  # type: ignore[misc] # heads are copied when a process ends, not when a second is over
-    submission._AT_ONCE = noting.AT_ONCE = 2  # type: ignore[misc] # small plans take several transactions too
-    people.POLL = 0.01  # type: ignore[misc] # nobody waits for answers
+    submission._AT_ONCE = transaction.AT_ONCE = 2  # type: ignore[misc] # small plans take several transactions too
+    human_driver.POLL = 0.01  # type: ignore[misc] # nobody waits for answers
     install(boundaries)
     bugs.plant(birth.bug)
     asyncio.run(_act(birth, boundaries, tell))

@@ -24,7 +24,7 @@ import pytest
 
 from agenttalk.adapters import sandbox
 from agenttalk.adapters.store import audit
-from agenttalk.engine import fsck
+from agenttalk.engine.operation import fsck
 from agenttalk.wiring import opened
 from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, LOGINS, TIERS, add_key, expected
 from provekit import repository

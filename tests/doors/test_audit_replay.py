@@ -12,8 +12,8 @@ from agentkit import Clock
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.cli.main import call
 from agenttalk.contracts.policy import policy_of
-from agenttalk.engine import replaying
-from agenttalk.engine.replaying import Asked
+from agenttalk.engine.proof import policy_replay
+from agenttalk.engine.proof.policy_replay import Asked
 from plankit import Engine, plan, play, states, task
 from provekit import CALC, FIXES, RUNS, SUITE, program, promise, repository
 
@@ -127,8 +127,8 @@ def test_people_are_told_line_by_line(root: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_long_past_is_judged_page_by_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaying, "PAGE", 7)
-    monkeypatch.setattr(replaying, "_WINDOW", 5)
+    monkeypatch.setattr(policy_replay, "PAGE", 7)
+    monkeypatch.setattr(policy_replay, "_WINDOW", 5)
 
     async def use(engine: Engine) -> None:
         await engine.submit(plan(*(task(f"t{number}") for number in range(30))))
@@ -137,7 +137,7 @@ def test_a_long_past_is_judged_page_by_page(tmp_path: Path, monkeypatch: pytest.
         following: dict[str, Any] | None = {}
         policy = policy_of({"min_trust": "observed"})
         while following is not None:
-            page = await replaying.page(engine.deps, Asked(policy, **following))
+            page = await policy_replay.page(engine.deps, Asked(policy, **following))
             assert len(page["dones"]) <= 7
             assert page["totals"] == {"kept": len(page["dones"]), "refused": 0, "unknown": 0}
             assert all(each["stands"] for each in page["dones"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agenttalk.cli.main import call
-from agenttalk.engine import explaining
+from agenttalk.engine.views import explain_engine
 from plankit import Engine, plan, play, task
 from provekit import CALC, FIXES, RUNS, SUITE, git, program, promise, repository
 
@@ -44,7 +44,7 @@ def told_of(repo: Path, text: str, check: dict[str, Any], **keys: Any) -> dict[s
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(made)
         await engine.ended()
-        return await explaining.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain(engine.deps, "p", "fix")
 
     found: dict[str, Any] = play(repo.parent / "root", use, proving=True)
     return found

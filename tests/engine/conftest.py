@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.router import Report, Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages.router import Report, Router
 from agenttalk.wiring import opened
 from provekit import CALC, SUITE, repository
 from treekit import Tree, node, output

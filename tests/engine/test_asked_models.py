@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Call, Script
 from agenttalk.testing.scripted_model import Asked

@@ -10,8 +10,10 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.engine import explaining, human, publish
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 
@@ -22,7 +24,7 @@ async def broken(_: Turn) -> str:
 
 async def results(engine: Engine, root: Path) -> dict[str, str]:
     """What lies among the results of the plan."""
-    await publish.publish(engine.deps, await engine.deps.stores.board("default"))
+    await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
     folder = root / "system_runtime/artifacts/p"
     return {str(each.relative_to(folder)): each.read_text() for each in folder.rglob("*") if each.is_file()}
 
@@ -60,7 +62,7 @@ def test_whoever_wants_another_plan_does_not_have_the_task_run_without_it(tmp_pa
         revised = plan(task("bad", "x", timeout=77), tasks[1])
         await engine.dispatcher.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
-        assert await human.requests(engine.deps) == []
+        assert await questions.requests(engine.deps) == []
         return found
 
     found = play(tmp_path, use, x=broken, b=next_one)
@@ -87,10 +89,10 @@ def test_an_answer_that_chooses_nothing_that_is_offered_moves_nothing(tmp_path: 
 def test_nobody_is_asked_about_a_task_that_goes_on_without_the_answer(tmp_path: Path, how: str) -> None:
     tasks = [task("bad", "x"), task("next", "b", needs=["bad"])]
 
-    async def use(engine: Engine) -> list[human.Request]:
+    async def use(engine: Engine) -> list[questions.Request]:
         await engine.submit(plan(*tasks))
         await engine.ended()
-        assert len(await human.requests(engine.deps)) == 1
+        assert len(await questions.requests(engine.deps)) == 1
         engine.agents["x"] = fine
         if how == "retry":
             await engine.dispatcher.retry("p", "bad", by="ada")
@@ -101,20 +103,20 @@ def test_nobody_is_asked_about_a_task_that_goes_on_without_the_answer(tmp_path: 
             await engine.dispatcher.cancel("p", by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert found.tasks[1]["request_id"] is None
-        return await human.requests(engine.deps)
+        return await questions.requests(engine.deps)
 
     assert play(tmp_path, use, x=broken) == []
 
 
 def test_nobody_is_asked_for_more_rounds_of_what_is_tried_again(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> list[human.Request]:
+    async def use(engine: Engine) -> list[questions.Request]:
         await engine.submit(plan(task("one", "x", max_reexecute_times=0, outputs=[{"name": "o", "deliverable": True}])))
         await engine.ended()
-        assert len(await human.requests(engine.deps)) == 1
+        assert len(await questions.requests(engine.deps)) == 1
         engine.agents["x"] = fine
         await engine.dispatcher.retry("p", "one", by="ada")
         assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
-        return await human.requests(engine.deps)
+        return await questions.requests(engine.deps)
 
     async def lazy(_: Turn) -> str:
         return "all done"
@@ -280,7 +282,7 @@ def test_what_somebody_does_by_hand_outlasts_a_pause(tmp_path: Path, how: str) -
 
 async def moves_on(engine: Engine, task_id: str) -> str:
     """What is said to move a task on."""
-    return str((await explaining.explain(engine.deps, "p", task_id))["moves_on"])
+    return str((await explain_engine.explain(engine.deps, "p", task_id))["moves_on"])
 
 
 @pytest.mark.shows("E12")

@@ -17,11 +17,11 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.engine import disputing
-from agenttalk.engine.access import Caller
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.mail import Post
-from agenttalk.engine.tasks import TaskName
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.mail.board import Post
+from agenttalk.engine.proof import disputes as proof_disputes
 from agenttalk.ports import Job, KindTask, MailRules, Performance
 from agenttalk.rules.prompts import mail, toolchain_rules, wording
 from agenttalk.rules.prompts.toolchain_steps import Style
@@ -141,7 +141,7 @@ def test_what_became_of_a_dispute_is_told_in_chinese(tmp_path: Path) -> None:
     async def use(engine: Engine) -> None:
         async def disputes() -> None:
             about = TaskName("default", "p", "one")
-            await disputing.dispute(engine.deps, about, Caller("operator", "a"), "long", "短才对。")
+            await proof_disputes.dispute(engine.deps, about, Caller("operator", "a"), "long", "短才对。")
 
         async def work(turn: Turn) -> str:
             prompts.append(turn.prompt)

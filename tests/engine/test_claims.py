@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
-from agenttalk.engine import explaining, publish
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.views import explain_engine
 from plankit import Engine, plan, play, task
 from provekit import FIXES, git, program, promise
 
@@ -20,8 +21,8 @@ def told_of(root: Path, compiled: Any, **agents: Any) -> dict[str, Any]:
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(compiled)
         await engine.ended()
-        await publish.publish(engine.deps, await engine.deps.stores.board("default"))
-        return await explaining.explain(engine.deps, "p", "one")
+        await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
+        return await explain_engine.explain(engine.deps, "p", "one")
 
     found: dict[str, Any] = play(root, use, proving=True, **agents)
     return found
@@ -94,7 +95,7 @@ def test_an_agent_claims_in_a_report_to_the_api(tmp_path: Path) -> None:
         engine.agents["a"] = reports
         await engine.submit(plan(task("one", outputs=OUTPUT, promise=reviewed("claimed"), max_reexecute_times=0)))
         await engine.ended()
-        return await explaining.explain(engine.deps, "p", "one")
+        return await explain_engine.explain(engine.deps, "p", "one")
 
     told = play(tmp_path, use, proving=True)
     assert told["state"] == "COMPLETED"

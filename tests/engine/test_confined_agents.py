@@ -13,9 +13,9 @@ from agentkit import WRITES, Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine import explaining
-from agenttalk.engine.performing import Programs
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.core.isolation import Words
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
@@ -64,7 +64,7 @@ def run(root: Path, compiled: Any, **keys: Any) -> tuple[Standing, dict[str, Any
     async def use(engine: Engine) -> tuple[Standing, dict[str, Any]]:
         await engine.submit(compiled)
         found = await engine.ended("p")
-        return found, await explaining.explain(engine.deps, "p", compiled.dag.nodes[0].task_id)
+        return found, await explain_engine.explain(engine.deps, "p", compiled.dag.nodes[0].task_id)
 
     found: tuple[Standing, dict[str, Any]] = play(root / "root", use, proving=True, **{"words": BEST, **keys})
     return found

@@ -15,8 +15,11 @@ from agentkit import Clock
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import DecisionRecord
-from agenttalk.engine import explaining, human, publish, reviews, standing
-from agenttalk.engine.boards import board_of
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans import dag_reviews
+from agenttalk.engine.views import explain_engine, plan_status
 from agenttalk.ports import Row, Store
 from plankit import PATIENCE, Engine, plan, play, states, task
 
@@ -54,8 +57,8 @@ def decides(decision: str) -> Any:
     return decide
 
 
-async def opened(engine: Engine) -> reviews.Review:
-    found = await reviews.last(await board_of(engine.deps, "p"), "p")
+async def opened(engine: Engine) -> dag_reviews.Review:
+    found = await dag_reviews.last(await board_of(engine.deps, "p"), "p")
     assert found is not None
     return found
 
@@ -70,14 +73,14 @@ def records(root: Path) -> list[DecisionRecord]:
     return sorted(read, key=lambda each: str(each.decided_at))
 
 
-def run(root: Path, compiled: Any, **agents: Any) -> tuple[standing.Standing, reviews.Review]:
-    async def use(engine: Engine) -> tuple[standing.Standing, reviews.Review]:
+def run(root: Path, compiled: Any, **agents: Any) -> tuple[plan_status.Standing, dag_reviews.Review]:
+    async def use(engine: Engine) -> tuple[plan_status.Standing, dag_reviews.Review]:
         await engine.submit(compiled)
         found = await engine.ended()
-        await publish.publish(engine.deps, await board_of(engine.deps, "p"))
+        await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
         return found, await opened(engine)
 
-    result: tuple[standing.Standing, reviews.Review] = play(root, use, **agents)
+    result: tuple[plan_status.Standing, dag_reviews.Review] = play(root, use, **agents)
     return result
 
 
@@ -128,13 +131,13 @@ def test_a_new_revision_is_reviewed_again(tmp_path: Path) -> None:
     async def strict(turn: Turn) -> Any:
         return await says(score=scores.pop(0))(turn)
 
-    async def use(engine: Engine) -> tuple[dict[str, str], reviews.Review]:
+    async def use(engine: Engine) -> tuple[dict[str, str], dag_reviews.Review]:
         await engine.submit(reviewed())
         assert (await engine.ended()).result == "waiting"
-        assert len(await human.requests(engine.deps)) == 1
+        assert len(await questions.requests(engine.deps)) == 1
         better = reviewed(task("work", prompt="Do it well."))
         await engine.dispatcher.apply(better.dag, better.manifest, better.profiles, by="ada")
-        assert await human.requests(engine.deps) == []
+        assert await questions.requests(engine.deps) == []
         found = await engine.until(lambda found: found.result == "done")
         return states(found), await opened(engine)
 
@@ -167,12 +170,12 @@ def test_a_person_may_decide_otherwise(tmp_path: Path, answer: str, result: str)
         assert (await engine.ended()).result == "waiting"
         with pytest.raises(UsageError, match="not approved"):
             await engine.dispatcher.resume("p", by="ada")
-        told = await explaining.explain(engine.deps, "p", "work")
-        [request] = await human.requests(engine.deps)
+        told = await explain_engine.explain(engine.deps, "p", "work")
+        [request] = await questions.requests(engine.deps)
         assert request.request_id in told["moves_on"]
         await engine.answer(answer)
         await engine.until(lambda found: found.result == result)
-        await publish.publish(engine.deps, await board_of(engine.deps, "p"))
+        await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
 
     play(tmp_path, use, r1=says(), r2=says("REVISE"))
     assert [each.decision for each in records(tmp_path)] == (
@@ -193,7 +196,7 @@ def test_who_says_nothing_in_time_is_named(tmp_path: Path, default: str | None, 
     compiled = reviewed(policies={"timeouts": {"dag_review": limit}})
     clock = Clock()
 
-    async def use(engine: Engine) -> reviews.Review:
+    async def use(engine: Engine) -> dag_reviews.Review:
         await engine.submit(compiled)
         await engine.until(lambda found: found.result == "running")
         async with asyncio.timeout(PATIENCE):
@@ -203,7 +206,7 @@ def test_who_says_nothing_in_time_is_named(tmp_path: Path, default: str | None, 
         clock.forward(61)
         engine.dispatcher.nudge()
         await engine.until(lambda found: found.result == result)
-        await publish.publish(engine.deps, await board_of(engine.deps, "p"))
+        await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
         return await opened(engine)
 
     told = play(tmp_path, use, clock=clock, r1=says(), r2=silent).as_json()
@@ -291,7 +294,7 @@ def test_calling_a_plan_off_ends_its_review(tmp_path: Path) -> None:
         await began.wait()
         await engine.dispatcher.cancel("p", by="ada")
         found = await opened(engine)
-        assert (await standing.of(engine.deps, found.review_plan)).state == "ENDED"
+        assert (await plan_status.of(engine.deps, found.review_plan)).state == "ENDED"
         return found.state
 
     assert play(tmp_path, use, r1=slow, r2=says()) == "dropped"
@@ -309,7 +312,7 @@ def test_a_review_goes_on_after_a_restart(tmp_path: Path) -> None:
         await engine.submit(reviewed())
         await began.wait()
 
-    async def then(engine: Engine) -> standing.Standing:
+    async def then(engine: Engine) -> plan_status.Standing:
         return await engine.until(lambda found: found.result == "done")
 
     play(tmp_path, first, r1=slow, r2=says())
@@ -354,8 +357,8 @@ def test_a_plan_whose_review_ends_while_it_is_looked_at_is_not_taken_for_paused(
             return Interrupted(store, before, approve)
 
         with monkeypatch.context() as patch:
-            patch.setattr(standing, "board_of", interrupted)
-            found = await standing.of(engine.deps, "p")
+            patch.setattr(plan_status, "board_of", interrupted)
+            found = await plan_status.of(engine.deps, "p")
         assert found.result == "running"
         gate.set()
         await engine.until(lambda found: found.result == "done")

@@ -14,11 +14,11 @@ from urllib.parse import quote
 import pytest
 
 from agentkit import Desk
-from agenttalk.engine.access import Caller
-from agenttalk.engine.discretion import Discretion
-from agenttalk.engine.performing import Programs
-from agenttalk.engine.standing import Standing
-from agenttalk.engine.tasks import Remark, TaskName, say
+from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.secrets import Discretion
+from agenttalk.engine.core.task_comments import Remark, TaskName, say
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, states, task
 from treekit import Tree
 

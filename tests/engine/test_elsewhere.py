@@ -14,12 +14,12 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.engine import access
-from agenttalk.engine.access import Caller
-from agenttalk.engine.deps import Limits
-from agenttalk.engine.elsewhere import Elsewhere
-from agenttalk.engine.standing import Standing
-from agenttalk.engine.tasks import TaskName
+from agenttalk.engine.agents.remote import Elsewhere
+from agenttalk.engine.core import access
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Limits
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.core.tokens import Attempt
 from agenttalk.rules.planfile.compiler import Compiled
 from plankit import PATIENCE, Engine, engine, plan, task

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from plankit import PATIENCE, Engine, fine, plan, play, states, task
 
 MANY = 6

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine import plans
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages import plan_registry
+from agenttalk.engine.messages.router import Router
 from routerkit import Route, alerts, asked, counts, inside, routed, sound, statuses
 from treekit import Tree, dumped, node, output, sha256
 
@@ -194,7 +194,7 @@ def test_files_of_a_foreign_plan_are_never_written_by_submitting(tree: Tree, rou
     before = (tree.plan_folder() / "task_dag.json").read_bytes()
     data = dumped({"schema_version": "1.1", "plan_id": "plan_shop", "nodes": OTHER})
     with pytest.raises(UsageError) as refused:
-        inside(tree.root, lambda deps: plans.submit(deps, data))
+        inside(tree.root, lambda deps: plan_registry.submit(deps, data))
     assert refused.value.code == "PLAN_MISMATCH"
     assert refused.value.hint
     assert (tree.plan_folder() / "task_dag.json").read_bytes() == before

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.store import audit
-from agenttalk.engine import fsck
-from agenttalk.engine.deps import Deps
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation import fsck
 from agenttalk.garbage import Collector
 from agenttalk.rules.operation.retention import KINDS, Keep, Kind
 from agenttalk.settings.tables import GcSettings, Settings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.engine.monitor import Monitor
+from agenttalk.engine.operation.monitor import Monitor
 from plankit import Engine, plan, play, task
 from routerkit import Route, alerts, asked, inside, routed, sound, statuses
 from treekit import Tree, dumped, node, output, question, sha256

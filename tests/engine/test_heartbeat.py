@@ -15,11 +15,12 @@ import pytest
 from agentkit import WRITES, Desk
 from agenttalk.adapters.mailbox.watch import Watch
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine import foreign, human
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.engine.layout import Api
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.messages.router import Router
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import explain
 from agenttalk.ports import Ended, Turn
 from treekit import Tree
 
@@ -215,7 +216,7 @@ def test_what_an_answer_did_not_bring_is_asked_for_again(desk: Desk, files: dict
 def _answered(desk: Desk, **said: Any) -> str:
     """Answer the open question."""
     [request] = desk.read("open_requests", at="", request_id="", limit=10)
-    desk.play(lambda _, deps: human.answer(deps, request[0], by="Ada", decision="PROVIDE", **said))
+    desk.play(lambda _, deps: questions.answer(deps, request[0], by="Ada", decision="PROVIDE", **said))
     return str(request[0])
 
 
@@ -730,7 +731,7 @@ def test_an_agent_that_is_not_fit_returns_the_command_and_a_person_is_asked(desk
     assert (tick.ran, tick.failed, desk.task()["state"]) == (1, 1, "FAILED")
     receipt = desk.ack(message_id)
     assert (receipt["status"], receipt["result"]["details"]) == ("FAILED", "AGENT_UNFIT: I know no Rust. (30 of 100)")
-    [request] = desk.play(lambda _, deps: human.requests(deps))
+    [request] = desk.play(lambda _, deps: questions.requests(deps))
     assert (request.agent_id, request.task_id, request.document.type) == ("dev", "build", "DECISION")
     assert "I know no Rust." in json.dumps(request.document.as_json())
     assert desk.alerts() == ["AGENT_UNFIT"]
@@ -744,7 +745,7 @@ def test_an_agent_that_nobody_asks_how_fit_it_is_cannot_return_a_command(desk: D
 
 
 def explained(desk: Desk, task_id: str = "build") -> dict[str, Any]:
-    return desk.play(lambda _, deps: foreign.explain(deps, desk.tree.plan_id, task_id))
+    return desk.play(lambda _, deps: explain.explain(deps, desk.tree.plan_id, task_id))
 
 
 def test_what_is_known_of_a_task_that_the_engine_does_not_run_is_told(desk: Desk) -> None:

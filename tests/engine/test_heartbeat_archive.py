@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.inbox.heartbeat import Heartbeat
 from treekit import Tree, sha256
 
 

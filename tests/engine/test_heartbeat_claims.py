@@ -11,9 +11,10 @@ import pytest
 
 from agentkit import WRITES, Desk
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.engine import fsck, plans
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.messages import plan_registry
+from agenttalk.engine.operation import fsck
 from treekit import Tree, dumped, node, sha256
 
 COMMAND = "cmd_build_001.msg.json"
@@ -326,7 +327,7 @@ def test_a_newer_command_takes_the_place_of_one_that_waits(desk: Desk) -> None:
 @pytest.mark.parametrize(("kind", "code"), [("command", "COMMAND_NOT_AUTHORISED"), ("artifact", "PRODUCER_MISMATCH")])
 def test_in_a_plan_of_ours_what_did_not_come_through_the_router_is_refused(desk: Desk, kind: str, code: str) -> None:
     dag = {"schema_version": "1.1", "plan_id": "plan_shop", "nodes": [node("build", "dev")]}
-    desk.play(lambda _, deps: plans.submit(deps, dumped(dag)))
+    desk.play(lambda _, deps: plan_registry.submit(deps, dumped(dag)))
     message_id = desk.command() if kind == "command" else desk.artifact("design", "design.md", {"a.md": b"x"})
     tick = desk.once()
     assert (tick.dead, tick.ran) == (1, 0)
@@ -350,7 +351,7 @@ def test_a_message_that_the_router_sent_to_somebody_else_is_refused(desk: Desk) 
     }
 
     async def sent(_: Heartbeat, deps: Deps) -> None:
-        await plans.submit(deps, dumped(dag))
+        await plan_registry.submit(deps, dumped(dag))
         store = await deps.stores.board("default")
         await store.transact(lambda tx: tx.run("add_message", **row))
 

@@ -23,7 +23,7 @@ from agentkit import WRITES, Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.adapters.store.database import Board
-from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Turn
 from agenttalk.wiring import opened
 from effort import EFFORT

@@ -11,8 +11,8 @@ import pytest
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.engine.router import Router
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Tx
 from agenttalk.wiring import opened
 from treekit import Tree, node, output, sha256

@@ -13,11 +13,11 @@ import pytest
 from agentkit import WRITES, Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.heartbeats import Heartbeats
-from agenttalk.engine.layout import Api
-from agenttalk.engine.loops import Waiter, Wakes
-from agenttalk.engine.profiles import Configured
-from agenttalk.engine.slots import Slots
+from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.loops import Waiter, Wakes
+from agenttalk.engine.core.profiles import Configured
+from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.inbox.supervisor import Heartbeats
 from agenttalk.wiring import opened
 from treekit import Tree
 

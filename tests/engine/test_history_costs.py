@@ -20,10 +20,10 @@ import apsw
 import pytest
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.engine.quiet import SETTLED, Quiet
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.unchanged_folders import SETTLED, Quiet
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Ended, Turn
 from agenttalk.wiring import opened
 from effort import EFFORT

@@ -7,7 +7,8 @@ from typing import Any
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.cli.main import call
-from agenttalk.engine import honesty, overview
+from agenttalk.engine.proof import honesty
+from agenttalk.engine.views import overview
 from agenttalk.rules.proof.rework import Accept
 from plankit import Engine, plan, play, states, task
 

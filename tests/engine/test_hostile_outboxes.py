@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages.router import Router
 from effort import EFFORT
 from routerkit import Route, alerts, buried, counts, graves, inside, routed, sound, statuses
 from treekit import Tree, dumped, node, sha256

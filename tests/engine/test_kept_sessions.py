@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.engine import coding_sessions
-from agenttalk.engine.coding_sessions import CodingSession
-from agenttalk.engine.discretion import Discretion
+from agenttalk.engine.agents import coding_sessions
+from agenttalk.engine.agents.coding_sessions import CodingSession
+from agenttalk.engine.core.secrets import Discretion
 
 SECRET = "what only the operator knows"
 SESSION = CodingSession("dev", "claude", "s-1", confined=True)

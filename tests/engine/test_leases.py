@@ -15,9 +15,9 @@ import pytest
 
 from agentkit import WRITES, Desk
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.engine import leases
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.inbox import leases
+from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Owner, Turn
 from agenttalk.rules.core.tokens import Attempt, read_token, token_hash
 from treekit import Tree
@@ -198,7 +198,7 @@ import asyncio, sys
 from pathlib import Path
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.rules.core.isolation import Word, Words
 from agenttalk.wiring import opened
 

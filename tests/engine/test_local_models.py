@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, states, task
 
 SCORED = {"score_required": True, "score_criteria": "How good it is"}

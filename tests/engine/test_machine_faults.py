@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import MachineError
-from agenttalk.engine.router import Report
+from agenttalk.engine.messages.router import Report
 from routerkit import Watch, alerts, counts, routed, sound, statuses
 from treekit import Tree, node
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.telemetry import notice_sender
-from agenttalk.engine import restoring
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.notifying import TRIES, Notifications, Said, Target
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation import after_restore
+from agenttalk.engine.operation.notifications import TRIES, Notifications, Said, Target
 from agenttalk.ports import Tx
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
@@ -189,7 +189,7 @@ def test_after_a_restore_nobody_is_told_what_waited(tmp_path: Path) -> None:
         await bench.happens("one")
         await engine.pass_()
         bench.answers.clear()
-        await restoring.settle(bench.deps, made_at="2026-11-16T09:00:00Z")
+        await after_restore.settle(bench.deps, made_at="2026-11-16T09:00:00Z")
         bench.clock.time += timedelta(hours=1)
         await bench.happens("two")
         await bench.engine().pass_()

@@ -9,10 +9,10 @@ from agentkit import Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Calls
 from agenttalk.adapters.drivers.python_calls import Turn as Called
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.engine.slots import Slots
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports import Ended, Turn
 from plankit import Engine, plan, task
 from treekit import Tree

@@ -12,7 +12,7 @@ import pytest
 
 import hanging
 from agenttalk.contracts.agent import Tier
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from attackkit import holds
 from plankit import Engine, plan, play, states, task
 from provekit import program, promise, repository

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine import explaining, fsck, human, publish
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, RUNS, SUITE, coded, git, program, promise, run
 
@@ -50,7 +53,7 @@ def test_work_that_passes_is_merged_into_the_plans_branch_and_nowhere_else(repo:
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(coded(repo, text))
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explaining.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:calc.py").endswith("return a + b")
@@ -152,7 +155,7 @@ def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
         await engine.submit(plan(asked, task("two")))
         now = await engine.until(lambda now: states(now)["two"] == "COMPLETED" and now.result == "waiting")
         assert states(now)["one"] == "RUNNING"
-        [request] = await human.requests(engine.deps)
+        [request] = await questions.requests(engine.deps)
         assert request.document.title == "Nice?"
         assert await fsck.check(engine.deps) == []
         await engine.answer(decision)
@@ -306,8 +309,8 @@ def test_a_tree_that_cannot_be_taken_is_not_done_and_its_receipt_says_so(repo: P
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(coded(repo, text, max_reexecute_times=0))
         assert states(await engine.ended()) == {"fix": "FAILED"}
-        await publish.publish(engine.deps, await engine.deps.stores.board("default"))
-        return await explaining.explain(engine.deps, "p", "fix")
+        await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
+        return await explain_engine.explain(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert told["verdict"]["fulfilled"] is False

@@ -26,12 +26,13 @@ from hypothesis import strategies as st
 from againkit import retry
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Calls, Result, Turn
-from agenttalk.engine import explaining, fsck
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.moves import Moves
-from agenttalk.engine.sheets import Sheet
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.wiring import opened
@@ -246,7 +247,7 @@ class Actors:
             self.at_work.discard(job.agent_id)
 
     async def _acted(self, job: Job) -> Performance:
-        told = await explaining.explain(self.deps, job.plan_id, job.task_id)
+        told = await explain_engine.explain(self.deps, job.plan_id, job.task_id)
         script = self.case.scripts[job.task_id]
         now = script[min(len(told["attempts"]), len(script) - 1)]
         if self.left is not None:

@@ -16,10 +16,13 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
-from agenttalk.engine import publish, releases, releasing, standing
-from agenttalk.engine.boards import board_of
-from agenttalk.engine.releases import Release
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.plans import releases
+from agenttalk.engine.plans.releases import Release
+from agenttalk.engine.proof import release as proof_release
+from agenttalk.engine.views import plan_status
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, proved, states, task
 from provekit import git, repository
 
@@ -75,7 +78,7 @@ def shipped(root: Path, compiled: Any, **agents: Any) -> tuple[Standing, Release
         await engine.submit(compiled)
         found = await engine.ended()
         store = await board_of(engine.deps, "p")
-        await publish.publish(engine.deps, store)
+        await published_files.publish(engine.deps, store)
         return found, await decided(engine)
 
     result: tuple[Standing, Release] = play(root, use, proving=True, **agents)
@@ -236,7 +239,9 @@ def test_the_same_is_decided_once_and_anew_when_somebody_asks(tmp_path: Path) ->
         await engine.submit(compiled)
         await engine.ended()
         store = await board_of(engine.deps, "p")
-        await releasing.release(engine.deps, store, "p", proved(tmp_path, engine.deps, ScriptDriver(LocalProcesses())))
+        await proof_release.release(
+            engine.deps, store, "p", proved(tmp_path, engine.deps, ScriptDriver(LocalProcesses()))
+        )
         return await decided(engine)
 
     async def then(engine: Engine) -> list[Release]:
@@ -267,7 +272,7 @@ def test_a_release_is_revoked_when_its_work_is_done_again_and_released_anew(tmp_
         await engine.dispatcher.retry("p", "make", by="ada", onwards=True)
         rows = await store.read("latest_fact", subject="p", kind="release.revoked")
         await engine.until(lambda found: found.result == "done")
-        await publish.publish(engine.deps, store)
+        await published_files.publish(engine.deps, store)
         return [before, await decided(engine)], json.loads(bytes(rows[0][2]))
 
     [before, after], revoked = play(tmp_path, use, proving=True, a=make)
@@ -301,8 +306,8 @@ def test_a_manifest_and_a_decision_from_an_outbox_are_claims(tmp_path: Path) -> 
         by = {"decision": "APPROVE", "decided_by_agent_id": "a", "subject": subject}
         (outbox / f"decision_record_{before.release_id}.json").write_text(json.dumps({**record, **by}))
         await engine.route()
-        await publish.republish(engine.deps, await board_of(engine.deps, "p"))
-        assert (await standing.of(engine.deps, "p")).result == "failed"
+        await published_files.republish(engine.deps, await board_of(engine.deps, "p"))
+        assert (await plan_status.of(engine.deps, "p")).result == "failed"
         return before
 
     release = play(tmp_path, use, proving=True, a=says("bye"))
@@ -416,7 +421,7 @@ def test_a_rejection_takes_what_was_archived_away(tmp_path: Path) -> None:
     async def use(engine: Engine) -> None:
         await engine.submit(validated())
         await engine.ended()
-        await publish.publish(engine.deps, await board_of(engine.deps, "p"))
+        await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
 
     play(tmp_path, use, a=says(), tester=validates("REJECT"))
     assert not (tmp_path / ARCHIVED).exists()
@@ -504,11 +509,11 @@ def test_a_revoked_release_stays_revoked_until_it_is_decided_anew(tmp_path: Path
         at = engine.deps.stamp()
         assert await store.transact(lambda tx: releases.revoke(tx, "p", "a check turned red", at=at))
         assert not await store.transact(lambda tx: releases.revoke(tx, "p", "once more", at=at))
-        found = await standing.of(engine.deps, "p")
+        found = await plan_status.of(engine.deps, "p")
         assert (found.result, found.release and found.release["state"]) == ("failed", "revoked")
         assert (await decided(engine)).as_json()["reasons"] == ["revoked: a check turned red"]
         await engine.dispatcher.release("p", by="ada")
-        assert (await standing.of(engine.deps, "p")).result == "done"
+        assert (await plan_status.of(engine.deps, "p")).result == "done"
 
     play(tmp_path, use, proving=True, a=says())
 
@@ -525,7 +530,7 @@ def test_a_rejection_revokes_the_approval_before_it(tmp_path: Path) -> None:
         before = await decided(engine)
         flag.touch()
         await engine.dispatcher.release("p", by="ada")
-        await publish.publish(engine.deps, await board_of(engine.deps, "p"))
+        await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
         return before, await decided(engine)
 
     before, after = play(tmp_path / "root", use, proving=True, a=says())
@@ -559,13 +564,13 @@ def test_nothing_is_decided_while_tasks_are_open_or_nothing_is_shipped(tmp_path:
         await engine.dispatcher.pause("p", by="ada")
         await engine.ended("plain")
         store = await board_of(engine.deps, "p")
-        assert await releasing.release(engine.deps, store, "plain", None) is None
-        assert await releasing.release(engine.deps, store, "p", None) is None
+        assert await proof_release.release(engine.deps, store, "plain", None) is None
+        assert await proof_release.release(engine.deps, store, "p", None) is None
         for plan_id, why in (("plain", "ships nothing"), ("p", "has not ended")):
             with pytest.raises(UsageError, match=why):
                 await engine.dispatcher.release(plan_id, by="ada")
         await engine.dispatcher.cancel("p", by="ada")
-        assert (await standing.of(engine.deps, "p")).release is None
+        assert (await plan_status.of(engine.deps, "p")).release is None
 
     async def endless(_: Turn) -> str:  # else it may have ended before it is paused
         await asyncio.Event().wait()

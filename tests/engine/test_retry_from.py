@@ -9,7 +9,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, states, task
 
 

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine import standing
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.views import plan_status
+from agenttalk.engine.views.plan_status import Standing
 from effort import EFFORT
 from plankit import Engine, engine, plan, states, task
 
@@ -160,7 +160,7 @@ async def look_at(running: Engine, players: Players, found: Standing) -> None:
     assert (found.counts["completed"], found.counts["failed"]) == (counts["COMPLETED"], counts["FAILED"])
     assert found.counts["open"] == counts["PENDING"] + counts["BLOCKED_WAITING_REVIEW"]
     assert all(each["reexecutions"] <= MOST for each in found.tasks)
-    assert (await standing.of(running.deps, "p")).tasks == found.tasks
+    assert (await plan_status.of(running.deps, "p")).tasks == found.tasks
 
 
 async def played(root: Path, chain: Chain) -> Standing:

@@ -15,8 +15,11 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import ValidationFeedback
-from agenttalk.engine import deadletters, explaining, fsck, human
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.messages import dead_letters
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.proof.rework import Abort, Accept, Grant
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
@@ -324,7 +327,7 @@ def stuck(*others: dict[str, Any], **keys: Any) -> Any:
 
 async def _limit(engine: Engine) -> Any:
     """The question about a task that has no round left."""
-    return next(each for each in await human.requests(engine.deps) if each.document.type == "REEXECUTE_LIMIT")
+    return next(each for each in await questions.requests(engine.deps) if each.document.type == "REEXECUTE_LIMIT")
 
 
 @pytest.mark.shows("V07", "V13")
@@ -335,7 +338,7 @@ def test_without_rounds_a_person_is_asked_with_the_whole_history(tmp_path: Path)
         await engine.submit(stuck())
         found = await engine.ended()
         assert states(found) == {"write": "FAILED", "judge": "BLOCKED_WAITING_REVIEW"}
-        told = await explaining.explain(engine.deps, "p", "write")
+        told = await explain_engine.explain(engine.deps, "p", "write")
         assert [each["what"] for each in told["history"]] == ["ordered", "exhausted"]
         return (await _limit(engine)).document
 
@@ -351,7 +354,7 @@ def test_without_rounds_a_person_is_asked_with_the_whole_history(tmp_path: Path)
 
 async def _answered(engine: Engine, *answers: str, decision: str = "PROVIDE") -> None:
     request = await _limit(engine)
-    await human.answer(engine.deps, request.request_id, by="ada", decision=decision, answers=answers)  # type: ignore[arg-type]
+    await questions.answer(engine.deps, request.request_id, by="ada", decision=decision, answers=answers)  # type: ignore[arg-type]
     engine.dispatcher.nudge()
 
 
@@ -367,7 +370,7 @@ def test_a_person_may_grant_more_rounds(tmp_path: Path, *, by_answer: bool) -> N
         else:
             await engine.dispatcher.rework("p", "write", Grant(2), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
-        assert await human.requests(engine.deps) == []
+        assert await questions.requests(engine.deps) == []
         return found
 
     judge = agents.reader(refuses("version 1", "version 2", "version 3"))
@@ -396,10 +399,10 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
             await engine.dispatcher.rework("p", "write", Accept(), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
-        assert await human.requests(engine.deps) == []
+        assert await questions.requests(engine.deps) == []
         with pytest.raises(UsageError, match="COMPLETED"):
             await engine.dispatcher.rework("p", "write", Accept(), by="ada")
-        return await explaining.explain(engine.deps, "p", "write")
+        return await explain_engine.explain(engine.deps, "p", "write")
 
     told = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(judge), u=agents.reader())
     assert judged == ["version 1", "version 2"]
@@ -495,7 +498,7 @@ def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path
         await engine.dispatcher.rework("p", "write", decided, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
-        return await explaining.explain(engine.deps, "p", "write")
+        return await explain_engine.explain(engine.deps, "p", "write")
 
     writer = agents.writer(lambda number: "a price" if number == 2 else "nothing")
     told = play(tmp_path, use, proving=True, w=writer, u=agents.reader())
@@ -534,7 +537,7 @@ def test_what_is_accepted_as_it_is_in_a_repository_is_merged(repo: Path) -> None
         await _answered(engine, "accept")
         found = await engine.until(lambda now: states(now)["fix"] == "COMPLETED" and now.state == "ENDED")
         assert found.result == "done"
-        return await explaining.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:new.md") == "as it is"
@@ -778,7 +781,7 @@ def test_a_refusal_counts_only_of_who_received_it_and_in_its_own_name(tmp_path: 
         await engine.route()
         found = await engine.ended()
         assert [each["reexecutions"] for each in found.tasks] == [0, 0, 0]
-        assert [each.code for each in await deadletters.found(engine.deps)] == [code]
+        assert [each.code for each in await dead_letters.found(engine.deps)] == [code]
 
     play(tmp_path, use, w=agents.writer())
     assert agents.ran == {"write": 1}
@@ -823,13 +826,13 @@ def test_a_person_who_is_to_use_something_is_asked_first(tmp_path: Path, decisio
             )
         )
         await engine.asked()
-        [request] = await human.requests(engine.deps)
+        [request] = await questions.requests(engine.deps)
         assert "good enough" in request.document.title
         await engine.answer(decision)
         if decision == "REJECT":
             return await engine.until(lambda now: states(now)["write"] == "FAILED")
         async with asyncio.timeout(20):
-            while await human.requests(engine.deps) == [] or "good enough" in await _title(engine):  # noqa: ASYNC110
+            while await questions.requests(engine.deps) == [] or "good enough" in await _title(engine):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await engine.answer(notes="read")
         return await engine.ended()
@@ -839,7 +842,7 @@ def test_a_person_who_is_to_use_something_is_asked_first(tmp_path: Path, decisio
 
 
 async def _title(engine: Engine) -> str:
-    return str((await human.requests(engine.deps))[0].document.title)
+    return str((await questions.requests(engine.deps))[0].document.title)
 
 
 @pytest.mark.shows("V01")
@@ -869,7 +872,7 @@ def test_who_made_a_version_does_not_judge_it_even_if_the_task_is_another_s_by_n
             )
         )  # fmt: skip
         await engine.asked()
-        [request] = await human.requests(engine.deps)
+        [request] = await questions.requests(engine.deps)
         assert "good enough" in request.document.title
         await engine.answer("APPROVE")
         return await engine.until(lambda now: now.state == "ENDED")

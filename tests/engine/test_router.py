@@ -14,9 +14,10 @@ import apsw
 import pytest
 
 from agenttalk.adapters.store.root import database_path
-from agenttalk.engine import plans, publish, records
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.router import Router
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.messages import plan_registry, published_files
+from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Tx
 from routerkit import Route, alerts, asked, counts, graves, inside, routed, sound, statuses
 from treekit import Tree, dumped, node, output, sha256
@@ -419,7 +420,7 @@ def test_an_engines_plan_switches_its_dag_as_a_whole(tree: Tree) -> None:
     async def use(deps: Deps) -> None:
         router = Router(deps)
         for seq, dag in enumerate(dags, 1):
-            await plans.submit(deps, dag, manifest=MANIFEST)
+            await plan_registry.submit(deps, dag, manifest=MANIFEST)
             tree.dags["own"] = sha256(dag)
             tree.command("lead", "build", seq, plan_id="own")
             report = await router.pass_()  # one that may know the DAG before
@@ -440,9 +441,9 @@ def test_an_engines_plan_switches_its_dag_as_a_whole(tree: Tree) -> None:
 @pytest.mark.shows("M13")
 def test_the_pointer_is_written_after_the_dag_and_the_history_before_it(tree: Tree) -> None:
     async def submit(deps: Deps) -> None:
-        await plans.submit(deps, own_dag("first"))
+        await plan_registry.submit(deps, own_dag("first"))
         await Router(deps).pass_()
-        await plans.submit(deps, own_dag("second"))
+        await plan_registry.submit(deps, own_dag("second"))
 
     inside(tree.root, submit)
     waiting = [row[0].rpartition("/")[2] for row in asked(tree.root, "unshown_views", limit=100)]
@@ -461,8 +462,8 @@ def test_the_pointer_is_written_after_the_dag_and_the_history_before_it(tree: Tr
 
 def test_submitting_the_same_dag_again_changes_nothing(tree: Tree) -> None:
     async def submit(deps: Deps) -> None:
-        await plans.submit(deps, own_dag("first"))
-        await plans.submit(deps, own_dag("first"))
+        await plan_registry.submit(deps, own_dag("first"))
+        await plan_registry.submit(deps, own_dag("first"))
         await Router(deps).pass_()
 
     inside(tree.root, submit)
@@ -472,7 +473,7 @@ def test_submitting_the_same_dag_again_changes_nothing(tree: Tree) -> None:
 
 @pytest.mark.parametrize("name", ["task_dag.json", "active_dag_ref.json"])
 def test_an_edited_file_of_an_engines_plan_is_put_back_with_an_alert(tree: Tree, name: str) -> None:
-    inside(tree.root, lambda deps: plans.submit(deps, own_dag("first")))
+    inside(tree.root, lambda deps: plan_registry.submit(deps, own_dag("first")))
     routed(tree.root)
     file = tree.plan_folder("own") / name
     before = file.read_bytes()
@@ -542,7 +543,7 @@ def view_files(root: Path) -> dict[str, bytes]:
 def test_deleting_the_views_of_an_engines_plan_loses_nothing(tree: Tree) -> None:
     shutil.rmtree(tree.root / "system_runtime")
     tree.dags["own"] = sha256(own_dag("first"))
-    inside(tree.root, lambda deps: plans.submit(deps, own_dag("first"), manifest=MANIFEST))
+    inside(tree.root, lambda deps: plan_registry.submit(deps, own_dag("first"), manifest=MANIFEST))
     tree.command("lead", "build", plan_id="own")
     tree.put("lead", "broken.msg.json", b"{", plan_id="own")
     routed(tree.root)
@@ -553,7 +554,7 @@ def test_deleting_the_views_of_an_engines_plan_loses_nothing(tree: Tree) -> None
     assert routed(tree.root).delivered == 1  # the store knows the plan
 
     async def republish(deps: Deps) -> None:
-        await publish.republish(deps, await deps.stores.board("default"))
+        await published_files.republish(deps, await deps.stores.board("default"))
 
     inside(tree.root, republish)
     after = view_files(tree.root)
@@ -590,7 +591,7 @@ def test_lines_that_lay_in_the_journal_before_us_stay(tree: Tree, route: Route, 
         assert len(tree.journal()) == seq + 2
 
     async def republish(deps: Deps) -> None:
-        await publish.republish(deps, await deps.stores.board("default"))
+        await published_files.republish(deps, await deps.stores.board("default"))
 
     inside(tree.root, republish)
     assert len(tree.journal()) == 3
@@ -653,11 +654,11 @@ def test_a_view_that_an_older_one_was_written_over_is_written_once_more(tree: Tr
         async def newer() -> None:
             for body in news:
                 await show(body)
-                await publish.publish(deps, board)
+                await published_files.publish(deps, board)
 
         await show({"number": 1})
         late: Any = Late(deps.root, lambda: asyncio.run_coroutine_threadsafe(newer(), loop).result())
-        await publish.publish(replace(deps, root=late), board)
+        await published_files.publish(replace(deps, root=late), board)
 
     inside(tree.root, race)
     assert json.loads((tree.root / "system_runtime" / path).read_bytes()) == {"number": 2}

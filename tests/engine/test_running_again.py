@@ -12,8 +12,8 @@ import pytest
 from againkit import retry
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine.boards import board_of
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 

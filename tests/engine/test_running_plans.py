@@ -12,9 +12,11 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import ReplanRequest
-from agenttalk.engine import deadletters, human, publish, standing
-from agenttalk.engine.dispatcher import POLL
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.messages import dead_letters, published_files
+from agenttalk.engine.people import questions
+from agenttalk.engine.runs.dispatcher import POLL
+from agenttalk.engine.views import plan_status
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.planfile.compiler import Compiled
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
@@ -350,17 +352,17 @@ def test_a_cancelled_plan_ends_what_runs_and_fails_what_is_open(tmp_path: Path) 
 
 @pytest.mark.parametrize("how", ["cancel", "abort"])
 def test_nobody_is_asked_any_more_about_what_was_called_off(tmp_path: Path, how: str) -> None:
-    async def use(engine: Engine) -> list[human.Request]:
+    async def use(engine: Engine) -> list[questions.Request]:
         people = {"agent_human_gateway": {"driver": "human"}}
         await engine.submit(plan(task("ask", "agent_human_gateway"), task("other"), agents=people))
         await engine.until(lambda found: states(found)["other"] == "COMPLETED")
         await engine.asked()
-        assert len(await human.requests(engine.deps)) == 1
+        assert len(await questions.requests(engine.deps)) == 1
         if how == "cancel":
             await engine.dispatcher.cancel("p", by="ada")
         else:
             await engine.dispatcher.abort("p", "ask", by="ada")
-        return await human.requests(engine.deps)
+        return await questions.requests(engine.deps)
 
     assert play(tmp_path, use) == []
 
@@ -445,8 +447,8 @@ def test_what_is_handed_in_by_hand_must_be_of_its_media_type(tmp_path: Path, siz
         tree.artifact("writer", "count", "data.json", {"data.json": b"{" * size}, message_id="m1")
         await engine.route()
         assert tree.codes() == ["OUTPUT_MISFIT"]
-        [letter] = await deadletters.found(engine.deps)
-        assert not (await deadletters.replay(engine.deps, letter.deadletter_id, by="ada"))["ok"]
+        [letter] = await dead_letters.found(engine.deps)
+        assert not (await dead_letters.replay(engine.deps, letter.deadletter_id, by="ada"))["ok"]
         assert (await engine.ended()).result == "waiting"
         tree.artifact("writer", "count", "data.json", {"data.json": b"[" + b"1," * size + b"1]"}, message_id="m2")
         await engine.route()
@@ -575,7 +577,7 @@ def test_a_new_plan_is_asked_of_the_planner_and_of_a_person(tmp_path: Path) -> N
     async def use(engine: Engine) -> Standing:
         await engine.submit(plan(*tasks, policies={"planner": "b"}))
         found = await engine.ended()
-        await publish.publish(engine.deps, await engine.deps.stores.board("default"))
+        await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
         return found
 
     found = play(tmp_path, use, x=broken)
@@ -613,9 +615,9 @@ def test_what_attempts_took_is_added_up(tmp_path: Path) -> None:
 
 def test_where_nobody_counts_nothing_is_known() -> None:
     row = ("one", "a", "COMPLETED", *[None] * 13)
-    assert (standing.usage_of(row), standing.usage_of((*row, 0.0, 0, 0.0, 0))) == (None, None)
+    assert (plan_status.usage_of(row), plan_status.usage_of((*row, 0.0, 0, 0.0, 0))) == (None, None)
     used = {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0, "tool_calls": 2}
-    assert standing.usage_of((*row, 1.5, 0, 0.0, 2)) == used
+    assert plan_status.usage_of((*row, 1.5, 0, 0.0, 2)) == used
 
 
 def test_more_agents_than_places_never_wait_for_a_look(tmp_path: Path) -> None:

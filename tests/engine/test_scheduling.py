@@ -15,9 +15,9 @@ from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageE
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.engine import standing
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.scheduling import Schedules
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.views import plan_status
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 from agenttalk.wiring import opened
 
@@ -100,7 +100,7 @@ def test_each_time_is_a_plan_of_its_own_and_none_before_the_schedule_was_there(t
         await engine.pass_()
         await engine.pass_()
         assert await bench.plans() == ["sums-2026-11-16T09-00"]
-        found = await standing.of(bench.deps, "sums-2026-11-16T09-00")
+        found = await plan_status.of(bench.deps, "sums-2026-11-16T09-00")
         assert [each["task_id"] for each in found.tasks] == ["task"]
         await bench.end("sums-2026-11-16T09-00")
         bench.clock.set("10:00")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.engine.monitor import Monitor
+from agenttalk.engine.operation.monitor import Monitor
 from engine.test_generous_folders import receipt, task_state
 from routerkit import Route, alerts, inside, sound, statuses
 from treekit import Tree, dumped, sha256

@@ -15,10 +15,10 @@ import pytest
 from agentkit import Clock
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.engine.monitor import Monitor
-from agenttalk.engine.router import Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.inbox.heartbeat import Heartbeat
+from agenttalk.engine.messages.router import Router
+from agenttalk.engine.operation.monitor import Monitor
 from agenttalk.wiring import opened
 from sandboxkit import PLAIN
 from secondparty import heartbeat as their_heartbeat

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import InputError
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.discretion import Discretion
-from agenttalk.engine.router import Report, Router
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.secrets import Discretion
+from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.operation.service import Service
 from plankit import plan, task
 from routerkit import inside, sound
 from treekit import Tree, node, output

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agentkit import Desk
-from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.heartbeat import Heartbeat, Tick
-from agenttalk.engine.slots import Slots
+from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Ended, Turn
 from treekit import Tree
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.drivers.acp import AcpDialogue
-from agenttalk.engine import human
-from agenttalk.engine.standing import Standing
-from agenttalk.engine.talking import Speaking, concluded
+from agenttalk.engine.agents.acp import Speaking, concluded
+from agenttalk.engine.people import questions
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.ports import Ended, Opening
 from agenttalk.rules.agents.permissions import Policy
 from plankit import Engine, plan, play, states, task
@@ -131,7 +131,7 @@ def test_what_a_person_answers_is_passed_on(tmp_path: Path, answer: dict[str, An
     async def use(engine: Engine) -> tuple[Standing, str]:
         await engine.submit(compiled)
         await engine.asked()
-        [request] = await human.requests(engine.deps)
+        [request] = await questions.requests(engine.deps)
         await engine.answer(**answer)
         return await engine.ended(), str(request.document.title)
 
@@ -162,7 +162,7 @@ rest()"""
         if waits:
             await engine.asked()
             go.touch()
-        return await engine.ended(), len(await human.requests(engine.deps))
+        return await engine.ended(), len(await questions.requests(engine.deps))
 
     found, left = play(tmp_path / "root", use)
     assert (states(found), left) == ({"t": "COMPLETED"}, 0)
@@ -246,7 +246,7 @@ def aborted(tmp_path: Path, behaviour: str, **options: Any) -> Path:
         if "fetch" in behaviour:
             await engine.asked()
         await engine.dispatcher.abort("p", "t", by="ada", why="enough")
-        return await engine.ended(), len(await human.requests(engine.deps))
+        return await engine.ended(), len(await questions.requests(engine.deps))
 
     found, left = play(tmp_path / "root", use, **options)
     assert states(found) == {"t": "FAILED"}

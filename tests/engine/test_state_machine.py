@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from agenttalk.contracts.errors import AgentTalkError, UsageError
-from agenttalk.engine import access, deadletters, fsck, human, leases, recalling
+from agenttalk.engine.core import access
+from agenttalk.engine.inbox import leases
+from agenttalk.engine.messages import dead_letters, recall
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.people import questions
 from agenttalk.rules.messages import routing
 from effort import EFFORT, tried
 from machinekit import (
@@ -466,7 +470,7 @@ class Traffic(RuleBasedStateMachine):
             return
         request_id = pick(asked, which)
         files = {"design.md": b"by hand"} if decision == "PROVIDE" else {}
-        self._run(human.answer(self.world.deps, request_id, by="ann", decision=decision, files=files))
+        self._run(questions.answer(self.world.deps, request_id, by="ann", decision=decision, files=files))
         new = self._new_messages(self.world.books())
         assert len(new) == 1 + len(files)
         for message in new:
@@ -474,7 +478,7 @@ class Traffic(RuleBasedStateMachine):
             self.oracle.take(json.loads(message.envelope), message.sha256, "")
             self.oracle.sent[message.plan_id] += 1
         with pytest.raises(UsageError):
-            self._run(human.answer(self.world.deps, request_id, by="bob", decision="APPROVE"))
+            self._run(questions.answer(self.world.deps, request_id, by="bob", decision="APPROVE"))
 
     def _run(self, work: Any) -> Any:
         return self.world.run(work)
@@ -491,7 +495,7 @@ class Traffic(RuleBasedStateMachine):
         lying = Lying(letter.agent_id, letter.plan_id, letter.name, data)
         note(f"replay {letter} expecting {verdict}")
         try:
-            done = self._run(deadletters.replay(self.world.deps, letter.deadletter_id, by="ada"))
+            done = self._run(dead_letters.replay(self.world.deps, letter.deadletter_id, by="ada"))
         except UsageError:
             known = (letter.plan_id, letter.message_id) in self.oracle.accepted
             over = letter.tries >= LIMITS.replays or letter.state == "replayed"
@@ -956,7 +960,7 @@ def test_a_control_file_is_never_replayed_as_a_message(world: World) -> None:
     world.pass_()
     [letter] = world.books().dead
     with pytest.raises(UsageError):
-        world.run(deadletters.replay(world.deps, letter, by="ada"))
+        world.run(dead_letters.replay(world.deps, letter, by="ada"))
     assert world.books().counts[SHOP] == (0, 0, 0, 0, 0)
 
 
@@ -1019,7 +1023,7 @@ def plant_no_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plant_no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a newer order replaces stays in the inbox."""
-    monkeypatch.setattr(recalling, "recall", lambda *_: None)
+    monkeypatch.setattr(recall, "recall", lambda *_: None)
 
 
 def plant_no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,10 @@ from agenttalk.contracts.core import canonical, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import JsonError
 from agenttalk.contracts.plan import Policies
-from agenttalk.engine import commanding, records
-from agenttalk.engine.records import Letter
-from agenttalk.engine.sheets import Sheet
+from agenttalk.engine.core import records
+from agenttalk.engine.core.records import Letter
+from agenttalk.engine.plans import commands
+from agenttalk.engine.plans.definition import Sheet
 from plankit import Engine, fine, plan, play, task
 
 STRANGE = 'an "output" \\ of ünusual näme\n\u2028'
@@ -109,7 +110,7 @@ def test_a_command_is_written_as_its_model_is(
         }
     )
     inputs = (ResolvedInput.of(input_name="in", required=required, paths=("a/out/b.md",)),)
-    text, command = commanding.compose(SHEET, node, inputs, 1)
+    text, command = commands.compose(SHEET, node, inputs, 1)
     assert text == canonical.text(command)
     assert text.encode() == wire.write(command.as_json())
 

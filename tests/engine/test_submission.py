@@ -13,10 +13,13 @@ import pytest
 from agenttalk.adapters.store.database import Board
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine import fsck, publish, standing, submission
-from agenttalk.engine.boards import place
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import Plans
+from agenttalk.engine.core.boards import place
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.messages.plan_registry import Plans
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.plans import submission
+from agenttalk.engine.views import plan_status
 from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.wiring import opened
 from plankit import engine, plan, task
@@ -89,7 +92,7 @@ async def stored(deps: Deps, plan_id: str = "p") -> dict[str, Any]:
     dag, _, manifest = (await store.read("plan_documents", plan_id=plan_id))[0]
     tasks = [f"t{n}" for n in range(5)]
     rows = {each: (await store.read("engine_task", plan_id=plan_id, task_id=each))[0] for each in tasks}
-    await publish.publish(deps, store)
+    await published_files.publish(deps, store)
     return {
         "dag": bytes(dag),
         "manifest": bytes(manifest),
@@ -142,10 +145,10 @@ def test_whoever_is_stopped_between_two_parts_leaves_nothing_that_anybody_sees(t
         assert await store.read("plans") == []
         assert await Plans(deps).refresh() == {}
         with pytest.raises(UsageError):
-            await standing.of(deps, "p")
+            await plan_status.of(deps, "p")
         other = chain(3)  # another plan under that id: nothing of the first one is left in it
         assert await hand_over(deps, other)
-        assert [each["task_id"] for each in (await standing.of(deps, "p")).tasks] == ["t0", "t1", "t2"]
+        assert [each["task_id"] for each in (await plan_status.of(deps, "p")).tasks] == ["t0", "t1", "t2"]
         assert [row[0] for row in await store.read("nodes_of", plan_id="p")] == ["t0", "t1", "t2"]
         assert await store.read("dependants", plan_id="p", task_id="t2") == []
         assert set(await Plans(deps).refresh()) == {"p"}
@@ -161,7 +164,7 @@ def test_a_small_plan_takes_the_place_of_a_large_one_that_was_never_finished(tmp
             with pytest.raises(ZeroDivisionError):
                 await hand_over(deps, chain(5))
         assert await hand_over(deps, chain(1))
-        found = await standing.of(deps, "p")
+        found = await plan_status.of(deps, "p")
         assert ([each["task_id"] for each in found.tasks], found.counts["open"]) == (["t0"], 1)
 
     play(tmp_path, do)
@@ -172,7 +175,7 @@ def test_of_two_who_submit_the_same_at_once_one_succeeds(tmp_path: Path) -> None
     async def do(deps: Deps) -> Any:
         both = (hand_over(deps, chain(5)), hand_over(deps, chain(5)))
         outcomes = await asyncio.gather(*both, return_exceptions=True)
-        assert len((await standing.of(deps, "p")).tasks) == 5
+        assert len((await plan_status.of(deps, "p")).tasks) == 5
         return outcomes
 
     outcomes = play(tmp_path, do)

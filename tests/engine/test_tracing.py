@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.engine.correlating import naming_of, within
-from agenttalk.engine.tracing import AT_ONCE, TOGETHER, Sent
+from agenttalk.engine.core.trace_context import naming_of, within
+from agenttalk.engine.operation.tracing import AT_ONCE, TOGETHER, Sent
 from agenttalk.wiring import opened
 from plankit import Engine, engine, plan, task
 from tracekit import Bench, Clock, Killed, finished, started

@@ -15,11 +15,11 @@ import pytest
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine import fsck
-from agenttalk.engine.deps import Limits
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.performing import Programs
-from agenttalk.engine.standing import Standing
+from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.core.deps import Limits
+from agenttalk.engine.operation import fsck
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.views.plan_status import Standing
 from agenttalk.wiring import opened
 from plankit import Engine, plan, states, task
 from sandboxkit import PLAIN

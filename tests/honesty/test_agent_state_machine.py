@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from agenttalk.api import callers
-from agenttalk.engine import access, human, people, records, tasks
-from agenttalk.engine.access import Caller
-from agenttalk.engine.deps import Deps
+from agenttalk.engine.core import access, records, task_comments
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import human_driver, questions
 from agenttalk.ports import Ended
 from agenttalk.rules.core.tokens import attempt_token, read_token
 from agenttalk.rules.messages import routing
@@ -506,7 +507,7 @@ def _shown(row: Row) -> str:
 
 @pytest.fixture(autouse=True)
 def _people_are_heard_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "POLL", 0.01)
+    monkeypatch.setattr(human_driver, "POLL", 0.01)
 
 
 @pytest.mark.shows("P11", "E01")
@@ -590,12 +591,12 @@ def plant_no_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
         return Caller("agent", AGENTS[attempt.task_id], attempt) if attempt else Caller("operator", "ada")
 
     monkeypatch.setattr(access, "identify", identify)
-    monkeypatch.setattr(tasks, "fence", lambda *_: None)
+    monkeypatch.setattr(task_comments, "fence", lambda *_: None)
 
 
 def plant_any_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A yes counts for whatever was asked under its id."""
-    monkeypatch.setattr(human, "_says_the_same", lambda *_: True)
+    monkeypatch.setattr(questions, "_says_the_same", lambda *_: True)
 
 
 def plant_any_sender(monkeypatch: pytest.MonkeyPatch) -> None:

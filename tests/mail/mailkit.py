@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 from agentkit import Clock
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.engine import mail_showing as showing
-from agenttalk.engine.access import Caller
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.fsck import check
-from agenttalk.engine.letters import Draft
-from agenttalk.engine.mail import Post
-from agenttalk.kinds.mail import Letters
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.mail.board import Post
+from agenttalk.engine.mail.letters import Draft
+from agenttalk.engine.mail.task_kind import Letters
+from agenttalk.engine.operation.fsck import check
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.views import mail as showing
 from agenttalk.ports import MailRules, Performer
 from agenttalk.rules.mail.letters import BOARD
 from agenttalk.wiring import opened

@@ -13,12 +13,12 @@ import pytest
 from agentkit import Clock
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.engine import access
-from agenttalk.engine import mail_showing as showing
-from agenttalk.engine.access import Caller
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.mail import Post
+from agenttalk.engine.core import access
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.mail.board import Post
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.views import mail as showing
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.mail.letters import BOARD
 from mail.mailkit import at, box, by, draft, listed, play, sent, worked

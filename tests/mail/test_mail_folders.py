@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
-from agenttalk.engine import mail_showing as showing
-from agenttalk.engine.deadletters import found
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.mail import Post
-from agenttalk.engine.router import Report, Router
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.mail.board import Post
+from agenttalk.engine.messages.dead_letters import found
+from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.views import mail as showing
 from agenttalk.ports import Job, Performance
 from mail.mailkit import at, box, draft, left, listed, play, sent, worked
 

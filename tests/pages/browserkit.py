@@ -22,7 +22,7 @@ from agenttalk.rules.planfile.compiler import Compiled
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from agenttalk.engine.running import Running
+    from agenttalk.engine.operation.engine import Running
 
 CHROMIUM = shutil.which("chromium")
 MISSING = "no Chromium, or no Playwright: 'make browser' installs both"

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 
 from agenttalk.api.app import create_app
-from agenttalk.engine.service import Service
+from agenttalk.engine.operation.service import Service
 from plankit import Engine, engine
 
 ADDRESS = "http://127.0.0.1:8083"

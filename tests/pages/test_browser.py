@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine.boards import DEFAULT
+from agenttalk.engine.core.boards import DEFAULT
 from pages.browserkit import AXE, Eyes, Served, elsewhere, eyes, served
 from pages.pagekit import HOSTILE
 from plankit import plan, task

@@ -10,7 +10,8 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
-from agenttalk.engine import explaining, foreign, human
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import explain, explain_engine
 from agenttalk.pages import codes, diffs, files
 from agenttalk.pages.diffs import Block
 from agenttalk.rules.core import task_states
@@ -39,7 +40,7 @@ def test_files_that_somebody_approves_are_named_hashed_shown_and_can_be_kept(tmp
         outputs = [{"name": "made", "deliverable": True}]
         await ada.engine.submit(plan(task("one", outputs=outputs, promise=promise(NICE))))
         await ada.engine.asked()
-        [asked] = await human.requests(ada.engine.deps)
+        [asked] = await questions.requests(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         shown = await ada.page(where)
         assert "&lt;script&gt;alert(1)" in shown
@@ -72,7 +73,7 @@ def test_who_approves_work_in_a_repository_sees_what_it_changes(tmp_path: Path, 
         )
         await ada.engine.submit(told)
         await ada.engine.asked()
-        [asked] = await human.requests(ada.engine.deps)
+        [asked] = await questions.requests(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         shown = await ada.page(where)
         assert re.search(r'<del><span class="hidden">removed: </span>-    return 0</del>', shown)
@@ -103,7 +104,7 @@ def test_who_decides_on_refused_work_sees_it_and_the_rounds_before(tmp_path: Pat
         )
         await ada.engine.submit(told)
         await ada.engine.ended()
-        [asked] = await human.requests(ada.engine.deps)
+        [asked] = await questions.requests(ada.engine.deps)
         shown = text(await ada.get(f"/inbox/{asked.request_id}"))
         assert "no round left" in shown
         assert "Rework rounds" in shown
@@ -147,9 +148,9 @@ def test_every_code_of_the_engine_has_words_in_both_languages() -> None:
 
 def test_what_moves_a_task_on_is_said_in_chinese_too() -> None:
     said = [
-        *explaining._NEXT.values(), *explaining._ELSEWHERE.values(), *foreign._NEXT.values(), explaining._NO_ROUND,
-        explaining._STALE, explaining._HELD, explaining._BY_HAND, explaining._REVIEWED, explaining._NOT_APPROVED,
-        foreign._WAITS, foreign._RUNS, foreign._NO_COMMAND, explaining._PAUSED, explaining._SKIPPED,
+        *explain_engine._NEXT.values(), *explain_engine._ELSEWHERE.values(), *explain._NEXT.values(), explain_engine._NO_ROUND,
+        explain_engine._STALE, explain_engine._HELD, explain_engine._BY_HAND, explain_engine._REVIEWED, explain_engine._NOT_APPROVED,
+        explain._WAITS, explain._RUNS, explain._NO_COMMAND, explain_engine._PAUSED, explain_engine._SKIPPED,
     ]  # fmt: skip
     values = {"plan": "p", "task": "t", "agent": "dev", "review": "r", "request": "q"}
     for each in said:

@@ -10,9 +10,10 @@ import pytest
 
 from agentkit import Clock
 from agenttalk.api.app import create_app
-from agenttalk.engine import access, human
-from agenttalk.engine.service import Service
-from agenttalk.engine.sessions import LINK, MOST_LINKS, SESSION
+from agenttalk.engine.core import access
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.operation.sessions import LINK, MOST_LINKS, SESSION
+from agenttalk.engine.people import questions
 from agenttalk.pages.door import PageRoute
 from pages.pagekit import Guest, guest, text, visit
 from plankit import plan, task
@@ -146,7 +147,7 @@ def test_a_viewer_looks_and_does_nothing(tmp_path: Path) -> None:
         for path in addresses(viewer.service, "POST"):
             if path not in FORMS_WITHOUT_A_SESSION:
                 assert (await viewer.client.post(path, data={"form_key": key})).status_code == 403, path
-        assert len(await human.requests(viewer.engine.deps)) == 1
+        assert len(await questions.requests(viewer.engine.deps)) == 1
 
     visit(tmp_path, use)
 

@@ -12,9 +12,10 @@ import pytest
 
 from agenttalk.api import events
 from agenttalk.contracts.errors import MachineError
-from agenttalk.engine import access, feed
-from agenttalk.engine.boards import DEFAULT
-from agenttalk.engine.feed import Anew, News
+from agenttalk.engine.core import access
+from agenttalk.engine.core.boards import DEFAULT
+from agenttalk.engine.views import feed
+from agenttalk.engine.views.feed import Anew, News
 from agenttalk.rules.operation import feed as feed_rules
 from pages.pagekit import Guest, visit
 from plankit import PATIENCE, plan, task

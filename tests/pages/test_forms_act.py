@@ -13,9 +13,10 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.api.app import create_app
-from agenttalk.engine import human, ledger_showing
-from agenttalk.engine.boards import SYSTEM
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.boards import SYSTEM
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import ledger
 from pages.pagekit import ADDRESS, Guest, text, visit
 from plankit import PATIENCE, plan, task
 from provekit import promise
@@ -31,7 +32,7 @@ MADE = [{"name": "a.txt", "deliverable": True}]
 
 
 async def facts(ada: Guest, kind: str, board: str = "default") -> list[dict[str, Any]]:
-    found = await ledger_showing.ledger(ada.service.deps, board, kind=kind)
+    found = await ledger.ledger(ada.service.deps, board, kind=kind)
     return [each["body"] for each in found["facts"]]
 
 
@@ -226,7 +227,7 @@ def test_nobody_answers_a_question_without_the_key_of_the_form(tmp_path: Path) -
     async def use(ada: Guest) -> None:
         await ada.engine.submit(plan(task("one"), agents={"a": {"driver": "human"}}))
         await ada.engine.asked()
-        [asked] = await human.requests(ada.engine.deps)
+        [asked] = await questions.requests(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         await send(ada, where, f"{where}/answer", decision="PROVIDE", notes="yes", seen_sha256=asked.sha256)
         [fact] = await facts(ada, "human.answered")

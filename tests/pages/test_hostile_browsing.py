@@ -20,7 +20,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Agent, Turn
 from agenttalk.adapters.store import blobs
-from agenttalk.engine.boards import DEFAULT
+from agenttalk.engine.core.boards import DEFAULT
 from pages.browserkit import Eyes, Served, elsewhere, eyes, served
 from plankit import plan, task
 
@@ -97,10 +97,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 async def _still(found: Served) -> None:
-    from agenttalk.engine import standing
+    from agenttalk.engine.views import plan_status
 
     async with asyncio.timeout(60):
-        while (await standing.of(found.running.service.deps, "p")).result == "running":  # noqa: ASYNC110 - as people do
+        while (await plan_status.of(found.running.service.deps, "p")).result == "running":  # noqa: ASYNC110 - as people do
             await asyncio.sleep(0.05)
 
 

@@ -13,9 +13,10 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.adapters.store.database import Board
 from agenttalk.api import events
-from agenttalk.engine import feed, recent
-from agenttalk.engine.boards import DEFAULT
-from agenttalk.engine.feed import News
+from agenttalk.engine import recent
+from agenttalk.engine.core.boards import DEFAULT
+from agenttalk.engine.views import feed
+from agenttalk.engine.views.feed import News
 from agenttalk.pages import graph, views
 from agenttalk.ports import Tx
 from agenttalk.rules.operation.feed import written

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.engine import human
-from agenttalk.engine.scheduling import Schedules
+from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.people import questions
 from agenttalk.rules.planfile.compiler import Compiled
 from engine.test_disputed_checks import begun, left
 from pages.pagekit import HOSTILE, Guest, text, visit
@@ -24,7 +24,7 @@ def test_a_dispute_is_shown_with_its_check_and_answered_by_a_form(tmp_path: Path
         tree = await begun(ada.engine, tmp_path)
         left(tree, reason=f"Too long. {HOSTILE}")
         await ada.engine.route()
-        [asked] = await human.requests(ada.engine.deps)
+        [asked] = await questions.requests(ada.engine.deps)
         shown = await ada.page(f"/inbox/{asked.request_id}")
         assert "Too long." in shown
         assert "min_bytes=100" in shown

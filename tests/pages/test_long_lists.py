@@ -11,7 +11,8 @@ import pytest
 
 from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import HumanInterventionRequest
-from agenttalk.engine import deadletters, human
+from agenttalk.engine.messages import dead_letters
+from agenttalk.engine.people import questions as people_questions
 from agenttalk.ports import Tx
 from agenttalk.wiring import opened
 from api.doorkit import VIEWER, listening
@@ -61,7 +62,7 @@ def root(tmp_path: Path) -> Path:
                 def work(tx: Tx, first: int = first, many: int = many) -> None:
                     for number in range(first, first + many):
                         at = f"2026-01-01T00:{number * 7 % 60:02}:00Z"
-                        human.ask(tx, asked(number), plan_id="p", at=at)
+                        people_questions.ask(tx, asked(number), plan_id="p", at=at)
                         refused(tx, number, at)
 
                 await store.transact(work)
@@ -78,15 +79,15 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                 questions: list[tuple[str, str]] = []
                 place: str | None = ""
                 while place is not None:
-                    some, place = await human.page(deps, after=place, limit=size)
+                    some, place = await people_questions.page(deps, after=place, limit=size)
                     assert len(some) <= size
                     questions += [(each.at, each.request_id) for each in some]
                 assert questions == sorted(set(questions))
                 assert len(questions) == 205
-                letters: list[deadletters.DeadLetter] = []
+                letters: list[dead_letters.DeadLetter] = []
                 place = ""
                 while place is not None:
-                    found, place = await deadletters.page(deps, after=place, limit=size)
+                    found, place = await dead_letters.page(deps, after=place, limit=size)
                     letters += found
                 assert len({each.deadletter_id for each in letters}) == len(letters) == 205
                 for board, _ in PLACES:
@@ -94,10 +95,10 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                     assert own == sorted(own, reverse=True), "the newest first"
             for bad in ("x", "W10", "WzEsMl0", "eyJhIjoieCJ9", "eyJhIjotMX0"):
                 with pytest.raises(UsageError, match="no place in the list"):
-                    await human.page(deps, after=bad)
+                    await people_questions.page(deps, after=bad)
                 if bad != "W10":
                     with pytest.raises(UsageError, match="no place in the list"):
-                        await deadletters.page(deps, after=bad)
+                        await dead_letters.page(deps, after=bad)
 
     asyncio.run(look())
 

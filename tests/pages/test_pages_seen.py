@@ -12,12 +12,15 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
-from agenttalk.engine import boards, human, ledger_showing, plan_showing, task_showing
-from agenttalk.engine.access import Caller
-from agenttalk.engine.letters import Draft
-from agenttalk.engine.mail import Post
-from agenttalk.engine.service import Service
-from agenttalk.kinds.mail import Letters
+from agenttalk.engine.core import boards
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.mail.board import Post
+from agenttalk.engine.mail.letters import Draft
+from agenttalk.engine.mail.task_kind import Letters
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import ledger as view_ledger
+from agenttalk.engine.views import plans, task_detail
 from agenttalk.pages import words
 from agenttalk.pages.rendering import FOLDER
 from agenttalk.ports import MailRules
@@ -138,7 +141,7 @@ def test_a_question_is_answered_in_the_name_of_who_is_logged_in_and_only_as_it_w
         outputs = [{"name": "list.csv", "deliverable": True}]
         await ada.engine.submit(plan(task("one", outputs=outputs), agents={"a": {"driver": "human"}}))
         await ada.engine.asked()
-        [asked] = await human.requests(ada.engine.deps)
+        [asked] = await questions.requests(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         assert asked.request_id in await ada.page("/inbox")
         assert asked.sha256 in await ada.page(where)
@@ -147,7 +150,7 @@ def test_a_question_is_answered_in_the_name_of_who_is_logged_in_and_only_as_it_w
         assert (other.status_code, "not the request that was shown" in text(other)) == (409, True)
         assert (await ada.post(f"{where}/answer", **given)).status_code == 400
         assert (await ada.post(f"{where}/answer", seen_sha256=asked.sha256, decision="MAYBE")).status_code == 400
-        assert len(await human.requests(ada.engine.deps)) == 1
+        assert len(await questions.requests(ada.engine.deps)) == 1
         done = await ada.post(f"{where}/answer", **given, seen_sha256=asked.sha256)
         assert (done.status_code, done.headers["location"]) == (303, "/inbox")
         assert "Done: Answer." in await ada.page("/inbox")
@@ -168,7 +171,7 @@ def test_a_file_that_was_chosen_is_taken_as_it_is(tmp_path: Path) -> None:
         outputs = [{"name": "photo", "deliverable": True}]
         await ada.engine.submit(plan(task("one", outputs=outputs), agents={"a": {"driver": "human"}}))
         await ada.engine.asked()
-        [asked] = await human.requests(ada.engine.deps)
+        [asked] = await questions.requests(ada.engine.deps)
         fields = {"form_key": await ada.key(), "decision": "PROVIDE", "name_0": "photo", "seen_sha256": asked.sha256}
         files = {"file_0": ("x.png", b"\x89PNG\r\n\0", "image/png")}
         answer = await ada.client.post(f"/inbox/{asked.request_id}/answer", data=fields, files=files)
@@ -199,7 +202,7 @@ def test_a_plan_is_paused_goes_on_and_is_cancelled(tmp_path: Path) -> None:
 
 
 async def ledger(found: Engine, kind: str) -> list[dict[str, Any]]:
-    return (await ledger_showing.ledger(found.deps, boards.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
+    return (await view_ledger.ledger(found.deps, boards.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
 
 
 def test_every_page_has_something_to_say_when_there_is_nothing(tmp_path: Path) -> None:
@@ -336,7 +339,7 @@ def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypat
     async def broken(*_: Any) -> Any:
         raise ValueError("secret insides")
 
-    monkeypatch.setattr(plan_showing, "listed", broken)
+    monkeypatch.setattr(plans, "listed", broken)
 
     async def use(ada: Guest) -> None:
         answer = await ada.get("/plans")
@@ -398,6 +401,6 @@ def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) 
         one = await ada.page("/plans/said/tasks/one")
         assert "Nobody has verified it" in one
         assert 'class="badge good"' not in re.sub(r'<section class="card" id="attempts".*', "", one, flags=re.DOTALL)
-        assert (await task_showing.task(ada.engine.deps, "said", "one"))["proven"] is False
+        assert (await task_detail.task(ada.engine.deps, "said", "one"))["proven"] is False
 
     visit(tmp_path, use, a=claims)

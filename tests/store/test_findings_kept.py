@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from agenttalk.adapters.store.root import RootStores
-from agenttalk.engine import evidence
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.evidence import KeptFindings
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.proof import evidence_store
+from agenttalk.engine.proof.evidence_store import KeptFindings
 from agenttalk.ports import Baseline, Job, Proof
 from agenttalk.rules.proof.evidence import Fingerprint, Result
 from agenttalk.rules.proof.junit import Outcomes
@@ -76,9 +76,9 @@ def test_new_evidence_takes_the_place_of_all_that_was_there(place: Place) -> Non
     async def use(stores: RootStores) -> None:
         board = await stores.board("shop")
         both = Proof(results=(RESULT, replace(RESULT, id="old")), commit="c1")
-        await board.transact(lambda tx: evidence.put(tx, job(), both, at="then"))
-        await board.transact(lambda tx: evidence.put(tx, job(), Proof(results=(RESULT,), commit="c2"), at="now"))
-        await board.transact(lambda tx: evidence.put(tx, job("other"), Proof(results=(RESULT,)), at="now"))
+        await board.transact(lambda tx: evidence_store.put(tx, job(), both, at="then"))
+        await board.transact(lambda tx: evidence_store.put(tx, job(), Proof(results=(RESULT,), commit="c2"), at="now"))
+        await board.transact(lambda tx: evidence_store.put(tx, job("other"), Proof(results=(RESULT,)), at="now"))
         rows = await board.read("evidence_of_task", plan_id="p", task_id="t")
         assert [(row[0], row[2], row[6], row[7]) for row in rows] == [("tests", "c2", 1, "now")]
         assert [row[3] for row in await board.read("evidence_of_plan", plan_id="p")] == [None, "c2"]

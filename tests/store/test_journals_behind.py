@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from agenttalk.adapters.store.root import RootStores
-from agenttalk.engine import publish, records
+from agenttalk.engine.core import records
+from agenttalk.engine.messages import published_files
 from agenttalk.ports import Tx
 from storekit import Place
 
@@ -20,7 +21,7 @@ def test_a_journal_stays_behind_until_its_newest_line_is_written(place: Place) -
         board = await stores.board("shop")
 
         async def is_behind(seq: int) -> bool:
-            await board.transact(partial(publish._written, plan_id="p", seq=seq, base=0, size=0))
+            await board.transact(partial(published_files._written, plan_id="p", seq=seq, base=0, size=0))
             return bool(await board.read("unwritten_journals"))
 
         first, second = await board.transact(line), await board.transact(line)

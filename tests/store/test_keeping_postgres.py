@@ -17,8 +17,8 @@ from agenttalk.cli.main import call
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.engine.notifying import Notifications, Said, Target
-from agenttalk.engine.scheduling import Schedules
+from agenttalk.engine.operation.notifications import Notifications, Said, Target
+from agenttalk.engine.operation.schedules import Schedules
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 from agenttalk.wiring import opened
 from storekit import NOON, Place, fact

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.core import wire
-from agenttalk.engine import submission
+from agenttalk.engine.plans import submission
 from agenttalk.wiring import opened
 from plankit import plan, task
 from storekit import Place

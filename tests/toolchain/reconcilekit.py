@@ -14,13 +14,13 @@ from agenttalk import connecting
 from agenttalk.adapters.forge.client import Patience
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.engine import showing
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.receiving import Receiver
-from agenttalk.engine.reconcile import Reconciler
-from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.engine.webhooks import Intake
-from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.toolchain.board import BOARD, Board, Setup
+from agenttalk.engine.toolchain.deliveries import Intake
+from agenttalk.engine.toolchain.receiver import Receiver
+from agenttalk.engine.toolchain.reconciler import Reconciler
+from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.views import toolchain
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.toolchain.accounts import Identity, Registry
 from agenttalk.testing import FakeGitea
@@ -135,7 +135,7 @@ class Scene:
         return {**source, "ok": found["ok"]}
 
     async def tasks(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await showing.page(self.deps, showing.Asked(limit=500)))["tasks"]
+        found: list[dict[str, Any]] = (await toolchain.page(self.deps, toolchain.Asked(limit=500)))["tasks"]
         return found
 
     async def live(self) -> list[tuple[str, str]]:

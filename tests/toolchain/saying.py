@@ -13,13 +13,14 @@ from typing import Any
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.forge.client import Patience
 from agenttalk.adapters.forge.gitea import Gitea
-from agenttalk.engine import human, showing
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.outgoing import Outgoing
-from agenttalk.engine.toolchain import BOARD, Board, Caps, Setup
-from agenttalk.kinds import failing
-from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import questions
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.toolchain import failures
+from agenttalk.engine.toolchain.board import BOARD, Board, Caps, Setup
+from agenttalk.engine.toolchain.outgoing import Outgoing
+from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.views import toolchain
 from agenttalk.ports import Job, KindTask, KindTurn, Performance
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.proof.done import Evidence
@@ -88,7 +89,7 @@ class Stage:
         async def read_back(task: KindTask, _: KindTurn) -> Sequence[Evidence]:
             return self.found(task)
 
-        kind = Toolchain(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failing.follow_ups)
+        kind = Toolchain(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failures.follow_ups)
         setup = Setup(
             registry=replace(registry(engines={SOURCE: "engine"}), **self.known),
             places={SOURCE: Place("gitea", f"{self.forge.url}/api/v1")},
@@ -158,25 +159,25 @@ class Stage:
         return found
 
     async def tasks(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await showing.page(self.deps, showing.Asked(limit=500)))["tasks"]
+        found: list[dict[str, Any]] = (await toolchain.page(self.deps, toolchain.Asked(limit=500)))["tasks"]
         return found
 
     async def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await showing.outgoing(self.deps))["outgoing"]
+        found: list[dict[str, Any]] = (await toolchain.outgoing(self.deps))["outgoing"]
         return found
 
     async def away(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await showing.outgoing(self.deps))["away"]
+        found: list[dict[str, Any]] = (await toolchain.outgoing(self.deps))["away"]
         return found
 
     async def asked(self) -> list[str]:
         """The titles of the questions that are open."""
-        return [each.document.title for each in await human.requests(self.deps)]
+        return [each.document.title for each in await questions.requests(self.deps)]
 
     async def answer(self, choice: str) -> None:
         """Answer the only question."""
-        [request] = await human.requests(self.deps)
-        await human.answer(self.deps, request.request_id, by="ann", decision="PROVIDE", answers=[choice])
+        [request] = await questions.requests(self.deps)
+        await questions.answer(self.deps, request.request_id, by="ann", decision="PROVIDE", answers=[choice])
 
     async def said(self, seconds: float = 0.0) -> float:
         """Move the clock, and say what can be said."""

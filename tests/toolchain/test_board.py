@@ -16,14 +16,14 @@ from agenttalk import connecting
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import ForgeEvent
-from agenttalk.engine import showing
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.fsck import check
-from agenttalk.engine.receiving import Receiver
-from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.engine.webhooks import Intake
-from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.fsck import check
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.toolchain.board import BOARD, Board, Setup
+from agenttalk.engine.toolchain.deliveries import Intake
+from agenttalk.engine.toolchain.receiver import Receiver
+from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.views import toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.proof.done import Evidence
@@ -61,7 +61,7 @@ def play(root: Path, work: Callable[[Deps, Board], Awaitable[T]], kind: Toolchai
 
 
 async def listed(deps: Deps) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await showing.page(deps, showing.Asked(limit=500)))["tasks"]
+    found: list[dict[str, Any]] = (await toolchain.page(deps, toolchain.Asked(limit=500)))["tasks"]
     return found
 
 
@@ -113,7 +113,7 @@ def test_postgresql_holds_the_same(tmp_path: Path, database: str) -> None:
         assert await Intake(deps, {"gitea": source}, board).pass_() == 1
         assert (await receiver.shown(first.id))["state"] == "done"
         found = await ran(deps, len(await listed(deps)))
-        assert (await showing.page(deps, showing.Asked(status="open")))["tasks"] == []
+        assert (await toolchain.page(deps, toolchain.Asked(status="open")))["tasks"] == []
         return found
 
     async def seen(_: KindTask, turn: KindTurn) -> Sequence[Evidence]:
@@ -247,7 +247,7 @@ def test_people_see_the_newest_first_page_by_page(tmp_path: Path) -> None:
         await board.take([(each, {}) for each in events])
         found, following = list[str](), 0
         while following is not None:
-            page = await showing.page(deps, showing.Asked(limit=3, after=following, newest=True))
+            page = await toolchain.page(deps, toolchain.Asked(limit=3, after=following, newest=True))
             found += [each["id"] for each in page["tasks"]]
             following = page["next"]
         return found, [each["id"] for each in await listed(deps)]

@@ -11,10 +11,10 @@ from agenttalk import connecting
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.kinds import registry as kinds
-from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.engine.toolchain.task_kind import Toolchain
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.settings import Settings, load
+from agenttalk.wiring import task_kinds as kinds
 from api.enginekit import started
 from toolchain.bench import SECRET, written
 

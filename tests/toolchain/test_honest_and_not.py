@@ -10,7 +10,7 @@ import pytest
 
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.read_back import ReadBack
-from agenttalk.engine import showing
+from agenttalk.engine.views import toolchain
 from agenttalk.ports import Job
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from toolchain.test_read_back import (
@@ -337,7 +337,7 @@ def test_a_call_on_a_pull_request_is_answered_in_a_thread_as_well(tmp_path: Path
 
         place.deeds = [turn, turn]
         await place.ran(2)
-        shown = (await showing.page(place.deps, showing.Asked()))["tasks"]
+        shown = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
         assert (place.outcomes, {each["status"] for each in shown}) == ([], {"done"})
 
     play(tmp_path, work)
@@ -366,7 +366,7 @@ def test_one_hello_does_not_answer_two_questions(tmp_path: Path) -> None:
 
         place.deeds = [answers, answers]
         await place.ran(9)
-        shown = (await showing.page(place.deps, showing.Asked()))["tasks"]
+        shown = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
         assert (len(place.outcomes), {each["status"] for each in shown}) == (1, {"done"})
 
     play(tmp_path, work)
@@ -456,8 +456,8 @@ def test_what_is_missing_in_a_repository_that_is_seen_is_denied(tmp_path: Path) 
         place.deeds = [lies]
         await place.ran()
         assert place.outcomes[0].code == "claim_denied"
-        [task] = (await showing.page(place.deps, showing.Asked()))["tasks"]
-        assert (await showing.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
+        [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
+        assert (await toolchain.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
 
     play(tmp_path, work)
 

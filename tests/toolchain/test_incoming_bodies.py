@@ -16,8 +16,8 @@ import pytest
 from agenttalk.api.incoming import IN_MEMORY, LARGEST, Unfinished
 from agenttalk.api.webhooks import Webhooks
 from agenttalk.connecting import ConfiguredSource
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.receiving import Received, Receiver
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.toolchain.receiver import Received, Receiver
 from agenttalk.wiring import opened
 
 SECRET = "s3cret"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code, ForgeError
-from agenttalk.engine import human
-from agenttalk.engine.toolchain import Caps
+from agenttalk.engine.people import questions
+from agenttalk.engine.toolchain.board import Caps
 from agenttalk.ports import KindTask, Performance
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.testing import Fault
@@ -368,8 +368,8 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
         assert len(stage.comments()) == 1
         asked = [each for each in await stage.asked() if "within an hour" in each]
         assert len(asked) == 1
-        requests = [each for each in await human.requests(stage.deps) if "within an hour" in each.document.title]
-        await human.answer(stage.deps, requests[0].request_id, by="ann", decision="PROVIDE", answers=["post"])
+        requests = [each for each in await questions.requests(stage.deps) if "within an hour" in each.document.title]
+        await questions.answer(stage.deps, requests[0].request_id, by="ann", decision="PROVIDE", answers=["post"])
         await stage.said()
         assert [f"round {number}" in text for number, text in enumerate(stage.comments(), 1)] == [True] * 3
 
@@ -377,8 +377,8 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
         await stage.board.take([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
-        requests = [each for each in await human.requests(stage.deps) if "within an hour" in each.document.title]
-        await human.answer(stage.deps, requests[0].request_id, by="ann", decision="REJECT")
+        requests = [each for each in await questions.requests(stage.deps) if "within an hour" in each.document.title]
+        await questions.answer(stage.deps, requests[0].request_id, by="ann", decision="REJECT")
         await stage.said()
         assert len(stage.comments()) == 1
         states = [each["state"] for each in await stage.rows()]
@@ -412,9 +412,9 @@ def test_what_a_place_refuses_again_and_again_is_one_question(tmp_path: Path) ->
         assert ["#9" in each for each in said].count(True) == 1, "about three comments"
         assert "locked. Shall it be tried again?" in said[0]
         stage.forge.faults[:] = []
-        for each in await human.requests(stage.deps):
+        for each in await questions.requests(stage.deps):
             if "locked" in each.document.title:
-                await human.answer(stage.deps, each.request_id, by="ann", decision="APPROVE")
+                await questions.answer(stage.deps, each.request_id, by="ann", decision="APPROVE")
         await stage.said()
         assert (len(stage.comments()), len(stage.issues())) == (3, 1), "one answer is for all that was held up there"
 
@@ -466,13 +466,13 @@ def test_without_a_token_a_reminder_is_on_the_task_and_in_an_alert_and_the_escal
     tmp_path: Path,
 ) -> None:
     async def work(stage: Stage) -> None:
-        from agenttalk.engine import tasks
-        from agenttalk.engine.tasks import TaskName
+        from agenttalk.engine.core import task_comments
+        from agenttalk.engine.core.task_comments import TaskName
 
         await stage.board.take([(ASSIGNED, {})])
         await stage.said(7201)
         [task] = await stage.tasks()
-        shown = await tasks.show(stage.deps, TaskName("_toolchain", "_toolchain", task["id"]))
+        shown = await task_comments.show(stage.deps, TaskName("_toolchain", "_toolchain", task["id"]))
         [reminder] = shown["comments"]
         assert (reminder["author"], "A reminder" in reminder["body"]) == ("system", True)
         store = await stage.deps.stores.board("_toolchain")

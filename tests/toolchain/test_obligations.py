@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue, Repository
-from agenttalk.engine import kinds
-from agenttalk.engine.moves import Moves
-from agenttalk.engine.sheets import Sheets
-from agenttalk.engine.toolchain import BOARD
+from agenttalk.engine.plans import board_run
+from agenttalk.engine.plans.definition import Sheets
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import Tx
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain.accounts import Identity
@@ -34,7 +34,7 @@ async def done(scene: Scene) -> None:
         for task_id in waiting:
             found = [Evidence("read_back", True, True, "observed", "forge", at, "seen")]
             [row] = tx.run("toolchain_task", task_id=task_id)
-            assert kinds.settle(moves, scene.deps.kinds[BOARD], task_id, row[16], found)
+            assert board_run.settle(moves, scene.deps.kinds[BOARD], task_id, row[16], found)
         moves.finish()
 
     await store.transact(work)

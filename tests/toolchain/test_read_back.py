@@ -17,13 +17,15 @@ from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.read_back import ReadBack
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.toolchain import PipelineResult
-from agenttalk.engine import human, showing, tasks
-from agenttalk.engine.access import Caller
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.tasks import Remark, TaskName
-from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.engine.core import task_comments
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.people import questions
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.toolchain.board import BOARD, Board, Setup
+from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.views import toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
 from agenttalk.rules.prompts import toolchain_steps
 from agenttalk.rules.toolchain import event_tasks
@@ -94,7 +96,9 @@ class Place:
 
     async def say(self, job: Job, body: str = "Step 1: done.", kind: str = "action_report", claims: Any = None) -> None:
         remark = Remark("comment", job.agent_id, kind, body, claims)
-        await tasks.say(self.deps, TaskName(BOARD, BOARD, job.task_id), remark, Caller("agent", job.agent_id, None))
+        await task_comments.say(
+            self.deps, TaskName(BOARD, BOARD, job.task_id), remark, Caller("agent", job.agent_id, None)
+        )
 
     async def ran(self, turns: int = 1) -> None:
         """Run agents until so many turns have ended."""
@@ -113,7 +117,7 @@ class Place:
             await running
 
     async def _open(self) -> list[Any]:
-        found: list[Any] = (await showing.page(self.deps, showing.Asked(status="open")))["tasks"]
+        found: list[Any] = (await toolchain.page(self.deps, toolchain.Asked(status="open")))["tasks"]
         return found
 
 
@@ -189,8 +193,8 @@ async def called(place: Place, text: str = "@agent-dev how much?") -> int:
 
 
 async def only(place: Place) -> dict[str, Any]:
-    [task] = (await showing.page(place.deps, showing.Asked()))["tasks"]
-    return await showing.audit(place.deps, task["id"])
+    [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
+    return await toolchain.audit(place.deps, task["id"])
 
 
 # Not done
@@ -384,9 +388,9 @@ def test_a_report_from_before_the_turn_is_none(tmp_path: Path) -> None:
 
     async def work(place: Place) -> None:
         await approved(place)
-        [task] = (await showing.page(place.deps, showing.Asked()))["tasks"]
+        [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
         remark = Remark("comment", "dev", "action_report", "I have done it all beforehand.", {"merged": True})
-        await tasks.say(place.deps, TaskName(BOARD, BOARD, task["id"]), remark, Caller("agent", "dev", None))
+        await task_comments.say(place.deps, TaskName(BOARD, BOARD, task["id"]), remark, Caller("agent", "dev", None))
         await place.ran()
         assert place.outcomes[0].code == "no_action"
         assert "claims" not in place.outcomes[0].detail
@@ -486,7 +490,7 @@ def test_the_lead_decides_about_a_step_that_does_not_apply(tmp_path: Path, decis
             await place.say(job, "Nothing to merge now.", claims=said)
 
         async def answers() -> None:
-            while not (found := await human.requests(place.deps)):  # noqa: ASYNC110 - another part of the engine asks
+            while not (found := await questions.requests(place.deps)):  # noqa: ASYNC110 - another part of the engine asks
                 await asyncio.sleep(0.02)
             [request] = found
             assert request.document.title.startswith(
@@ -495,7 +499,7 @@ def test_the_lead_decides_about_a_step_that_does_not_apply(tmp_path: Path, decis
             asked = str(request.document.needed.decision)
             assert "step 1: the release is frozen" in asked
             assert "no_action: acme/widgets#1 is not merged" in asked
-            await human.answer(place.deps, request.request_id, by="ann", decision=decision, notes="so it is")
+            await questions.answer(place.deps, request.request_id, by="ann", decision=decision, notes="so it is")
 
         place.deeds = [declares]
         answering = asyncio.create_task(answers())
@@ -680,11 +684,11 @@ def test_a_question_about_a_step_outlives_the_engine(tmp_path: Path) -> None:
             dispatcher, stop = Dispatcher(place.deps, {"played": place}, LocalProcesses()), asyncio.Event()
             running = asyncio.create_task(dispatcher.run(stop))
             async with asyncio.timeout(40):
-                while not (found := await human.requests(place.deps)):  # noqa: ASYNC110 - the engine asks
+                while not (found := await questions.requests(place.deps)):  # noqa: ASYNC110 - the engine asks
                     await asyncio.sleep(0.02)
                 assert len(found) == 1, "it is asked once"
                 if last:
-                    await human.answer(place.deps, found[0].request_id, by="ann", decision="APPROVE")
+                    await questions.answer(place.deps, found[0].request_id, by="ann", decision="APPROVE")
                     while await place._open():  # noqa: ASYNC110 - the engine ends it
                         await asyncio.sleep(0.02)
             stop.set()

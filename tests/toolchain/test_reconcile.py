@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code
-from agenttalk.engine.fsck import check
+from agenttalk.engine.operation.fsck import check
 from agenttalk.rules.toolchain import deployments, reconciliation
 from agenttalk.testing import Fault
 from toolchain.reconcilekit import REGISTRY, REPO, Scene, play

@@ -12,10 +12,21 @@ import pytest
 from agenttalk import connecting
 from agenttalk.adapters.store.database import Board as StoredBoard
 from agenttalk.contracts.errors import Code
-from agenttalk.engine import boards
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.receiving import BREATH, FEW, LONGEST, MANY, MOST, Coming, Crowd, Received, Receiver, Rush
-from agenttalk.engine.toolchain import Board
+from agenttalk.engine.core import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.toolchain.board import Board
+from agenttalk.engine.toolchain.receiver import (
+    BREATH,
+    FEW,
+    LONGEST,
+    MANY,
+    MOST,
+    Coming,
+    Crowd,
+    Received,
+    Receiver,
+    Rush,
+)
 from agenttalk.ports import Headers, Store
 from forge.test_webhooks import sample
 from toolchain.bench import SECRET, signed

@@ -20,10 +20,10 @@ from agenttalk.api.problems import answered
 from agenttalk.contracts.command import make_command_id
 from agenttalk.contracts.core.base import AgentIdText, IdText, Text, is_id
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine import access
-from agenttalk.engine.access import Caller, PersonRole
-from agenttalk.engine.service import Service
-from agenttalk.engine.tasks import TaskName
+from agenttalk.engine.core import access
+from agenttalk.engine.core.access import Caller, PersonRole
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.operation.service import Service
 from agenttalk.rules.commands import envelopes, generation, promise_making, validation
 from agenttalk.rules.commands.validation import NOTHING, Known
 

@@ -36,10 +36,10 @@ from agenttalk.api.problems import answered, failed, refused
 from agenttalk.api.webhooks import PATH, Doors, Webhooks
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
-from agenttalk.engine.access import Caller, Role
-from agenttalk.engine.boards import VIRTUAL
-from agenttalk.engine.service import Service
-from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.engine.core.access import Caller, Role
+from agenttalk.engine.core.boards import VIRTUAL
+from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.operation.service import Service
 from agenttalk.pages import app as pages
 from agenttalk.rules.agents.progress_notes import note_of
 from agenttalk.rules.core.tokens import Attempt

@@ -18,9 +18,9 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, ContractError, JsonError, MachineError, Problem, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import Checkpoint
-from agenttalk.engine.commands import Logged
-from agenttalk.engine.human import Decision
-from agenttalk.engine.tasks import CommentType
+from agenttalk.engine.core.task_comments import CommentType
+from agenttalk.engine.messages.sent_commands import Logged
+from agenttalk.engine.people.questions import Decision
 from agenttalk.rules.plans import dag_checks
 
 LIMIT: Final = 1024 * 1024

@@ -7,8 +7,8 @@ from typing import Final
 from starlette.requests import Request
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.access import Caller, Role
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.access import Caller, Role
+from agenttalk.engine.operation.service import Service
 from agenttalk.pages import door
 
 _LONGEST_TOKEN: Final = 4096

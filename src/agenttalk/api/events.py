@@ -16,9 +16,9 @@ from agenttalk.api import callers
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
-from agenttalk.engine.access import Caller
-from agenttalk.engine.feed import KEPT, Anew, News
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.views.feed import KEPT, Anew, News
 from agenttalk.rules.operation import feed
 
 PATIENCE: Final = 30.0

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from agenttalk.api.problems import answered
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.engine.boards import SYSTEM
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.boards import SYSTEM
+from agenttalk.engine.operation.service import Service
 
 PATIENCE: Final = 2.0
 """Seconds within which the store has to answer."""

@@ -15,10 +15,11 @@ from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.policy import policy_of
-from agenttalk.engine import ledger_showing, plan_showing, replaying
-from agenttalk.engine.access import Caller
-from agenttalk.engine.boards import DEFAULT
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.boards import DEFAULT
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.proof import policy_replay
+from agenttalk.engine.views import ledger, plans
 
 _VERIFYING = asyncio.Semaphore(1)
 """It reads everything, so one at a time is enough."""
@@ -27,14 +28,14 @@ _VERIFYING = asyncio.Semaphore(1)
 async def facts(service: Service, request: Request, _: Caller) -> Response:
     """Facts of a board, a page of them, the newest first."""
     said = filters(request, "board", "kind", "subject", "plan", "before", "limit")
-    found = await ledger_showing.ledger(
+    found = await ledger.ledger(
         service.deps,
         said.get("board") or DEFAULT,
         kind=said.get("kind", ""),
         subject=said.get("subject", ""),
         plan_id=said.get("plan", ""),
         before=number(said, "before"),
-        limit=number(said, "limit") or plan_showing.PAGE,
+        limit=number(said, "limit") or plans.PAGE,
     )
     return answered(found)
 
@@ -53,10 +54,10 @@ class ReplayBody(bodies.Body):
 async def replayed(service: Service, request: Request, _: Caller) -> Response:
     """What a policy would have refused of what was called done, a page of it."""
     body = await bodies.read(request, ReplayBody)
-    asked = replaying.Asked(
-        policy_of(body.policy), replaying.since(body.since), body.plan, body.board, min(body.before, 2**53)
+    asked = policy_replay.Asked(
+        policy_of(body.policy), policy_replay.since(body.since), body.plan, body.board, min(body.before, 2**53)
     )
-    return answered(await replaying.page(service.deps, asked))
+    return answered(await policy_replay.page(service.deps, asked))
 
 
 async def verified(service: Service, request: Request, _: Caller) -> Response:
@@ -71,16 +72,14 @@ async def verified(service: Service, request: Request, _: Caller) -> Response:
 
 async def webhooks(service: Service, request: Request, _: Caller) -> Response:
     """Deliveries of forges and pipelines, a page of them, the newest first."""
-    said = filters(request, *ledger_showing.WEBHOOK_FILTERS, "before", "limit")
-    wanted = {name: said[name] for name in ledger_showing.WEBHOOK_FILTERS if said.get(name)}
-    limit = number(said, "limit") or plan_showing.PAGE
-    return answered(
-        await ledger_showing.webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit)
-    )
+    said = filters(request, *ledger.WEBHOOK_FILTERS, "before", "limit")
+    wanted = {name: said[name] for name in ledger.WEBHOOK_FILTERS if said.get(name)}
+    limit = number(said, "limit") or plans.PAGE
+    return answered(await ledger.webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit))
 
 
 async def replay(service: Service, request: Request, caller: Caller) -> Response:
     """Have a delivery decided about anew."""
-    told = await ledger_showing.replay_webhook(service.deps, request.path_params["id"], by=caller.name)
+    told = await ledger.replay_webhook(service.deps, request.path_params["id"], by=caller.name)
     service.receiver.wake()
     return answered(told)

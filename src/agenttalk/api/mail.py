@@ -11,10 +11,10 @@ from agenttalk.api.paging import flag, number
 from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import AgentIdText, Instant, Many, MessageIdText, Text
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine import mail_showing as showing
-from agenttalk.engine.access import Caller
-from agenttalk.engine.letters import Draft
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.mail.letters import Draft
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.views import mail as showing
 from agenttalk.rules.mail.letters import OPERATOR, Kind
 
 

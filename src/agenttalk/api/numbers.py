@@ -17,9 +17,12 @@ from agenttalk.api.paging import filters
 from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine import days, honesty, metering, overview
-from agenttalk.engine.access import Caller
-from agenttalk.engine.service import Service
+from agenttalk.engine.budgets import day_limit
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.proof import honesty
+from agenttalk.engine.views import metrics as view_metrics
+from agenttalk.engine.views import overview
 from agenttalk.rules.operation import metrics
 from agenttalk.rules.operation.metrics import Metric, Sample
 
@@ -58,7 +61,7 @@ async def believed(service: Service, request: Request, _: Caller) -> Response:
 async def spending(service: Service, request: Request, _: Caller) -> Response:
     """What was spent today of what may be."""
     filters(request)
-    return answered({**await service.day(), **await days.waiting(service.deps)})
+    return answered({**await service.day(), **await day_limit.waiting(service.deps)})
 
 
 async def limit_day(service: Service, request: Request, caller: Caller) -> Response:
@@ -67,7 +70,7 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
     if not body.reset and "limit_usd" not in body.model_fields_set:
         raise UsageError(Code.FIELD_MISSING, "give limit_usd, null for no limit, or reset")
     found = await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset)
-    return answered({**found, **await days.waiting(service.deps)})
+    return answered({**found, **await day_limit.waiting(service.deps)})
 
 
 async def reload_settings(service: Service, request: Request, caller: Caller) -> Response:
@@ -80,7 +83,7 @@ async def measured(service: Service, request: Request, _: Caller) -> Response:
     """Everything that is measured, as Prometheus reads it."""
     filters(request)
     found = [
-        *await metering.measured(service.deps),
+        *await view_metrics.measured(service.deps),
         *await _day(service),
         *_commits(service),
         *_spans(service),

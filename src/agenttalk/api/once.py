@@ -1,7 +1,7 @@
 """Idempotency-Key: the same write of an operator or a pipeline, asked for again under its key, is carried out once.
 
 Every POST takes one. What stands in `REPEATABLE` may be carried out twice without harm: it says what shall be so, or
-its use case keeps the key with what it writes. See `engine.keys` for what an engine that was killed answers.
+its use case keeps the key with what it writes. See `engine.core.idempotency` for what an engine that was killed answers.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agenttalk.api import bodies
 from agenttalk.api.problems import JSON
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError
-from agenttalk.engine import keys
-from agenttalk.engine.access import Caller
-from agenttalk.engine.keys import Kept, Keys
+from agenttalk.engine.core import idempotency
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.idempotency import Kept, Keys
 
 REPEATED: Final = "Idempotency-Replayed"
 """A header of answers that were given before."""
@@ -60,7 +60,7 @@ async def carried_out(held: Keys, route: str, request: Request, caller: Caller, 
         return await work(request)
     body = await bodies.raw(request, bodies.PLAN_LIMIT)
     asked = wire.sha256(wire.write([request.url.query, wire.sha256(body)]))
-    name = keys.named(caller.name, request.method, request.url.path, key)
+    name = idempotency.named(caller.name, request.method, request.url.path, key)
     kept = await held.begin(name, asked, repeatable=route in REPEATABLE)
     if kept is not None:
         return _again(kept)

@@ -19,8 +19,8 @@ from agenttalk.api import agents, bodies, ledger, mail, numbers, schedules
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.core.field_docs import Described
 from agenttalk.contracts.toolchain import PipelineResult
-from agenttalk.engine.access import Role
-from agenttalk.engine.injected import Standing
+from agenttalk.engine.agents.prompt_record import Standing
+from agenttalk.engine.core.access import Role
 
 Schema = dict[str, Any]
 _PARAMETER: Final = re.compile(r"{(\w+)}")

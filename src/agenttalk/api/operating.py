@@ -10,9 +10,9 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.problems import answered
 from agenttalk.contracts.command import Command
-from agenttalk.engine.access import Caller
-from agenttalk.engine.plan_actions import Action
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.runs.plan_actions import Action
 from agenttalk.rules.people.attestation import Proof
 
 

@@ -8,10 +8,10 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.paging import place
 from agenttalk.api.problems import answered
-from agenttalk.engine import deadletters as refused
-from agenttalk.engine import exhibits, human
-from agenttalk.engine.access import Caller
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.messages import dead_letters as refused
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.people import exhibits, questions
 from agenttalk.pages.files import attached
 from agenttalk.rules.people.attestation import Proof
 
@@ -25,8 +25,8 @@ async def login_link(service: Service, request: Request, caller: Caller) -> Resp
 
 async def requests(service: Service, request: Request, _: Caller) -> Response:
     """Open questions, a page of them."""
-    after, limit = place(request, human.PAGE)
-    found = await human.page(service.deps, after=after, limit=limit)
+    after, limit = place(request, questions.PAGE)
+    found = await questions.page(service.deps, after=after, limit=limit)
     return answered({"requests": [each.as_json() for each in found.requests], "next": found.next})
 
 

@@ -11,41 +11,42 @@ from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine import injected, ledger_showing, plan_showing, task_showing
-from agenttalk.engine.access import Caller
-from agenttalk.engine.service import Service
+from agenttalk.engine.agents import prompt_record
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.views import ledger, plans, task_detail
 from agenttalk.pages.files import attached
 
 
 async def listed(service: Service, request: Request, _: Caller) -> Response:
     """Plans, a page of them."""
     said = filters(request, "state", "board", "text", "after", "limit")
-    asked = plan_showing.Asked(
+    asked = plans.Asked(
         state=said.get("state", "").lower(),
         board=said.get("board", ""),
         text=said.get("text", ""),
         after=said.get("after", ""),
-        limit=number(said, "limit") or plan_showing.PAGE,
+        limit=number(said, "limit") or plans.PAGE,
     )
-    return answered(await plan_showing.listed(service.deps, asked))
+    return answered(await plans.listed(service.deps, asked))
 
 
 async def graph(service: Service, request: Request, _: Caller) -> Response:
     """The tasks of a plan, and the lines between them."""
     filters(request)
-    return answered(await plan_showing.graph(service.deps, request.path_params["id"]))
+    return answered(await plans.graph(service.deps, request.path_params["id"]))
 
 
 async def tasks(service: Service, request: Request, _: Caller) -> Response:
     """Tasks of a plan, a page of them."""
     said = filters(request, "state", "agent", "after", "limit")
-    found = await plan_showing.tasks(
+    found = await plans.tasks(
         service.deps,
         request.path_params["id"],
         state=said.get("state", ""),
         agent_id=said.get("agent", ""),
         after=said.get("after", ""),
-        limit=number(said, "limit") or plan_showing.PAGE,
+        limit=number(said, "limit") or plans.PAGE,
     )
     return answered(found)
 
@@ -53,13 +54,13 @@ async def tasks(service: Service, request: Request, _: Caller) -> Response:
 async def task(service: Service, request: Request, _: Caller) -> Response:
     """One task, with everything that is known of it."""
     filters(request)
-    return answered(await task_showing.task(service.deps, request.path_params["id"], request.path_params["task"]))
+    return answered(await task_detail.task(service.deps, request.path_params["id"], request.path_params["task"]))
 
 
 async def log(service: Service, request: Request, _: Caller) -> Response:
     """What an agent told while it ran, a page of it."""
     said = filters(request, "command", "attempt", "after")
-    found = await task_showing.log(
+    found = await task_detail.log(
         service.deps,
         request.path_params["id"],
         request.path_params["task"],
@@ -74,38 +75,38 @@ async def prompt(service: Service, request: Request, _: Caller) -> Response:
     """The prompt of a command, as its agent got it."""
     said = filters(request, "command")
     named = request.path_params
-    found = await injected.prompt(service.deps, named["id"], named["task"], said.get("command", ""))
+    found = await prompt_record.prompt(service.deps, named["id"], named["task"], said.get("command", ""))
     return answered(found.as_json())
 
 
 async def deliveries(service: Service, request: Request, _: Caller) -> Response:
     """What became of messages, a page of it."""
-    return answered(await plan_showing.deliveries(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await plans.deliveries(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def acks(service: Service, request: Request, _: Caller) -> Response:
     """Receipts, a page of them."""
-    return answered(await plan_showing.acks(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await plans.acks(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def decisions(service: Service, request: Request, _: Caller) -> Response:
     """What was decided, a page of it."""
-    return answered(await ledger_showing.decisions(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await ledger.decisions(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def facts(service: Service, request: Request, _: Caller) -> Response:
     """The ledger of a plan, a page of it."""
-    return answered(await ledger_showing.facts(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await ledger.facts(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def artifacts(service: Service, request: Request, _: Caller) -> Response:
     """What the tasks of a plan made, a page of it."""
-    return answered(await plan_showing.artifacts(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await plans.artifacts(service.deps, request.path_params["id"], **_page(request)))
 
 
 def _page(request: Request) -> dict[str, Any]:
     said = filters(request, "after", "limit")
-    return {"after": number(said, "after"), "limit": number(said, "limit") or plan_showing.PAGE}
+    return {"after": number(said, "after"), "limit": number(said, "limit") or plans.PAGE}
 
 
 async def file(service: Service, request: Request, _: Caller) -> Response:
@@ -120,6 +121,6 @@ async def file(service: Service, request: Request, _: Caller) -> Response:
         raise UsageError(
             Code.HASH_INVALID, "this is no hash", hint="write 64 hex digits, with or without sha256: before"
         )
-    board, name = await task_showing.file(service.deps, named["id"], named["task"], digest)
+    board, name = await task_detail.file(service.deps, named["id"], named["task"], digest)
     blobs = await service.deps.stores.blobs(board)
     return await attached(blobs, digest, name, wanted=request.headers.get("range", ""))

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import Text
-from agenttalk.engine.access import Caller
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.operation.service import Service
 
 
 class ScheduleBody(bodies.Body):

@@ -11,9 +11,9 @@ from agenttalk.api.problems import answered
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import PipelineResult
-from agenttalk.engine.access import Caller
-from agenttalk.engine.service import Service
-from agenttalk.engine.showing import PAGE, Asked
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.views.toolchain import PAGE, Asked
 
 
 async def delivery(service: Service, request: Request, _: Caller) -> Response:

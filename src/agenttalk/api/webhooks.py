@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agenttalk.api import bodies
 from agenttalk.api.incoming import Incoming, Unfinished
 from agenttalk.api.problems import JSON, failed
-from agenttalk.engine.receiving import Received
-from agenttalk.engine.service import Service
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.toolchain.receiver import Received
 
 PATH: Final = "/api/webhooks/"
 _HEADERS: Final = [(b"cache-control", b"no-store"), (b"content-type", JSON.encode())]

@@ -281,7 +281,7 @@ async def _spoken(
     hear: Callable[[Iterator[Event]], None],
 ) -> Ended:
     """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
-    from agenttalk.engine.talking import Speaking, concluded
+    from agenttalk.engine.agents.acp import Speaking, concluded
     from agenttalk.ports import Opening
     from agenttalk.rules.agents import acp_table
     from agenttalk.rules.agents.permissions import Policy

@@ -147,12 +147,13 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
 
 async def _settled(root: Path, configured: Configured, made_at: str, token: str, *, go_on: bool) -> dict[str, Any]:
     """Make a restored root safe to be started, by the operator whose `token` opens it in its new place."""
-    from agenttalk.engine import access, restoring
+    from agenttalk.engine.core import access
+    from agenttalk.engine.operation import after_restore
     from agenttalk.wiring import opened
 
     async with opened(root, url=configured.store_url) as deps:
         await access.hand_over(deps, token)
-        return (await restoring.settle(deps, made_at=made_at, pause=not go_on)).as_json()
+        return (await after_restore.settle(deps, made_at=made_at, pause=not go_on)).as_json()
 
 
 def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], frozenset[bytes]]:

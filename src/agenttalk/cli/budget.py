@@ -11,7 +11,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="See and change what a day may cost.", add_completion=False)
 
@@ -59,13 +59,13 @@ def _asked(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str,
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import settings
-        from agenttalk.engine import days
+        from agenttalk.engine.budgets import day_limit
 
         if body is not None:
             said = body.get("limit_usd")
-            await (days.reset(deps, by=by) if "reset" in body else days.change(deps, said, by=by))
-        told = await days.told(deps, settings.load(folder).limits.cost_usd_per_day)
-        return {**told, **await days.waiting(deps)}
+            await (day_limit.reset(deps, by=by) if "reset" in body else day_limit.change(deps, said, by=by))
+        told = await day_limit.told(deps, settings.load(folder).limits.cost_usd_per_day)
+        return {**told, **await day_limit.waiting(deps)}
 
     found = roots.asked(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
     if out.as_json:

@@ -11,7 +11,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.workspace import Workspace
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 diff_app = typer.Typer(add_completion=False)
 merge_app = typer.Typer(add_completion=False)
@@ -150,10 +150,10 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     """Task, command and number of the last attempt that ended."""
     from agenttalk.cli import roots
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.engine import explaining
+    from agenttalk.engine.views import explain_engine
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explaining.explain(deps, plan, task)
+        return await explain_engine.explain(deps, plan, task)
 
     told = roots.asked(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
     if not told["attempts"]:
@@ -169,10 +169,10 @@ async def _opened(folder: Path, plan: str) -> Workspace:
     from agenttalk.adapters.workspaces.spec import Settings
     from agenttalk.adapters.workspaces.workspace import Workspace
     from agenttalk.cli import roots
-    from agenttalk.engine import plan_showing
+    from agenttalk.engine.views import plans
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await plan_showing.of(deps, plan)
+        return await plans.of(deps, plan)
 
     told = await asyncio.to_thread(roots.asked, folder, f"/api/plans/{plan}/repository", by_hand)
     home = folder / FOLDER / plan

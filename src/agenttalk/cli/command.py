@@ -95,8 +95,8 @@ def send(
 ) -> int:
     """Send a command in the operator's name. It goes to the agent that the DAG names, and nowhere else."""
     from agenttalk.cli import roots, source
-    from agenttalk.engine import commands as engine
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.messages import sent_commands as engine
     from agenttalk.rules.commands import validation
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -196,8 +196,8 @@ def _log(out: Output, settings: Settings, what: str, document: object, outcome: 
     """Every command that is made or checked for a root is in the root's ledger. What cannot be logged is said."""
     from agenttalk.cli import roots
     from agenttalk.contracts.errors import AgentTalkError
-    from agenttalk.engine import commands
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.messages import sent_commands
     from agenttalk.rules.commands import generation
 
     if settings.root is None:
@@ -206,10 +206,10 @@ def _log(out: Output, settings: Settings, what: str, document: object, outcome: 
     subject = "/".join(str(each)[:128] for each in generation.identity(fields) if each) or "unknown"
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        await commands.log(deps, "generated" if what == "generated" else "validated", subject, outcome)
+        await sent_commands.log(deps, "generated" if what == "generated" else "validated", subject, outcome)
         return {}
 
-    body = {"what": what, "subject": subject, **commands.gist(outcome)}
+    body = {"what": what, "subject": subject, **sent_commands.gist(outcome)}
     try:
         roots.asked(settings.root.absolute(), "/api/commands/log", by_hand, body)
     except AgentTalkError as error:

@@ -11,7 +11,7 @@ import typer
 from agenttalk.cli.output import JsonOption, RootOption, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="List, show and replay messages that were refused.", add_completion=False)
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The dead letter, as 'deadletter list' names it.")]
@@ -31,9 +31,9 @@ def list_(
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import deadletters
+        from agenttalk.engine.messages import dead_letters
 
-        return {"deadletters": [each.as_json() for each in reversed(await deadletters.found(deps))]}
+        return {"deadletters": [each.as_json() for each in reversed(await dead_letters.found(deps))]}
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = roots.asked_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
@@ -65,9 +65,9 @@ def show(
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import deadletters
+        from agenttalk.engine.messages import dead_letters
 
-        letter, original = await deadletters.show(deps, deadletter_id)
+        letter, original = await dead_letters.show(deps, deadletter_id)
         return {**letter.as_json(), "content": b64encode(original).decode() if original is not None else None}
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -104,9 +104,9 @@ def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = Non
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import deadletters
+        from agenttalk.engine.messages import dead_letters
 
-        return await deadletters.replay(deps, deadletter_id, by=getpass.getuser())
+        return await dead_letters.replay(deps, deadletter_id, by=getpass.getuser())
 
     out, folder = roots.chosen(ctx, root, as_json)
     outcome = roots.asked(folder, f"/api/deadletters/{deadletter_id}/replay", by_hand, {})

@@ -290,7 +290,7 @@ def _approved(root: Path, drafting_id: str, frame: Frame) -> dict[str, Any]:
 
     from agenttalk.cli import roots
     from agenttalk.cli.steering import by_hand_service
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await by_hand_service(deps).explain(drafting_id, TASK)

@@ -13,7 +13,7 @@ from agenttalk.cli.rework import tell_rounds
 from agenttalk.cli.steering import named_task
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 explain_app = typer.Typer(add_completion=False)
 LINES = 20
@@ -38,9 +38,9 @@ def explain(
         return show_prompt(*roots.chosen(ctx, root, as_json), plan, task_id)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import foreign
+        from agenttalk.engine.views import explain as view_explain
 
-        return await foreign.explain(deps, plan, task_id)
+        return await view_explain.explain(deps, plan, task_id)
 
     out, folder = roots.chosen(ctx, root, as_json)
     told = roots.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", by_hand)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agenttalk.contracts.errors import AgentTalkError
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
     from agenttalk.ports import Forge
     from agenttalk.settings.tables import Settings
 
@@ -74,9 +74,9 @@ def _refused(root: Path) -> Iterator[Seen]:
     since = instant(datetime.now(UTC) - _LATELY)  # noqa: TID251 - a door reads the clock
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import showing
+        from agenttalk.engine.views import toolchain
 
-        return await showing.warnings(deps)
+        return await toolchain.warnings(deps)
 
     try:
         told = roots.asked(root, "/api/toolchain/warnings", by_hand)["warnings"]

@@ -9,7 +9,7 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, counted, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 honesty_app = typer.Typer(add_completion=False)
 
@@ -20,7 +20,7 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import honesty as counting
+        from agenttalk.engine.proof import honesty as counting
 
         return await counting.report(deps)
 

@@ -118,8 +118,8 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
 def _admitted(where: Path, agent: str, token: str) -> bool:
     """Let the token of an agent in; False when it was revoked."""
     from agenttalk.cli import roots
-    from agenttalk.engine import access
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core import access
+    from agenttalk.engine.core.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return (await access.admit_agent(deps, token, agent)).as_json()

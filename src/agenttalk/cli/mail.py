@@ -18,8 +18,8 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, one_l
 
 if TYPE_CHECKING:
     # Loaded only by those who open the root themselves: most go through the engine.
-    from agenttalk.engine.deps import Deps
-    from agenttalk.engine.letters import Draft
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.mail.letters import Draft
 
 app = typer.Typer(no_args_is_help=True, help="Letters between agents and people.", add_completion=False)
 _COLOURS: Final = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan"}
@@ -103,7 +103,7 @@ def list_(
     query |= {"unread": "true"} if unread else {}
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import mail_showing as showing
+        from agenttalk.engine.views import mail as showing
         from agenttalk.rules.mail.letters import OPERATOR
 
         whose = to or (OPERATOR if unread else "")
@@ -129,8 +129,8 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
     """Show a letter. Whoever it is for has read it then."""
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import mail_showing as showing
-        from agenttalk.engine.mail import Post
+        from agenttalk.engine.mail.board import Post
+        from agenttalk.engine.views import mail as showing
         from agenttalk.rules.mail.letters import OPERATOR
 
         await Post(deps).read(mail, OPERATOR)
@@ -192,9 +192,9 @@ def _sent(
     do: Callable[[Any, Draft, Any], Awaitable[dict[str, Any]]],
 ) -> int:
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.access import Caller
-        from agenttalk.engine.letters import drafted
-        from agenttalk.engine.mail import Post
+        from agenttalk.engine.core.access import Caller
+        from agenttalk.engine.mail.board import Post
+        from agenttalk.engine.mail.letters import drafted
         from agenttalk.rules.mail.letters import OPERATOR
 
         post = Post(deps)

@@ -17,9 +17,10 @@ from agenttalk.adapters.mailbox import fsio, tree
 from agenttalk.cli.output import Output, plain
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, MessageId
-from agenttalk.engine import deadletters, fsck
-from agenttalk.engine.heartbeat import Tick
-from agenttalk.engine.router import Report
+from agenttalk.engine.inbox.heartbeat import Tick
+from agenttalk.engine.messages import dead_letters
+from agenttalk.engine.messages.router import Report
+from agenttalk.engine.operation import fsck
 from agenttalk.rules.commands import envelopes, generation
 from agenttalk.wiring import SystemClock, opened
 
@@ -105,9 +106,9 @@ def refused(out: Output, root: Path) -> bool:
     return report.duplicate == 1 and codes == {"PRODUCER_MISMATCH", "ENVELOPE_PARSE_ERROR"} and not faults
 
 
-async def _checked(root: Path) -> tuple[list[deadletters.DeadLetter], list[fsck.Fault]]:
+async def _checked(root: Path) -> tuple[list[dead_letters.DeadLetter], list[fsck.Fault]]:
     async with opened(root) as deps:
-        return await deadletters.found(deps), await fsck.check(deps)
+        return await dead_letters.found(deps), await fsck.check(deps)
 
 
 def _profile(root: Path, agent: str, program: str) -> None:

@@ -74,7 +74,7 @@ def _require_agent(root: Path, agent: str) -> None:
     from agenttalk.adapters.mailbox.fsio import Folder
     from agenttalk.contracts.core.problems import nearest
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.engine.profiles import agents_in
+    from agenttalk.engine.core.profiles import agents_in
 
     with Folder.open(root) as folder:
         agents = agents_in(folder)

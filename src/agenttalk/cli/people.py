@@ -12,7 +12,7 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain, tell_printed
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
@@ -25,9 +25,9 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import human
+        from agenttalk.engine.people import questions
 
-        return {"requests": [each.as_json() for each in await human.requests(deps)]}
+        return {"requests": [each.as_json() for each in await questions.requests(deps)]}
 
     out, folder = roots.chosen(ctx, root, as_json)
     requests = roots.asked_all(folder, "/api/human-requests", "requests", by_hand)
@@ -123,10 +123,10 @@ def answer(
     }
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import human
+        from agenttalk.engine.people import questions
 
         proof = await roots.shown_to_be_operator(folder, deps)
-        return await human.answer(deps, request_id, files=given, proof=proof, **said)
+        return await questions.answer(deps, request_id, files=given, proof=proof, **said)
 
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
     response = roots.asked(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
@@ -192,9 +192,9 @@ def _asked(folder: Path, request_id: str) -> dict[str, Any]:
     from agenttalk.cli import roots
 
     async def look(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import human
+        from agenttalk.engine.people import questions
 
-        return (await human.request(deps, request_id))[1].as_json()
+        return (await questions.request(deps, request_id))[1].as_json()
 
     return roots.asked(folder, f"/api/human-requests/{request_id}", look)
 
@@ -204,7 +204,7 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
 
     from agenttalk.contracts.core.problems import nearest
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.engine.human import Decision
+    from agenttalk.engine.people.questions import Decision
 
     allowed = get_args(Decision)
     if text is None and something_given:

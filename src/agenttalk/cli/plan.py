@@ -99,7 +99,7 @@ def apply(
     from agenttalk.cli import roots
     from agenttalk.cli.run import documents, refused
     from agenttalk.cli.steering import by_hand_service
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
     from agenttalk.planfiles import compiled_plan
 
     out, folder = roots.chosen(ctx, root, as_json)

@@ -10,7 +10,7 @@ import typer
 from agenttalk.cli.output import Output, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 _PROMPTS: Final = {
     "differs": "its hash is not the one that was recorded: secrets were taken out of it, or the file was changed",
@@ -24,9 +24,9 @@ def show_prompt(out: Output, folder: Path, plan: str, task_id: str) -> int:
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import injected
+        from agenttalk.engine.agents import prompt_record
 
-        return (await injected.prompt(deps, plan, task_id)).as_json()
+        return (await prompt_record.prompt(deps, plan, task_id)).as_json()
 
     told = roots.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)
     if out.as_json:

@@ -15,7 +15,7 @@ from agenttalk.cli.output import Output, plain
 from agenttalk.planfiles import compiled_plan
 
 if TYPE_CHECKING:
-    from agenttalk.engine.running import Running
+    from agenttalk.engine.operation.engine import Running
 
 PROOF: Final = Path(__file__).parent.parent / "proof"
 PATIENCE: Final = 60.0

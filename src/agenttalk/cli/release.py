@@ -10,7 +10,7 @@ from agenttalk.cli import decisions
 from agenttalk.cli.output import JsonOption, RootOption
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 release_app = typer.Typer(add_completion=False)
 
@@ -36,13 +36,15 @@ def release(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import wiring
-        from agenttalk.engine import publish, releases, releasing
-        from agenttalk.engine.boards import board_of
+        from agenttalk.engine.core.boards import board_of
+        from agenttalk.engine.messages import published_files
+        from agenttalk.engine.plans import releases
+        from agenttalk.engine.proof import release as proof_release
 
         if again:
             store = await board_of(deps, plan)
-            await releasing.release(deps, store, plan, wiring.local_prover(folder, deps), again=True, by=by)
-            await publish.publish(deps, store)
+            await proof_release.release(deps, store, plan, wiring.local_prover(folder, deps), again=True, by=by)
+            await published_files.publish(deps, store)
         return (await releases.found(deps, plan)).as_json()
 
     code.looked_at(folder, plan)  # what an approval rests on may have changed since

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import typer
 
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 NOT_KEPT: Final = 1
 _BEGIN: Final = '{"dones":['
@@ -33,20 +33,20 @@ def replay(
     from agenttalk.cli import roots
     from agenttalk.contracts.core import wire
     from agenttalk.contracts.policy import read_policy
-    from agenttalk.engine import replaying
+    from agenttalk.engine.proof import policy_replay
 
     out, folder = roots.chosen(ctx, root, as_json)
     data = fsio.read_file(file.resolve(), limit=wire.ENVELOPE_LIMIT)
     policy = read_policy(data, yaml=file.suffix.lower() != ".json")
-    begin = replaying.since(since)
+    begin = policy_replay.since(since)
     totals = dict.fromkeys(_WORDS, 0)
     told_before = False
     following: dict[str, Any] | None = {}
     while following is not None:
-        asked = replaying.Asked(policy, begin, plan, **following)
+        asked = policy_replay.Asked(policy, begin, plan, **following)
 
-        async def by_hand(deps: Deps, asked: replaying.Asked = asked) -> dict[str, Any]:
-            return await replaying.page(deps, asked)
+        async def by_hand(deps: Deps, asked: policy_replay.Asked = asked) -> dict[str, Any]:
+            return await policy_replay.page(deps, asked)
 
         body = {"policy": policy.as_json(), "plan": plan, **({"since": since} if since else {}), **following}
         told = roots.asked(folder, "/api/audit/replay", by_hand, body)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from agenttalk.cli.engine_client import Client
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
     from agenttalk.rules.people.attestation import Proof
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
     Raises UsageError when it is not the token that the root's engine knows.
     """
     from agenttalk.adapters.store import operator_folder
-    from agenttalk.engine import access
+    from agenttalk.engine.core import access
     from agenttalk.rules.people.attestation import Proof
 
     if not await access.is_operators(deps, operator_folder.made_token(root)):

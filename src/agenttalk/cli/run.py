@@ -15,7 +15,7 @@ from agenttalk.contracts.errors import Code
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
     from agenttalk.contracts.agent import Tier
-    from agenttalk.engine.running import Running
+    from agenttalk.engine.operation.engine import Running
     from agenttalk.rules.planfile.compiler import Compiled
 
 run_app = typer.Typer(add_completion=False)

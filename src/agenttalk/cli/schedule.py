@@ -10,8 +10,8 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
-    from agenttalk.engine.scheduling import Schedules
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.operation.schedules import Schedules
 
 app = typer.Typer(no_args_is_help=True, help="Run plans on schedule.", add_completion=False)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]

@@ -10,8 +10,8 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
-    from agenttalk.engine.service import Service
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.operation.service import Service
 
 pause_app = typer.Typer(add_completion=False)
 resume_app = typer.Typer(add_completion=False)
@@ -92,7 +92,7 @@ def steered(
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.plan_actions import Action
+        from agenttalk.engine.runs.plan_actions import Action
 
         wanted = Action(
             name=action,
@@ -128,7 +128,7 @@ def _say(out: Output, plan: str, words: str, answer: dict[str, Any]) -> None:
 def by_hand_service(deps: Deps) -> Service:
     """What steers plans of a root that has no engine. It begins nothing."""
     from agenttalk.adapters.drivers.processes import LocalProcesses
-    from agenttalk.engine.dispatcher import Dispatcher
-    from agenttalk.engine.service import Service
+    from agenttalk.engine.operation.service import Service
+    from agenttalk.engine.runs.dispatcher import Dispatcher
 
     return Service(deps, dispatcher=Dispatcher(deps, {}, LocalProcesses(), max_running=0))

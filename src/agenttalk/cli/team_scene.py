@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import settings, wiring
 from agenttalk.cli.output import Output, plain
-from agenttalk.engine import human
-from agenttalk.engine.human import Request
+from agenttalk.engine.people import questions
+from agenttalk.engine.people.questions import Request
 from agenttalk.planfiles import compiled_plan
 from agenttalk.rules.people.attestation import Proof
 
 if TYPE_CHECKING:
-    from agenttalk.engine.running import Running
+    from agenttalk.engine.operation.engine import Running
 
 TEAM: Final = Path(__file__).parent.parent / "team"
 PRICE_LIST: Final = b"item,cents\napple,40\npear,55\n"
@@ -43,7 +43,7 @@ def team(out: Output, root: Path) -> bool:
                 _tell(out, seen, told)
                 if seen["result"] in {"done", "failed"}:
                     return
-                for request in await human.requests(service.deps):
+                for request in await questions.requests(service.deps):
                     await _answer(out, running, request)
                 await asyncio.wait_for(news.wait(), PATIENCE)
 

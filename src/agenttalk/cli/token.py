@@ -11,7 +11,7 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of agents elsewhere, and of people.", add_completion=False)
 
@@ -40,7 +40,7 @@ def create(
     from agenttalk.cli import roots
     from agenttalk.contracts.core.base import is_id
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.engine import access
+    from agenttalk.engine.core import access
 
     out, folder = roots.chosen(ctx, root, as_json)
     if not is_id(name) or name == access.ENGINE:
@@ -68,7 +68,7 @@ def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
     """A token that is shown once."""
     from agenttalk.cli import roots
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.engine import access
+    from agenttalk.engine.core import access
 
     given = next((each for each in access.PERSON_ROLES if each == role), None)
     if given is None:
@@ -98,7 +98,7 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import access
+        from agenttalk.engine.core import access
 
         return {"tokens": [each.as_json() for each in await access.tokens(deps)]}
 
@@ -127,7 +127,7 @@ def revoke(
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import access
+        from agenttalk.engine.core import access
 
         return (await access.revoke(deps, token_id)).as_json()
 

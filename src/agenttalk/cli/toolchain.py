@@ -10,7 +10,7 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="Tasks that forge events came to.", add_completion=False)
 _WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
@@ -44,9 +44,9 @@ def tasks(
 
     def page(folder: Path, after: int) -> dict[str, Any]:
         async def by_hand(deps: Deps) -> dict[str, Any]:
-            from agenttalk.engine import showing
+            from agenttalk.engine.views import toolchain
 
-            return await showing.page(deps, showing.Asked(assignee, status, action_type, after, _PAGE))
+            return await toolchain.page(deps, toolchain.Asked(assignee, status, action_type, after, _PAGE))
 
         named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
         query = urlencode({key: value for key, value in named.items() if value} | {"limit": _PAGE})
@@ -54,9 +54,9 @@ def tasks(
         return found
 
     async def told(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import showing
+        from agenttalk.engine.views import toolchain
 
-        return await showing.warnings(deps)
+        return await toolchain.warnings(deps)
 
     found: list[dict[str, Any]] = []
     after: int | None = 0
@@ -95,9 +95,9 @@ def task(
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import showing
+        from agenttalk.engine.views import toolchain
 
-        return await showing.audit(deps, task_id)
+        return await toolchain.audit(deps, task_id)
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = roots.asked(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
@@ -155,9 +155,9 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import showing
+        from agenttalk.engine.views import toolchain
 
-        return await showing.warnings(deps)
+        return await toolchain.warnings(deps)
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = roots.asked(folder, "/api/toolchain/warnings", by_hand)["warnings"]
@@ -189,9 +189,9 @@ def outgoing(
         at = after
 
         async def by_hand(deps: Deps, at: int = at) -> dict[str, Any]:
-            from agenttalk.engine import showing
+            from agenttalk.engine.views import toolchain
 
-            return await showing.outgoing(deps, at)
+            return await toolchain.outgoing(deps, at)
 
         answer: dict[str, Any] = roots.asked(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]

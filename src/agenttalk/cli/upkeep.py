@@ -12,7 +12,7 @@ from agenttalk.cli.live import gate_line, open_questions, spent
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
@@ -38,15 +38,18 @@ def status(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import settings, wiring
-        from agenttalk.engine import days, honesty, showing, standing
-        from agenttalk.engine.boards import boards
+        from agenttalk.engine.budgets import day_limit
+        from agenttalk.engine.core.boards import boards
+        from agenttalk.engine.proof import honesty
+        from agenttalk.engine.views import plan_status
+        from agenttalk.engine.views import toolchain as view_toolchain
 
         watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await boards(deps)]
         if any(watched):  # else all that looks at branches need not be loaded
             await wiring.verifying(folder, deps).glance()
-        told = {**await standing.overview(deps), **await showing.overview(deps)}
+        told = {**await plan_status.overview(deps), **await view_toolchain.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
-        return {**told, "honesty": await honesty.total(deps), "day": await days.told(deps, most)}
+        return {**told, "honesty": await honesty.total(deps), "day": await day_limit.told(deps, most)}
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = roots.asked(folder, "/api/status", by_hand)
@@ -137,7 +140,7 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import fsck as check
+        from agenttalk.engine.operation import fsck as check
 
         return {"faults": [each.as_json() for each in await check.check(deps)]}
 
@@ -160,10 +163,10 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import publish
-        from agenttalk.engine.boards import boards
+        from agenttalk.engine.core.boards import boards
+        from agenttalk.engine.messages import published_files
 
-        return {"written": sum([await publish.republish(deps, board) for board in await boards(deps)])}
+        return {"written": sum([await published_files.republish(deps, board) for board in await boards(deps)])}
 
     out, folder = roots.chosen(ctx, root, as_json)
     written = roots.asked(folder, "/api/republish", by_hand, {})["written"]

@@ -10,7 +10,7 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
 if TYPE_CHECKING:
-    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.core.deps import Deps
 
 verify_app = typer.Typer(add_completion=False)
 _MARKS = {"fresh": "[green]✓[/]", "verified": "[green]✓[/]", "red": "[bold red]✗[/]"}

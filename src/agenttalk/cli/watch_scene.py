@@ -18,7 +18,7 @@ from agenttalk.cli.team_scene import TEAM
 from agenttalk.planfiles import compiled_plan
 
 if TYPE_CHECKING:
-    from agenttalk.engine.running import Running
+    from agenttalk.engine.operation.engine import Running
 
 _GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org")
 _FORGED: Final = b'{"schema_version": "1.0", "type": "artifact", "message_id": "msg_forged", "plan_id": "website"}\n'

@@ -11,10 +11,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine import ledger_showing
-from agenttalk.engine.human import Decision
-from agenttalk.engine.plan_actions import Action
-from agenttalk.engine.service import Service
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.people.questions import Decision
+from agenttalk.engine.runs.plan_actions import Action
+from agenttalk.engine.views import ledger
 from agenttalk.pages import views
 from agenttalk.pages.door import Told, form
 from agenttalk.pages.rendering import Reader
@@ -127,7 +127,7 @@ async def replay(service: Service, request: Request, reader: Reader, _: FormData
 
 async def redeliver(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
     """Decide anew about a delivery that failed."""
-    await ledger_showing.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
+    await ledger.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
     service.receiver.wake()
     return Told(say(reader.language, "done_it", what=say(reader.language, "a_replay")), "/deliveries")
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenttalk.engine.service import Service
+from agenttalk.engine.operation.service import Service
 from agenttalk.pages import actions, door, replays, views
 from agenttalk.pages.door import PageRoute
 from agenttalk.pages.rendering import FOLDER, HEADERS

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from starlette.types import Message
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
-from agenttalk.engine.service import Service
-from agenttalk.engine.sessions import SESSION, Session
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.operation.sessions import SESSION, Session
 from agenttalk.pages import words
 from agenttalk.pages.rendering import HEADERS, THEMES, Reader, Theme, page
 from agenttalk.pages.words import Language

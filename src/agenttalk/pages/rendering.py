@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import moment
-from agenttalk.engine.sessions import Session
+from agenttalk.engine.operation.sessions import Session
 from agenttalk.pages import codes, words
 from agenttalk.pages.words import Language
 

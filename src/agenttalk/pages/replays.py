@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.policy import AuditPolicy, read_policy
-from agenttalk.engine import replaying
-from agenttalk.engine.service import Service
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.proof import policy_replay
 from agenttalk.pages.door import form, shown
 from agenttalk.pages.rendering import Reader, page
 
@@ -39,8 +39,10 @@ async def replay(service: Service, _: Request, reader: Reader, sent: FormData) -
         text = await _policy(sent)
         policy = _read(text)
         before = int(said["before"]) if said["before"].isascii() and said["before"].isdecimal() else 0
-        asked = replaying.Asked(policy, replaying.since(said["since"]), said["plan"], said["board"], min(before, 2**53))
-        found = await replaying.page(service.deps, asked)
+        asked = policy_replay.Asked(
+            policy, policy_replay.since(said["since"]), said["plan"], said["board"], min(before, 2**53)
+        )
+        found = await policy_replay.page(service.deps, asked)
     except (ContractError, UsageError) as error:
         problems = error.problems if isinstance(error, ContractError) else ()
         faults = [f"{each.field}: {each.message}" if each.field else each.message for each in problems]

@@ -13,22 +13,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from agenttalk.engine import deadletters as refused
-from agenttalk.engine import (
-    exhibits,
-    human,
-    injected,
-    ledger_showing,
-    mail_showing,
-    plan_showing,
-    showing,
-    standing,
-    task_showing,
-)
-from agenttalk.engine import overview as glance
-from agenttalk.engine.boards import DEFAULT
-from agenttalk.engine.mail_showing import Asked
-from agenttalk.engine.service import Service
+from agenttalk.engine.agents import prompt_record
+from agenttalk.engine.core.boards import DEFAULT
+from agenttalk.engine.messages import dead_letters as refused
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.people import exhibits, questions
+from agenttalk.engine.views import ledger as view_ledger
+from agenttalk.engine.views import mail as view_mail
+from agenttalk.engine.views import overview as glance
+from agenttalk.engine.views import plan_status, task_detail
+from agenttalk.engine.views import plans as view_plans
+from agenttalk.engine.views import toolchain as view_toolchain
+from agenttalk.engine.views.mail import Asked
 from agenttalk.pages import diffs, files, graph
 from agenttalk.pages.door import shown
 from agenttalk.pages.files import PREVIEW
@@ -82,11 +78,11 @@ async def overview(service: Service, _: Request, reader: Reader) -> Response:
 async def plans(service: Service, request: Request, reader: Reader) -> Response:
     """Plans, a page of them, those that began last first."""
     query = request.query_params
-    asked = plan_showing.Asked(
+    asked = view_plans.Asked(
         state=query.get("state", ""), text=query.get("text", "")[:200], after=query.get("after", "")
     )
-    found = await plan_showing.listed(service.deps, asked)
-    return page("plans", reader, listed=found, asked=asked, states=plan_showing.STATES)
+    found = await view_plans.listed(service.deps, asked)
+    return page("plans", reader, listed=found, asked=asked, states=view_plans.STATES)
 
 
 async def plan(service: Service, request: Request, reader: Reader) -> Response:
@@ -94,7 +90,7 @@ async def plan(service: Service, request: Request, reader: Reader) -> Response:
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
     await service.glance(request.path_params["id"])
-    found = await plan_showing.plan(service.deps, request.path_params["id"])
+    found = await view_plans.plan(service.deps, request.path_params["id"])
     large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
     # The graph is left out for those who have had every change of it.
@@ -135,17 +131,17 @@ def _plan(
 async def parts(service: Service, request: Request, reader: Reader) -> Response:
     """Some tasks of a plan as its page shows them, to be put in place of what it showed before."""
     names = request.query_params.getlist("task")[:MOST_PARTS]
-    found = await standing.some(service.deps, request.path_params["id"], names)
+    found = await plan_status.some(service.deps, request.path_params["id"], names)
     return page("plan_parts", reader, plan=found, node=graph.node)
 
 
 async def task(service: Service, request: Request, reader: Reader) -> Response:
     """A task, and why it is in its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
-    found = await task_showing.task(service.deps, plan_id, task_id)
-    asked = await injected.prompt(service.deps, plan_id, task_id)
-    remarks = await task_showing.remarks(service.deps, plan_id, task_id)
-    events = await task_showing.tail(service.deps, plan_id, task_id)
+    found = await task_detail.task(service.deps, plan_id, task_id)
+    asked = await prompt_record.prompt(service.deps, plan_id, task_id)
+    remarks = await task_detail.remarks(service.deps, plan_id, task_id)
+    events = await task_detail.tail(service.deps, plan_id, task_id)
     return page(
         "task", reader, task=found, status=_status(found), injected=asked, most=PREVIEW, remarks=remarks, events=events
     )
@@ -158,7 +154,7 @@ def _status(found: Mapping[str, Any]) -> str:
 async def preview(service: Service, request: Request, reader: Reader) -> Response:
     """A file as text, escaped; nothing of it is ever run or laid out."""
     asked = request.path_params
-    board, name = await task_showing.file(service.deps, asked["id"], asked["task"], asked["sha256"])
+    board, name = await task_detail.file(service.deps, asked["id"], asked["task"], asked["sha256"])
     blobs = await service.deps.stores.blobs(board)
     size = await blobs.size(asked["sha256"])
     data = await blobs.piece(asked["sha256"], 0, PREVIEW)
@@ -178,13 +174,13 @@ async def preview(service: Service, request: Request, reader: Reader) -> Respons
 async def download(service: Service, request: Request, _: Reader) -> Response:
     """A file to be kept, never to be shown by the browser itself."""
     asked = request.path_params
-    board, name = await task_showing.file(service.deps, asked["id"], asked["task"], asked["sha256"])
+    board, name = await task_detail.file(service.deps, asked["id"], asked["task"], asked["sha256"])
     return await files.attached(await service.deps.stores.blobs(board), asked["sha256"], name)
 
 
 async def inbox(service: Service, request: Request, reader: Reader) -> Response:
     """What people are asked, a page of it."""
-    found = await human.page(service.deps, after=request.query_params.get("after", ""))
+    found = await questions.page(service.deps, after=request.query_params.get("after", ""))
     return page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
 
 
@@ -252,7 +248,7 @@ async def agents(service: Service, _: Request, reader: Reader) -> Response:
 async def toolchain(service: Service, request: Request, reader: Reader) -> Response:
     """Tasks of forge events, what could not be given to anybody, and what was said at forges."""
     status = request.query_params.get("status", "")
-    asked = showing.Asked(status=status, after=_number(request, "after"), newest=True)
+    asked = view_toolchain.Asked(status=status, after=_number(request, "after"), newest=True)
     return page(
         "toolchain",
         reader,
@@ -279,14 +275,14 @@ async def mail(service: Service, request: Request, reader: Reader) -> Response:
         search=query.get("search", "")[:200],
         before=_number(request, "before"),
     )
-    return page("mail", reader, listed=await mail_showing.page(service.deps, asked), asked=asked)
+    return page("mail", reader, listed=await view_mail.page(service.deps, asked), asked=asked)
 
 
 async def letter(service: Service, request: Request, reader: Reader) -> Response:
     """A letter with the others of its thread."""
-    found = await mail_showing.one(service.deps, request.path_params["id"])
-    thread = await mail_showing.page(service.deps, Asked(thread=found["thread"], limit=100))
-    letters = [await mail_showing.one(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
+    found = await view_mail.one(service.deps, request.path_params["id"])
+    thread = await view_mail.page(service.deps, Asked(thread=found["thread"], limit=100))
+    letters = [await view_mail.one(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
     return page("letter", reader, letter=found, letters=letters)
 
 
@@ -295,14 +291,14 @@ async def ledger(service: Service, request: Request, reader: Reader) -> Response
     query = request.query_params
     board, plan_id, kind = query.get("board", DEFAULT), query.get("plan", ""), query.get("kind", "")
     before = _number(request, "before")
-    found = await ledger_showing.ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
-    boards = await ledger_showing.names(service.deps)
+    found = await view_ledger.ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
+    boards = await view_ledger.names(service.deps)
     return page("ledger", reader, listed=found, boards=boards, board=board, plan_id=plan_id, kind=kind)
 
 
 async def deliveries(service: Service, request: Request, reader: Reader) -> Response:
     """What forges delivered, and what came of it."""
-    found = await ledger_showing.webhooks(service.deps, before=_number(request, "before"))
+    found = await view_ledger.webhooks(service.deps, before=_number(request, "before"))
     return page("deliveries", reader, listed=found)
 
 

@@ -13,9 +13,9 @@ from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import is_alive
 from agenttalk.api.app import create_app
 from agenttalk.api.serving import TURN, Listening, serving, socket_folder
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.layout import Api
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.service import Service
 from agenttalk.settings import Settings
 
 

@@ -22,12 +22,12 @@ from agenttalk.adapters.store.root_lock import RootLock, running_engine
 from agenttalk.api.serving import Listening
 from agenttalk.contracts.core.large_documents import what_is_there_spared
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.engine import access
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.forges import Connected
-from agenttalk.engine.layout import Api
-from agenttalk.engine.running import Running
-from agenttalk.engine.sessions import FIRST_LINK
+from agenttalk.engine.core import access
+from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.engine import Running
+from agenttalk.engine.operation.sessions import FIRST_LINK
+from agenttalk.engine.toolchain.loops import Connected
 from agenttalk.garbage import Collector
 from agenttalk.ports import Forge, Performer
 from agenttalk.reloading import Reloading

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk import connecting
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.forges import Connected
-from agenttalk.engine.profiles import profile_of
-from agenttalk.engine.reconcile import Reconciler
-from agenttalk.engine.service import Service
-from agenttalk.engine.toolchain import Board, Setup
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.profiles import profile_of
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.toolchain.board import Board, Setup
+from agenttalk.engine.toolchain.loops import Connected
+from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.ports import EventSource, Forge
 from agenttalk.settings import Settings
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.telemetry import notice_sender
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.notifying import Notifications, Said, Target
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.notifications import Notifications, Said, Target
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
 from agenttalk.settings import Settings

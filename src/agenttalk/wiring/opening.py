@@ -18,12 +18,12 @@ from agenttalk.adapters.store import files, operator_folder
 from agenttalk.adapters.store.ledger_heads import Heads
 from agenttalk.adapters.store.root import MAIL, RootStores
 from agenttalk.contracts.core import root_layout
-from agenttalk.engine.deps import Deps, Limits, Walls
+from agenttalk.engine.core.deps import Deps, Limits, Walls
 from agenttalk.rules.core.isolation import Operator, Words
 from agenttalk.wiring.machine import RandomIds, SystemClock
 
 if TYPE_CHECKING:
-    from agenttalk.engine.discretion import Discretion
+    from agenttalk.engine.core.secrets import Discretion
     from agenttalk.ports import Clock, Ids, TaskKind
     from agenttalk.rules.core.usage import Billed
     from agenttalk.settings import Settings
@@ -141,7 +141,7 @@ class _Letters(Mapping[str, "TaskKind"]):
         self._made: TaskKind | None = None
 
     def __getitem__(self, board: str) -> TaskKind:
-        from agenttalk.kinds.mail import Letters
+        from agenttalk.engine.mail.task_kind import Letters
         from agenttalk.settings.letters import mail_rules
 
         if board != MAIL:

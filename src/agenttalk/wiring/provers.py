@@ -10,8 +10,8 @@ from agenttalk.adapters.checking.command import Context
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import Prover
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.evidence import KeptFindings
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.proof.evidence_store import KeptFindings
 from agenttalk.ports import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.settings import load

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.scheduling import Schedules
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.schedules import Schedules
 from agenttalk.planfiles import scheduled_plan
 from agenttalk.settings import Settings
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.service import Service
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.settings import load
 from agenttalk.wiring.provers import prover
 

@@ -1,0 +1,239 @@
+"""Jobs of coding agents that are spoken with by a protocol: they ask before they act, and are answered.
+
+They share everything with other coding agents, which is the table, their home, their events, what is asked for when
+something is missing; and with all programs their processes, limits and sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from agenttalk.contracts.agent import AcpUse
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError
+from agenttalk.engine.agents.coding_cli import Attempt, CodingAgents
+from agenttalk.engine.people.permission_requests import Permits
+from agenttalk.ports import Asks, Dialogue, Dialogues, Ended, Job, Opening, Pen
+from agenttalk.rules.agents import acp_table, cli_table, permissions
+from agenttalk.rules.agents.acp_table import SpokenAgent
+from agenttalk.rules.agents.events import Account, Event
+from agenttalk.rules.agents.permissions import Policy, Wish
+from agenttalk.rules.core import scope
+
+_SHORTEST: Final = 5.0
+_STDERR: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenAgents(CodingAgents):
+    """Carries out jobs by speaking with coding agents."""
+
+    dialogues: Dialogues = field(kw_only=True)
+
+    @property
+    def _attempts(self) -> type[Attempt]:
+        return Spoken
+
+    def _chosen(self, job: Job) -> tuple[SpokenAgent, AcpUse]:
+        return acp_table.entry(job.profile.acp), job.profile.acp or AcpUse(agent="")
+
+
+@dataclass(slots=True)
+class Spoken(Attempt):
+    """A coding agent at work on one job, in one dialogue or several."""
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it can be asked once more: in its session if it can be loaded, else in a new one."""
+        return self.left > _SHORTEST
+
+    async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
+        """Have one dialogue with it. Raises InputError when it cannot be started like this."""
+        owner, agent, use = self.owner, self.agent, self.use
+        if not isinstance(owner, SpokenAgents) or not isinstance(agent, SpokenAgent) or not isinstance(use, AcpUse):
+            raise TypeError("an agent that is spoken with needs its own table")
+        discretion = owner.deps.discretion
+        session = self.account.session if going_on else ""
+        prompt = discretion.secrets.redact(prompt)
+        opening = Opening(
+            str(self.turn.cwd),
+            prompt,
+            session=session,
+            anew=f"{self.turn.prompt}\n{prompt}" if going_on else "",
+            mode=use.mode or "",
+            auth=agent.auth,
+            servers=acp_table.servers(agent, self.room.server, self.turn.env),
+            meta=agent.meta,
+            besides=(self.room.base,),
+        )
+        try:
+            start = cli_table.start(agent, use, "", self.room, confined=self.confined)
+            dialogue = await asyncio.to_thread(owner.dialogues, opening)
+        except ValueError as error:
+            raise InputError(Code.FIELD_VALUE, str(error)) from error
+        await self._begin(start)
+        self.account = Account(session=session, model=self.account.model, permit="permit it by acp.allow")
+        speaking = Speaking(
+            dialogue,
+            self._policy(use),
+            Permits(owner.deps, self.job),
+            lambda events: self._hear(iter(events)),
+            float(use.start_seconds),
+        )
+        variables = acp_table.variables(agent, use, confined=self.confined)
+        turn = replace(
+            self.turn,
+            argv=start.argv,
+            prompt="",
+            env={**start.variables, **variables, **self.turn.env, **start.own},
+            timeout=self.left,
+            hear=speaking.hear,
+            talk=speaking,
+        )
+        try:
+            ended = discretion.ended(await owner.driver.run(turn))
+        finally:
+            await speaking.end()
+        self.seconds += ended.seconds
+        self.account.broken = dialogue.broken
+        return concluded(ended, speaking, lambda events: self._hear(iter(events)))
+
+    def _policy(self, use: AcpUse) -> Policy:
+        promise = self.job.command.promise
+        within = scope.scope(promise.allowed_scope, promise.disallowed_scope) if promise else None
+        cwd = (str(self.turn.cwd), str(self.turn.cwd.resolve()))
+        return Policy.of(use, cwd, (self.room.base,), confined=self.confined, within=within)
+
+
+def concluded(ended: Ended, speaking: Speaking, tell: Callable[[Iterable[Event]], None]) -> Ended:
+    """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards.
+
+    Who used more than it may has not finished, whatever it said.
+    """
+    waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
+    if ended.how == "not_started" or ended.exceeded:
+        return ended
+    if ended.how == "timeout" and not speaking.spoken:
+        why = f"; a person had not answered {speaking.asked!r}" if speaking.asked else f"; {waits}" if waits else ""
+        return replace(ended, error=f"{ended.error}{why}")
+    if not speaking.spoken:
+        said = " ".join(ended.stderr.decode(errors="replace")[-_STDERR:].split())
+        how = f"exit code {ended.exit_code}" if ended.how == "exited" else ended.error
+        tell([Event("error", f"its program ended ({how}), and {waits}{f': {said}' if said else ''}")])
+    return replace(ended, how="exited", exit_code=0, error="")
+
+
+class Speaking:
+    """Speaks with one agent: passes on what it tells, and answers what it asks."""
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        policy: Policy,
+        permits: Permits | None,
+        tell: Callable[[Iterable[Event]], None],
+        patience: float,
+    ) -> None:
+        """`permits`: who asks people, if there are any to ask; `patience`: seconds until it must have its prompt."""
+        self.dialogue = dialogue
+        self.spoken = False
+        """Whether all was said before its time was over."""
+        self.asked = ""
+        """What a person was asked and had not answered when its time was over."""
+        self._policy = policy
+        self._permits = permits
+        self._tell = tell
+        self._patience = patience
+        self._pen: Pen | None = None
+        self._parted = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: dict[asyncio.Task[None], str] = {}
+
+    def begin(self, pen: Pen) -> None:
+        """Say the first words."""
+        self._pen = pen
+        self._timer = asyncio.get_running_loop().call_later(self._patience, self._late)
+        self.dialogue.begin()
+        self._speak()
+
+    def hear(self, line: bytes) -> None:
+        """A line of what it prints."""
+        for each in self.dialogue.take(line):
+            if isinstance(each, Asks):
+                self._answer(each)
+            else:
+                self._tell([each])
+        self._speak()
+
+    def part(self) -> None:
+        """Tell it to stop."""
+        self.asked = next(iter(self._waiting.values()), "")
+        self._hush()
+        self._parted = True
+        self.dialogue.cancel()
+        self._speak()
+
+    async def end(self) -> None:
+        """Its program is dead: nothing is said any more."""
+        self._hush()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
+        if self._permits is not None:
+            await self._permits.close("the agent that asked has ended")
+
+    def _hush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for each in self._waiting:
+            each.cancel()
+
+    def _late(self) -> None:
+        self._tell(self.dialogue.give_up(f"it was not ready for its prompt after {self._patience:g} seconds"))
+        self._speak()
+
+    def _speak(self) -> None:
+        """Say what is to be said; when all is, let it go."""
+        if self._pen is None:
+            return
+        if words := self.dialogue.words():
+            self._pen.write(words)
+        if self._timer is not None and (self.dialogue.ready or self.dialogue.over):
+            self._timer.cancel()
+        if self.dialogue.over:
+            self.spoken = not self._parted
+            self._pen.close()
+            self._pen = None
+
+    def _answer(self, asks: Asks) -> None:
+        ruling = permissions.decide(self._policy, asks.wish)
+        if ruling.verdict != "ask":
+            self._rule(asks, ruling.reason, allow=ruling.verdict == "allow")
+        elif self._permits is None:
+            self._rule(asks, "a person would have to be asked", allow=False)
+        else:
+            self._tell([Event("asked", asks.wish.about, asks.wish.kind)])
+            task = asyncio.get_running_loop().create_task(self._ask(asks, self._permits))
+            self._waiting[task] = asks.wish.line
+            task.add_done_callback(lambda done: self._waiting.pop(done, None))
+
+    async def _ask(self, asks: Asks, permits: Permits) -> None:
+        try:
+            allow, by = await permits.ask(asks.wish)
+            why = f"{by} refused it"
+        except AgentTalkError as error:
+            allow, why = False, f"nobody could be asked: {error.message}"
+        if self._pen is not None:
+            self._rule(asks, why, allow=allow)
+            self._speak()
+
+    def _rule(self, asks: Asks, why: str, *, allow: bool) -> None:
+        permitted = self.dialogue.rule(asks, allow=allow)
+        if not permitted:
+            why = why if not allow else "it cannot be permitted only once"
+            self._tell(denial(asks.wish, why))
+
+
+def denial(wish: Wish, why: str) -> Iterator[Event]:
+    """That something was not permitted, and why; the reason first, because what is long is cut."""
+    yield Event("denied", f"({why}): {wish.about or ', '.join(wish.paths)}", wish.kind)

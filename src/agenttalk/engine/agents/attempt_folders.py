@@ -1,0 +1,68 @@
+"""The folders of an attempt, made where an agent may have been before and put something else in their place."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import replace
+from typing import Final
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import Code, InputError
+from agenttalk.engine.core.attempt_paths import Layout
+from agenttalk.ports import Folder
+
+LOG = logging.getLogger(__name__)
+_WORKSPACE: Final = "workspace"
+
+
+def make(root: Folder, agent_id: str, layout: Layout, command: Command) -> Layout:
+    """Make the folders, and write the command down. Other users of the machine do not get at what programs leave."""
+    try:
+        _make(root, agent_id, layout)
+    except InputError as error:
+        if error.code is not Code.FILE_UNSAFE or not _cleared(root, agent_id, layout):
+            raise
+        _make(root, agent_id, layout)
+    root.write(layout.command, command.to_bytes() + b"\n")
+    written = root.entry(layout.command)
+    return replace(layout, since=written.ctime_ns if written else 0)
+
+
+def _make(root: Folder, agent_id: str, layout: Layout) -> None:
+    root.make(f"{root_layout.agent(agent_id)}/{_WORKSPACE}", private=True)
+    root.make(layout.cwd)
+    if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
+        _set_aside(root, layout.base)
+    root.make(layout.inputs)
+    root.make(layout.outputs)
+
+
+def _cleared(root: Folder, agent_id: str, layout: Layout) -> bool:
+    """Move away what is no folder on the way to an attempt's files, as far as it is the agent's; whether anything was.
+
+    Whatever it leads to is not touched.
+    """
+    own = root_layout.agent(agent_id)
+    ways = [own, *(f"{own}/{way}" for way in _ways(layout.base.removeprefix(f"{own}/")))]
+    for way in ways:
+        entry = root.entry(way)
+        if entry is None:
+            return False
+        if entry.kind != "folder":
+            LOG.warning("%s is no folder, and was moved away", way, extra={"action": "turn.grounds"})
+            _set_aside(root, way)
+            return True
+    return False
+
+
+def _ways(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _set_aside(root: Folder, path: str) -> None:
+    above, _, name = path.rpartition("/")
+    with root.sub(above) as folder:
+        folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")

@@ -1,0 +1,414 @@
+"""Jobs of coding agents: programs of the table, whose output is read while they run.
+
+They share everything with other programs: their files, their sandbox, their limits, the end of all their processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal
+
+from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, JsonError
+from agenttalk.engine.agents import coding_sessions
+from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.agents.transcript import ENDING, Transcript
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.attempt_paths import Layout
+from agenttalk.ports import Bind, Confinement, Ended, Job, Performance, Tiers, Turn
+from agenttalk.rules.agents import cli_table, codecs, model_services, results
+from agenttalk.rules.agents import events as events_rules
+from agenttalk.rules.agents.cli_table import CodingAgent, Room, Start
+from agenttalk.rules.agents.events import Account, Event
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.core.usage import NOTHING, Bill, Used
+from agenttalk.rules.prompts.missing_work import still_missing
+from agenttalk.rules.text import render
+
+LOG = logging.getLogger(__name__)
+HOME: Final = "home"
+"""The home folder of an agent in a sandbox, in the folder of its attempt. It is gone after the attempt."""
+ASKED: Final = 2
+"""How often an agent that stopped too early is asked for the rest, before its work is looked at."""
+_KEPT: Final = 4096
+_FAULT: Final = 400
+"""Characters that are kept of why our own look failed."""
+_SHORTEST: Final = 5.0
+"""Seconds that must be left to ask once more."""
+_CRASHES: Final = frozenset({Code.COMMAND_FAILED, Code.AGENT_PROTOCOL})
+_CLAIMED: Final[dict[str, Literal["denied", "failed"]]] = {Code.AGENT_DENIED: "denied", Code.COMMAND_FAILED: "failed"}
+"""What an agent says of its own failure, which the checks of its work may disprove."""
+_ASKED_FOR: Final = frozenset({Code.OUTPUT_MISSING, Code.SCORE_MISSING, Code.SCORE_INVALID, Code.AGENT_SILENT})
+
+
+@dataclass(frozen=True, slots=True)
+class CodingAgents(Programs):
+    """Carries out jobs by starting coding agents."""
+
+    tiers: Tiers = field(kw_only=True)
+    spared: ClassVar[str] = HOME
+
+    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Run a turn that is laid out, ask for what is missing, take in."""
+        attempt = None
+        try:
+            attempt = await self._attempt(seat, job, layout, turn, hooked=True)
+            return await self._performed(attempt)
+        except InputError as error:
+            return self._not_started(error)
+        finally:
+            if attempt is not None:
+                await asyncio.to_thread(attempt.keep_session)
+            await asyncio.to_thread(coding_sessions.erase, seat.root, f"{layout.base}/{HOME}")
+
+    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
+        """Run it once, as for a judgement. Raises InputError when it cannot be started."""
+        attempt = await self._attempt(seat, job, layout, turn)
+        try:
+            return attempt.answered(await attempt.go(turn.prompt))
+        finally:
+            await asyncio.to_thread(coding_sessions.erase, seat.root, f"{layout.base}/{HOME}")
+
+    async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn, *, hooked: bool = False) -> Attempt:
+        """How the agent is to be started. Raises InputError with what to do."""
+        try:
+            agent, use = self._chosen(job)
+            asked = turn.confinement or Confinement("plain")
+            tier = await self.tiers.tier(asked)
+        except ValueError as error:
+            raise InputError(Code.FIELD_VALUE, str(error)) from error
+        turn = replace(turn, confinement=replace(asked, tier=tier))
+        names = [name for name in agent.handed if name in self.environ and name not in turn.env]
+        handed = {name: self.environ[name] for name in names}
+        self.deps.discretion.learn(handed)
+        base = str(seat.root.path.absolute() / layout.base)
+        own = tier != "plain"
+        agent = cli_table.lent(agent, {*handed, *turn.env}) if own else agent
+        if own:
+            await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
+            lent = self._lent(agent, f"{base}/{HOME}")
+            turn = replace(turn, confinement=replace(asked, tier=tier, lent=lent))
+        server = self._server(agent, turn) if job.profile.has_tools else ()
+        room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "", server)
+        return self._attempts(
+            self,
+            seat,
+            job,
+            layout,
+            replace(turn, env={**handed, **turn.env}, longest=codecs.LONGEST, keep=_KEPT),
+            agent,
+            use,
+            room,
+            confined=tier != "plain",
+            transcript=Transcript(seat.root, f"{layout.base}{ENDING}"),
+            shut_out=_shut_out(agent, lent) if own else "",
+        )
+
+    def _lent(self, agent: CodingAgent, own: str) -> tuple[Bind, ...]:
+        """The login that an agent uses, which its own home folder does not have."""
+        home = self.deps.walls.home
+        if agent.login is None or home is None:
+            return ()
+        return (Bind(home / agent.login.path, Path(own) / agent.login.path),)
+
+    @property
+    def _attempts(self) -> type[Attempt]:
+        """How an agent is worked with."""
+        return Attempt
+
+    def _chosen(self, job: Job) -> tuple[CodingAgent, CliUse | AcpUse]:
+        """Which coding agent it is. Raises ValueError with what to do."""
+        return cli_table.entry(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
+
+    def _server(self, agent: CodingAgent, turn: Turn) -> tuple[str, ...]:
+        """The command of our MCP server. Raises InputError rather than start an agent without what it was promised."""
+        if not self.deps.mcp_server:
+            raise InputError(Code.FIELD_VALUE, "the package mcp is not installed; pip install 'agenttalk[mcp]'")
+        if self.api() is None:
+            raise InputError(Code.FIELD_VALUE, "nobody listens here whom an MCP server could ask; remove mcp")
+        taken = [name for name in agent.led_by if name in turn.env]
+        if taken:
+            raise InputError(
+                Code.FIELD_VALUE, f"{taken[0]} tells it of our MCP server; remove it from env, or remove mcp"
+            )
+        return self.deps.mcp_server
+
+    def _hook(self, agent: CodingAgent, job: Job) -> str:
+        """What is run before the agent may stop: only where there is something that can be looked at."""
+        promise = job.command.promise
+        if not self.deps.self_check or "{HOOK}" not in agent.argv or promise is None or not promise.checks:
+            return ""
+        return shlex.join((*self.deps.self_check, "--hook", *_in(job.profile)))
+
+    async def _performed(self, attempt: Attempt) -> Performance:
+        ended = await attempt.go_on_from_before() or await attempt.go(attempt.turn.prompt)
+        performance = await self._judged(attempt, ended)
+        for _ in range(ASKED):
+            why = await self._missing(attempt, performance) if attempt.can_go_on else ""
+            if not why:
+                break
+            locale = attempt.job.profile.locale
+            ended = await attempt.go(still_missing(render.spoken(why, locale), locale=locale), going_on=True)
+            performance = await self._judged(attempt, ended)
+        if attempt.self_check_fault:
+            performance = replace(performance, usage=attempt.usage(ended))
+        if performance.how == "crashed" and attempt.shut_out:
+            return replace(performance, error=f"{performance.error}; {attempt.shut_out}")
+        return performance
+
+    async def _judged(self, attempt: Attempt, ended: Ended) -> Performance:
+        """What came of a run. What it says of itself counts only if nothing speaks against it."""
+        fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
+        found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
+        if fault is not None and fault[0] in _CLAIMED and attempt.job.checked:
+            performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
+            if performance.how == "finished" and performance.code is None:
+                return replace(performance, remark=fault[1], ended_badly=_CLAIMED[fault[0]], **found)
+        if fault is not None and fault[0] in _CRASHES:
+            code = fault[0] if fault[0] is Code.AGENT_PROTOCOL else None
+            return Performance("crashed", code=code, error=fault[1], **found)
+        if fault is not None:
+            return Performance("finished", code=fault[0], error=fault[1], **found)
+        performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
+        odd = "" if attempt.used.tool_calls else attempt.account.remark
+        return replace(performance, remark=performance.remark or odd, **found)
+
+    async def _missing(self, attempt: Attempt, performance: Performance) -> str:
+        """What a person who looks over its shoulder would find missing; empty if nothing, or if nobody looks."""
+        if performance.how != "finished":
+            return ""
+        if performance.code is not None:
+            return performance.error if performance.code in _ASKED_FOR else ""
+        promise = attempt.job.command.promise
+        if not self.deps.self_check or attempt.room.hook or promise is None or not promise.checks:
+            return ""
+        turn = replace(
+            attempt.turn,
+            argv=(*self.deps.self_check, "--json", *_in(attempt.job.profile)),
+            prompt="",
+            hear=None,
+            longest=None,
+            keep=64 * 1024,
+        )
+        ended = self.deps.discretion.ended(await self.driver.run(replace(turn, timeout=attempt.left)))
+        missing = _read_missing(ended)
+        if missing is None:  # our own program failed, which is nothing that the agent left out
+            why = results.error_of(ended.error, ended.stderr)
+            attempt.self_check_fault = why[:_FAULT]
+            LOG.warning("%s: the look before it stopped failed: %s", attempt.job.task_id, why, extra={"action": "look"})
+            return ""
+        return "\n".join(missing)
+
+
+def _read_missing(ended: Ended) -> list[str] | None:
+    """What a look before an agent stops found missing; None when the look itself failed."""
+    if ended.how != "exited" or ended.exit_code not in {0, 1}:
+        return None
+    try:
+        said: Any = wire.read(ended.stdout)
+    except JsonError:
+        return None
+    missing = said.get("missing") if isinstance(said, dict) else None
+    return [str(each) for each in missing] if isinstance(missing, list) else None
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A coding agent at work on one job, in one run or several of one session."""
+
+    owner: CodingAgents
+    seat: Seat
+    job: Job
+    layout: Layout
+    turn: Turn
+    agent: CodingAgent
+    use: CliUse | AcpUse
+    room: Room
+    confined: bool
+    transcript: Transcript
+    shut_out: str = ""
+    """What to do if it fails, because nothing lets it in that anybody could see."""
+    account: Account = field(default_factory=Account)
+    seconds: float = 0.0
+    runs: int = 0
+    self_check_fault: str = ""
+    """Why our own look before it stopped failed, if it did."""
+    _before: Used = NOTHING
+    _earlier: Used = NOTHING
+    """What its session had used before this attempt, of what the agent counts from the beginning of a session."""
+    _bill: Bill = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._bill = self._new_bill()
+
+    def _new_bill(self) -> Bill:
+        """What the next run costs: by the prices of its profile, or those of well-known models."""
+        prices = self.use.prices
+        if prices is None:
+            return Bill(self.owner.deps.price)
+        return Bill(lambda _, billed: model_services.price_of(prices, billed))
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left to it."""
+        return max(0.0, self.job.timeout - self.seconds)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it can be asked once more in the same session."""
+        return bool(self.agent.resume and self.account.session) and self.left > _SHORTEST
+
+    @property
+    def used(self) -> Used:
+        """What all its runs have used so far."""
+        onwards = self.agent.going_on if self.runs > 1 else ()
+        return events_rules.since(
+            events_rules.onwards(self._before, self.account.used, onwards), self._earlier, self.agent.going_on
+        )
+
+    @property
+    def _turns(self) -> str:
+        return self.layout.base.rpartition("/")[0]
+
+    async def go_on_from_before(self) -> Ended | None:
+        """Go on with the session of the attempt that is sent back; None if there is none, or it cannot be gone on with.
+
+        An agent that has read the code once need not read and pay for it again.
+        """
+        root = self.seat.root
+        if self.job.command.reexecute is None or not self.agent.resume or not isinstance(self.use, CliUse):
+            return None
+        known = await asyncio.to_thread(coding_sessions.find, root, self._turns)
+        mine = (self.job.agent_id, self.use.agent, self.confined)
+        if known is None or (known.agent_id, known.agent, known.confined) != mine:
+            return None
+        self.account.take(Event("session", known.session))
+        try:
+            if self.room.home:
+                await asyncio.to_thread(coding_sessions.lay_out, root, self._turns, f"{self.layout.base}/{HOME}")
+        except AgentTalkError:
+            return None
+        self._earlier = known.used
+        ended = await self.go(self.turn.prompt, going_on=True) if self.can_go_on else None
+        if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "exited"):
+            return ended
+        self._earlier = self._before = NOTHING  # it knows nothing of that session: begin anew
+        self.account, self.runs = Account(), 0
+        return None
+
+    def keep_session(self) -> None:
+        """Keep the session, for the case that the work is sent back."""
+        if not self.agent.resume or not self.account.session or not isinstance(self.use, CliUse):
+            return
+        used = self.account.used
+        kept = coding_sessions.CodingSession(
+            self.job.agent_id, self.use.agent, self.account.session, self.confined, used.tokens, used.cost_usd
+        )
+        home = f"{self.layout.base}/{HOME}" if self.room.home else ""
+        discretion = self.owner.deps.discretion
+        coding_sessions.keep(self.seat.root, self._turns, home, self.agent.sessions, kept, discretion)
+
+    async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
+        """Run it. Raises InputError when it cannot be started like this."""
+        discretion = self.owner.deps.discretion
+        session = self.account.session if going_on else ""
+        try:
+            start = cli_table.start(
+                self.agent,
+                self.use,
+                discretion.secrets.redact(prompt),
+                self.room,
+                confined=self.confined,
+                session=session,
+            )
+            codec = self.agent.reader()
+        except ValueError as error:
+            raise InputError(Code.FIELD_VALUE, str(error)) from error
+        await self._begin(start)
+        self.account = Account(codec.says_end, session=session, model=self.account.model)
+        turn = replace(
+            self.turn,
+            argv=start.argv,
+            prompt=start.stdin,
+            env={**start.variables, **self.turn.env, **start.own},
+            timeout=self.left,
+            hear=lambda line: self._hear(codec.take(line)),
+        )
+        ended = discretion.ended(await self.owner.driver.run(turn))
+        self._hear(codec.close())
+        self.seconds += ended.seconds
+        return ended
+
+    async def _begin(self, start: Start) -> None:
+        """Lay down the files that a run is started with, and count it."""
+        for path, text in start.files.items():
+            where = f"{self.layout.base}/{path}"
+            await asyncio.to_thread(self.seat.root.write, where, text.encode("utf-8", "replace"), parents=True)
+        self._before, self.runs = self.used if self.runs else NOTHING, self.runs + 1
+        self._bill = self._new_bill()
+
+    def _hear(self, events: Iterator[Event]) -> None:
+        secrets = self.owner.deps.discretion.secrets
+        heard = list(events)
+        last = any(each.kind == "end" for each in heard)
+        for told in heard:
+            event = self._priced(told)
+            event = (
+                event._replace(text=secrets.redact(event.text), name=secrets.redact(event.name)) if secrets else event
+            )
+            self.account.take(event)
+            self.transcript.add(event, self.owner.deps.stamp())
+            if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
+                counts = self.used._asdict() | {"seconds": 0}
+                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
+
+    def _priced(self, event: Event) -> Event:
+        """Usage with what it costs: what the agent says that it has cost, or our own sum if that is more."""
+        if not event.request:
+            return event
+        cost = self._bill.add(self.account.model or self.use.model or "", event.request, event.billed)
+        return event._replace(used=event.used.most(Used(cost_usd=cost)))
+
+    def answered(self, ended: Ended) -> Ended:
+        """How it ended, with what it said last in place of what its program printed."""
+        error = self.account.error or (self.account.warning if ended.exit_code else "")
+        if ended.how == "exited" and ended.exit_code and error:
+            ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
+        return replace(ended, stdout=events_rules.answer(self.account.text).encode("utf-8", "replace"))
+
+    def usage(self, ended: Ended) -> dict[str, Any]:
+        """What is written down of it."""
+        used = self.used
+        told = {
+            "exit_code": ended.exit_code,
+            "agent": self.use.agent,
+            "model": self.account.model or self.use.model,
+            "session": self.account.session,
+            "tokens": used.tokens,
+            "cost_usd": used.cost_usd,
+            "tool_calls": used.tool_calls,
+            "unpriced": self._bill.unknown if not used.cost_usd else None,
+            "turns": self.runs if self.runs > 1 else None,
+            "fault": str(Code.AGENT_PROTOCOL) if self.account.broken else None,
+            "self_check": self.self_check_fault,
+            "events": self.transcript.told(),
+        }
+        return {name: value for name, value in told.items() if value or name == "exit_code"}
+
+
+def _shut_out(agent: CodingAgent, lent: tuple[Bind, ...]) -> str:
+    """How to let an agent in, if it has neither a key nor a login."""
+    if agent.login is None or any(each.source.is_file() for each in lent):
+        return ""
+    return f"no key is set and nobody is logged in: {agent.login.remedy}"
+
+
+def _in(profile: AgentProfile) -> tuple[str, ...]:
+    """How the command line is told the language of who reads it."""
+    return () if profile.locale == "en" else ("--locale", profile.locale)

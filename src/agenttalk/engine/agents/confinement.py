@@ -1,0 +1,104 @@
+"""What a program of an agent may touch: its attempt's folder, and of where it works what its promise's scope allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import Code, InputError
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.attempt_paths import Api, Layout
+from agenttalk.ports import Confinement, Entry, Folder
+from agenttalk.rules.agents import writable_view
+from agenttalk.rules.agents.writable_view import Listing, View
+
+_REPOSITORY: Final = ".git"
+_DEEPEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Confining:
+    """Finds out what a turn may touch."""
+
+    seat: Seat
+    profile: AgentProfile
+    layout: Layout
+    command: Command
+    api: Api | None = None
+    needs: tuple[Path, ...] = ()
+    """What the working directory needs from elsewhere."""
+
+    async def found(self) -> Confinement:
+        """What it may touch. Raises InputError for a tree that is too deep."""
+        if self.profile.tier == "plain":
+            return Confinement("plain", required=self.profile.isolated_only, network=self.profile.network == "on")
+        view = await asyncio.to_thread(self._view)
+        return self._drawn(view)
+
+    def _view(self) -> View:
+        root, cwd = self.seat.root, self.layout.cwd
+        skipped = {_REPOSITORY, self._turns.rpartition("/")[2]}
+        folders: set[str] = set()
+        files: set[str] = set()
+        links: set[str] = set()
+        for path, entry in _walk(root, cwd, "", skipped, _DEEPEST):
+            {"folder": folders, "regular": files}.get(entry.kind, links).add(path)
+        promise = self.command.promise
+        scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
+        view = writable_view.view(*scope, Listing(frozenset(folders), frozenset(files), frozenset(links)))
+        for folder in view.make:
+            root.make(f"{cwd}/{folder}")
+        return view
+
+    @property
+    def _turns(self) -> str:
+        return self.layout.base.rpartition("/")[0]
+
+    def _drawn(self, view: View) -> Confinement:
+        root, layout = self.seat.root.path.absolute(), self.layout
+        cwd, base = root / layout.cwd, root / layout.base
+        own = root / root_layout.agent(self.seat.agent_id)
+        repository = cwd / _REPOSITORY
+        readonly = [
+            root,
+            own,
+            root / self._turns,
+            root / layout.inputs,
+            root / layout.command,
+            *(cwd / path for path in view.readonly),
+            *([] if "" in view.writable else [cwd]),
+            *([Path(self.api.socket)] if self.api is not None else []),
+            *self.needs,
+            *self.seat.deps.walls.readable,
+        ]
+        return Confinement(
+            self.profile.tier,
+            required=self.profile.isolated_only,
+            network=self.profile.network == "on",
+            writable=(
+                base,
+                *(cwd / path for path in view.writable),
+                *([repository] if self.seat.root.exists(f"{layout.cwd}/{_REPOSITORY}") else []),
+            ),
+            readonly=tuple(readonly),
+            hidden=self.seat.deps.walls.hidden,
+        )
+
+
+def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, Entry]]:
+    """Everything in a tree, by its path from the top."""
+    if not depth:
+        raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep for a sandbox")
+    with root.sub(f"{top}/{above}" if above else top) as here:
+        entries = [entry for entry in here.scan() if above or entry.name not in skipped]
+    for entry in entries:
+        path = f"{above}/{entry.name}" if above else entry.name
+        yield path, entry
+        if entry.kind == "folder":
+            yield from _walk(root, top, path, skipped, depth - 1)

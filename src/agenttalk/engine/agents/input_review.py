@@ -1,0 +1,122 @@
+"""Judging inputs before they are used: by a machine, then by the agent that is to use them, or by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.promise import HumanCheck
+from agenttalk.engine.budgets.turn_monitor import listening
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import human_driver
+from agenttalk.engine.plans import rework_rounds
+from agenttalk.ports import Confirm, Exhibit, Job, Judge, Performer, Prover, Store
+from agenttalk.rules.prompts.judge_input import judging
+from agenttalk.rules.proof import check_results, rework
+from agenttalk.rules.proof.rework import Judgement
+
+TRIES: Final = 2
+"""How often an agent is asked for a judgement that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Whoever can say what an input is worth."""
+
+    deps: Deps
+    store: Store
+    performers: Mapping[str, Performer]
+    prover: Prover
+    confirm: Confirm
+    """Asks a person."""
+
+    async def judge(self, job: Job) -> dict[str, Judgement]:
+        """What is said of each input of a job that has to be looked at."""
+        found = {}
+        blobs = await self.deps.stores.blobs(job.board)
+        for name, criteria in job.criteria.items():
+            files = {
+                each.path: each.data if each.data is not None else await blobs.get(each.sha256)
+                for each in job.inputs
+                if each.input_name == name
+            }
+            if files:
+                found[name] = await self._judged(job, name, criteria, files)
+        return found
+
+    async def _judged(self, job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> Judgement:
+        accepted = await self._accepted(job, name)
+        if accepted is not None:
+            return accepted
+        faults = await self.prover.faults(criteria, files)
+        if faults:
+            return rework.refused(faults)
+        if not rework.wants_judgement(criteria):
+            return Judgement(True, 100, "a machine finds nothing wrong with it")
+        if name in job.own_inputs or not hasattr(self.performers.get(job.profile.driver), "judge"):
+            return await self._asked(job, name, _question(job, name, criteria, files))
+        instead = _question(job, name, criteria, files, unusable=TRIES)
+        was_asked = await self.store.read(
+            "request", request_id=human_driver.question_id(job, instead.check.id, instead.shown)
+        )
+        said = None if was_asked else await self._said(job, name, criteria)
+        return said or await self._asked(job, name, instead)
+
+    async def _accepted(self, job: Job, name: str) -> Judgement | None:
+        """A person's word that these very files are to be used as they are, if there is one."""
+        paths = [path for each in job.command.resolved_inputs or () if each.input_name == name for path in each.paths]
+        known: dict[str, str] = {}
+        for task_id in dict.fromkeys(path.partition("/")[0] for path in paths):
+            about = {"subject": rework_rounds.subject(job.plan_id, task_id), "kind": rework_rounds.ACCEPTED}
+            for _, _, data in await self.store.read("latest_fact", **about):
+                body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
+                if body["overrules"]["consumer"] is not None:
+                    known |= {each["sha256"]: body["by"] for each in body["files"]}
+        files = [each.sha256 for each in job.inputs if each.input_name == name]
+        if not all(each in known for each in files):
+            return None
+        return Judgement(True, 100, f"{known[files[0]]} accepted it as it is")
+
+    async def _asked(self, job: Job, name: str, question: _Question) -> Judgement:
+        """Have a person judge an input, because its user made it itself, cannot judge, or gave no judgement."""
+        given = tuple(each for each in job.inputs if each.input_name == name)
+        said = await self.confirm(question.check, question.shown, exhibit=Exhibit(given))
+        return rework.by_person(said, unusable=question.unusable)
+
+    async def _said(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement | None:
+        """Have the agent that is to use an input judge it; None when it was asked again and again gave no judgement."""
+        judge = cast("Judge", self.performers[job.profile.driver])
+        for number in range(TRIES):
+            watch = listening(job)
+            prompt = judging(name, criteria, locale=job.profile.locale, again=number > 0)
+            try:
+                said = await judge.judge(job, name, prompt)
+            finally:
+                if watch is not None:
+                    watch.rest()
+            judgement = rework.judged(criteria, said)
+            if judgement is not None:
+                return judgement
+        return None
+
+
+class _Question(NamedTuple):
+    """What a person is asked about an input, after so many answers of its user that were no judgement."""
+
+    check: HumanCheck
+    shown: str
+    unusable: int
+
+
+def _question(
+    job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes], *, unusable: int = 0
+) -> _Question:
+    wanted = f": {criteria.completeness}" if criteria.completeness else ""
+    text = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
+    if unusable:
+        text = f"{text} {job.agent_id} was asked {unusable} times and gave no judgement that can be read."
+    shown = check_results.shown_hash(text, {path: wire.sha256(data) for path, data in files.items()})
+    return _Question(HumanCheck(id=f"input:{name}", kind="human", question=text), shown, unusable)

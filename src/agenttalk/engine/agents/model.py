@@ -1,0 +1,229 @@
+"""Jobs of agents that are models: each is asked by a program of ours, which is started for the turn and ended with it.
+
+The program shares everything with those of other agents: files, limits, sandbox, the end of all its processes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.errors import Code, InputError
+from agenttalk.contracts.model_use import LlmUse, LocalUse
+from agenttalk.engine.agents.program import Programs, content
+from agenttalk.engine.agents.transcript import ENDING, Transcript
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.attempt_paths import Api, Layout
+from agenttalk.engine.plans import inputs
+from agenttalk.ports import Ended, Job, Performance, Turn
+from agenttalk.rules.agents import model_protocol, model_services, results
+from agenttalk.rules.agents.model_answers import Asked
+from agenttalk.rules.agents.model_protocol import Request, Talk
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.prompts.execute import InputText, appended
+
+LARGEST: Final = 4 * 1024 * 1024
+"""Bytes of all inputs that a model is shown."""
+_KEPT: Final = 4096
+_UNNEEDED: Final = frozenset({"AGENTTALK_TOKEN", "AGENTTALK_API", "AGENTTALK_SOCKET"})
+"""What the program does not need: it reports nothing by itself."""
+_ANSWERED: Final = frozenset(
+    {
+        Code.ANSWER_INVALID,
+        Code.AGENT_SILENT,
+        Code.MODEL_REFUSED,
+        Code.OUTPUT_MISSING,
+        Code.SCORE_INVALID,
+        Code.SCORE_MISSING,
+    }
+)
+"""Faults of an answer that came, or of a model that would not give one. Everything else is a turn that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Models(Programs):
+    """Carries out jobs by asking models."""
+
+    program: tuple[str, ...] = field(kw_only=True)
+    """How the program that asks is started."""
+
+    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Ask, and take in what was answered."""
+        try:
+            call = await self._call(seat, job, layout, turn)
+        except InputError as error:
+            return self._not_started(error)
+        return await self._judged(call, await call.go())
+
+    @staticmethod
+    def _not_started(error: InputError) -> Performance:
+        return Performance("not_started", error=f"{error.code}: {error.message}")
+
+    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
+        """Ask once, as for a judgement. Raises InputError when nobody answers: that is no judgement."""
+        call = await self._call(seat, job, layout, turn)
+        ended = await call.go()
+        fault = call.fault(ended)
+        if fault is not None and fault[0] not in _ANSWERED:
+            raise InputError(*fault)
+        return ended
+
+    async def _turn(
+        self,
+        seat: Seat,
+        job: Job,
+        layout: Layout,
+        feedback: str | None,
+        api: Api | None,
+        mode: Literal["execute", "validate"] = "execute",
+    ) -> Turn:
+        if job.profile.local is not None:  # also in a sandbox
+            job = replace(job, readonly=(*job.readonly, seat.root.path.absolute() / job.profile.local.model_file))
+        turn = await Programs._turn(self, seat, job, layout, feedback, api, mode)  # noqa: SLF001 - our own, and super() knows no slots
+        env = {name: value for name, value in turn.env.items() if name not in _UNNEEDED}
+        return replace(turn, argv=self.program, env=env)
+
+    def _key(self, use: LlmUse | LocalUse) -> dict[str, str]:
+        """The key of a model's service. It is known to be a secret from now on."""
+        name = model_services.key_of(use) if isinstance(use, LlmUse) else None
+        if name is None:
+            return {}
+        value = self.environ.get(name, "").strip()
+        if not value:
+            why = f"the variable {name}, which holds the key of its service, is not set where the engine runs"
+            raise InputError(Code.MODEL_UNUSABLE, why)
+        self.deps.discretion.learn({name: value})
+        return {model_protocol.KEY: value}
+
+    async def _call(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> _Call:
+        """How the model is to be asked. Raises InputError when it cannot be, or cannot be shown an input."""
+        use = _use_of(job)
+        told: dict[str, Any] = use.model_dump(mode="json", exclude_none=True)
+        if isinstance(use, LocalUse):
+            told["model_file"] = str(seat.root.path.absolute() / use.model_file)
+        judges = turn.env.get("AGENTTALK_MODE") == "validate"
+        command = job.command
+        asked = Asked(
+            command.score_required,
+            tuple(dict.fromkeys(results.expected(command))),
+            tuple(name for name, _ in results.possible(command)),
+            may_refuse=job.profile.self_assessment,
+        )
+        prompt = turn.prompt + await self._appended(seat, job)
+        request = Request(
+            job.profile.driver,
+            told,
+            self.deps.discretion.secrets.redact(prompt),
+            Asked(judges=True) if judges else asked,
+            job.timeout,
+            job.profile.locale,
+        )
+        env = {**turn.env, **self._key(use)}
+        turn = replace(turn, prompt=request.write(), env=env, longest=model_protocol.LONGEST, keep=_KEPT)
+        return _Call(self, seat, job, layout, turn, Transcript(seat.root, f"{layout.base}{ENDING}"))
+
+    async def _appended(self, seat: Seat, job: Job) -> str:
+        """Texts of inputs that do not stand in the prompt, because they are long."""
+        long = [each for each in job.inputs if inputs.text_of(each) is None]
+        if not long:
+            return ""
+        read: list[InputText] = []
+        room = LARGEST
+        for each in long:
+            data = await content(seat, each)
+            room -= len(data)
+            if room < 0 or not _is_text(data):
+                what = "it is no text" if room >= 0 else f"all inputs together have more than {LARGEST:,} bytes"
+                why = f"the input {each.input_name!r} ({each.path}) cannot be shown to a model: {what}"
+                raise InputError(Code.MODEL_UNUSABLE, why)
+            read.append(InputText(each.input_name, inputs.place_of(each), each.sha256, data.decode()))
+        return appended(read, job.prompt, fence=secrets.token_hex(12), locale=job.profile.locale)
+
+    async def _judged(self, call: _Call, ended: Ended) -> Performance:
+        """What came of it. That the program ended well counts for nothing unless it has told of an answer."""
+        found: dict[str, Any] = {"usage": call.usage(ended), "seconds": ended.seconds, "sandbox": ended.sandbox}
+        fault = call.fault(ended)
+        if fault is None:
+            performance = await self._taken_in(call.seat, call.job, call.layout, replace(ended, stdout=b""))
+            return replace(performance, **found)
+        code, why = fault
+        error = self.deps.discretion.secrets.redact(f"{code}: {why}")
+        if code in _ANSWERED:
+            return Performance("finished", code=code, error=error, **found)
+        return Performance("not_started" if code is Code.MODEL_UNUSABLE else "crashed", error=error, **found)
+
+
+@dataclass(slots=True)
+class _Call:
+    """A model that is being asked."""
+
+    owner: Models
+    seat: Seat
+    job: Job
+    layout: Layout
+    turn: Turn
+    transcript: Transcript
+    talk: Talk = field(default_factory=Talk)
+
+    async def go(self) -> Ended:
+        """Run the program to its end."""
+        discretion = self.owner.deps.discretion
+        return discretion.ended(await self.owner.driver.run(replace(self.turn, hear=self._hear)))
+
+    def _hear(self, line: bytes) -> None:
+        event = self.talk.take(line)
+        if event is None:
+            return
+        known = self.owner.deps.discretion.secrets
+        event = event._replace(text=known.redact(event.text), name=known.redact(event.name)) if known else event
+        self.transcript.add(event, self.owner.deps.stamp())
+        if self.job.watch is not None and event.kind in {"text", "usage", "warning"}:
+            counts = self.talk.used._asdict() | {"seconds": 0}
+            self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage"))
+
+    def fault(self, ended: Ended) -> tuple[Code, str] | None:
+        """Why there is no answer; None when there is one, or when how its program ended says why."""
+        if ended.how != "exited":
+            return None
+        if self.talk.fault is not None:
+            return self.talk.fault
+        if ended.exit_code == 0 and not self.talk.ended:
+            return Code.COMMAND_FAILED, "its program ended without an answer"
+        return None
+
+    def usage(self, ended: Ended) -> Mapping[str, Any]:
+        """What is written down of it."""
+        talk = self.talk
+        told = {
+            "exit_code": ended.exit_code,
+            "agent": self.job.profile.driver,
+            "provider": self.job.profile.llm.provider if self.job.profile.llm else None,
+            "model": talk.model,
+            "tokens": talk.used.tokens,
+            "input_tokens": talk.read,
+            "output_tokens": talk.written,
+            "cost_usd": talk.used.cost_usd,
+            "turns": talk.requests if talk.requests > 1 else None,
+            "estimated": talk.estimated,
+            "fault": talk.fault[0] if talk.fault else None,
+            "events": self.transcript.told(),
+        }
+        return {name: value for name, value in told.items() if value or name == "exit_code"}
+
+
+def _use_of(job: Job) -> LlmUse | LocalUse:
+    use = job.profile.llm if job.profile.driver == "llm" else job.profile.local
+    try:
+        return model_services.checked(use, job.profile.driver)
+    except ValueError as error:
+        raise InputError(Code.MODEL_UNUSABLE, str(error)) from error
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

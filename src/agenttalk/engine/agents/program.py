@@ -1,0 +1,232 @@
+"""Jobs of agents that are programs: their files are laid out, the program runs, what it left is taken in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, Literal
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError
+from agenttalk.engine.agents import attempt_folders, outputs, prompt_record, stray_files
+from agenttalk.engine.agents.confinement import Confining
+from agenttalk.engine.agents.environment import Environment, argv_of, budget_of, handed, limits_of
+from agenttalk.engine.core import trace_context
+from agenttalk.engine.core.agent_in_plan import Seat, take_seat
+from agenttalk.engine.core.attempt_paths import TURNS, Api, Layout, opened_for
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault, said_object
+from agenttalk.rules.proof import rework
+from agenttalk.rules.text import verdict_words
+
+_JUDGEMENT: Final = 1024 * 1024
+"""Bytes that a judgement may have."""
+_HOW: Final = {"timeout": "timeout", "not_started": "not_started", "cancelled": "stopped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Carries out jobs by starting programs."""
+
+    deps: Deps
+    driver: Driver
+    api: Callable[[], Api | None] = lambda: None
+    """Where programs report to, once somebody listens."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Variables of which a profile may hand some over."""
+    confines: ClassVar[bool] = True
+    """Its programs can be put into a sandbox."""
+    spared: ClassVar[str] = ""
+    """A folder of an attempt that its program needs until the end, and that is then removed whatever lies in it."""
+
+    async def perform(self, job: Job) -> Performance:
+        """Lay out, run, take in. Every process of the program is dead when it returns."""
+        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
+        with self.deps.discretion.during(job.token):
+            async with opened_for(self.api(), job.token) as api:
+                try:
+                    layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                    limited = stray_files.is_limited(job)
+                    before = await asyncio.to_thread(stray_files.noted, seat.root, layout) if limited else {}
+                    turn = await self._turn(seat, job, layout, feedback, api)
+                except InputError as error:
+                    return self._not_started(error)
+                performance = await self.carry_out(seat, job, layout, turn)
+                return await self._within(seat, job, layout, before, performance) if limited else performance
+
+    async def _within(
+        self, seat: Seat, job: Job, layout: Layout, before: stray_files.Marks, performance: Performance
+    ) -> Performance:
+        """What came of a job that has a scope and no repository, with what it changed outside of that."""
+        try:
+            after = await asyncio.to_thread(stray_files.noted, seat.root, layout)
+        except InputError as error:
+            return replace(performance, how="crashed", error=error.message)
+        return replace(performance, strayed=stray_files.strayed(job, before, after))
+
+    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Run a turn that is laid out, and take in what it left."""
+        return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
+
+    @staticmethod
+    def _not_started(error: InputError) -> Performance:
+        return Performance("not_started", error=error.message)
+
+    async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
+        """Run the program once more beforehand, to have it judge an input; what it says, if that is an object.
+
+        Raises InputError when it cannot be started.
+        """
+        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
+        layout = layout_of(job)
+        layout = replace(layout, base=f"{layout.base}-{root_layout.segment(input_name)}")
+        with self.deps.discretion.during(job.token):
+            async with opened_for(self.api(), job.token) as api:
+                try:
+                    layout, _ = await self._lay_out(seat, job, layout)
+                    turn = await self._turn(seat, job, layout, None, api, mode="validate")
+                except InputError:
+                    return None
+                ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
+            if ended.how == "not_started":
+                raise InputError(Code.COMMAND_FAILED, ended.error)
+            try:
+                said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
+                await asyncio.to_thread(outputs.tidy, seat, layout.outputs, layout.cwd, layout.since)
+            except InputError:
+                return None
+            if ended.how != "exited" or ended.exit_code != 0:
+                return None
+            return self.deps.discretion.secrets.redact_json(said)
+
+    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:  # noqa: ARG002 - others need them
+        """Run the program."""
+        return self.deps.discretion.ended(await self.driver.run(turn))
+
+    async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> tuple[Layout, str | None]:
+        """Make the folders of an attempt and put its inputs there; and where the feedback lies, if there is any."""
+        layout = await asyncio.to_thread(attempt_folders.make, seat.root, job.agent_id, layout, job.command)
+        feedback = None
+        for file in job.inputs:
+            target = f"{layout.inputs}/{root_layout.segment(file.input_name)}/{file.path}"
+            await asyncio.to_thread(seat.root.write, target, await content(seat, file), parents=True)
+            if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
+                feedback = target
+        return layout, feedback
+
+    async def _turn(
+        self,
+        seat: Seat,
+        job: Job,
+        layout: Layout,
+        feedback: str | None,
+        api: Api | None,
+        mode: Literal["execute", "validate"] = "execute",
+    ) -> Turn:
+        root = seat.root.path.absolute()
+        context = await trace_context.traceparent(self.deps, job)
+        own = Environment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
+        self.deps.discretion.learn(handed(job.profile, self.environ))
+        argv = argv_of(seat, job.profile)
+        prompt = self.deps.discretion.secrets.redact(job.prompt)
+        if mode == "execute":
+            await asyncio.to_thread(prompt_record.keep, seat.root, layout.base, prompt)
+        return Turn(
+            lease=job.lease,
+            argv=argv,
+            cwd=root / layout.cwd,
+            prompt=prompt,
+            timeout=job.timeout,
+            env=own.variables(job.profile, self.environ),
+            limits=limits_of(job.profile),
+            budget=budget_of(job.profile, root, layout),
+            confinement=await Confining(seat, job.profile, layout, job.command, api, job.readonly).found(),
+            hear=job.watch.hear if job.watch is not None else None,
+        )
+
+    async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
+        may_refuse = job.profile.self_assessment
+        failed = ended.how == "exited" and ended.exit_code != 0 and job.checked
+        if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
+            error = ended.error or f"exit code {ended.exit_code}"
+            remark = verdict_words.SAID_FAILED(error=results.error_of(error, ended.stderr))
+            done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
+            usage = {"exit_code": ended.exit_code}
+            if done.how == "finished" and done.code is None:
+                return replace(done, usage=usage, remark=remark, ended_badly="failed")
+            return Performance(
+                "crashed",
+                error=results.error_of(error, ended.stderr),
+                seconds=ended.seconds,
+                usage=usage,
+                sandbox=ended.sandbox,
+            )
+        said, files = await outputs.judge(
+            seat,
+            job.command,
+            layout.outputs,
+            layout.result,
+            layout.cwd,
+            ended,
+            may_refuse=may_refuse,
+            in_tree=bool(job.cwd),
+            since=layout.since,
+            spared=f"{layout.base}/{self.spared}" if self.spared else "",
+        )
+        usage = {"exit_code": ended.exit_code}
+        if ended.how != "exited" or ended.exit_code != 0:
+            error = said.message if isinstance(said, Fault) else ended.error
+            how = _HOW.get(ended.how, "crashed")
+            return Performance(how, error=error, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)  # type: ignore[arg-type]
+        if isinstance(said, Fault) and said.code is Code.AGENT_UNFIT:
+            return Performance("unfit", error=said.message, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)
+        made = tuple(Made(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)
+        if isinstance(said, Fault):
+            return Performance(
+                "finished",
+                outputs=made,
+                code=said.code,
+                error=said.message,
+                seconds=ended.seconds,
+                usage=usage,
+                sandbox=ended.sandbox,
+            )
+        return Performance(
+            "finished",
+            result=said.value,
+            score=said.score,
+            explanation=said.explanation,
+            outputs=made,
+            seconds=ended.seconds,
+            usage=usage,
+            sandbox=ended.sandbox,
+            claims=said.claims,
+        )
+
+
+def _said(seat: Seat, layout: Layout, stdout: bytes) -> dict[str, Any] | None:
+    """The judgement that a program wrote, or printed last."""
+    try:
+        file = seat.root.read(layout.result, _JUDGEMENT) if seat.root.exists(layout.result) else None
+    except InputError:  # no file that can be read: then it has said nothing
+        return None
+    return said_object(file, stdout, ("decision", "score"))
+
+
+def layout_of(job: Job) -> Layout:
+    """Where the files of an attempt lie."""
+    own = root_layout.task(job.agent_id, job.plan_id, job.task_id)
+    return Layout(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
+
+
+async def content(seat: Seat, file: Handed) -> bytes:
+    """What a file that an agent is given holds. Raises InputError when it cannot be read."""
+    if file.data is not None:
+        return file.data
+    try:
+        return await seat.blobs.get(file.sha256)
+    except AgentTalkError as error:
+        raise InputError(error.code, f"the input {file.input_name!r} cannot be read: {error.message}") from error

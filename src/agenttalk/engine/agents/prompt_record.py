@@ -1,0 +1,97 @@
+"""Prompts as agents got them: kept as files beside the transcripts, and believed only if the ledger's hash says so.
+
+Of agents that are functions, people or elsewhere nothing is kept but the hash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final, Literal, NamedTuple
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.engine.core.attempt_paths import TURNS
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Folder, Row
+
+LOG = logging.getLogger(__name__)
+SUFFIX: Final = ".prompt.txt"
+"""After the name of an attempt's folder."""
+LARGEST: Final = 8 * 1024 * 1024
+"""Bytes of a prompt that is kept."""
+ORDERS: Final = 50
+"""Commands of a task that are looked at, the newest."""
+
+Standing = Literal["as_injected", "differs", "hash_only", "not_yet"]
+
+
+class Injected(NamedTuple):
+    """The prompt of a command, as its agent got it last."""
+
+    command_id: str | None
+    attempt: int | None
+    sha256: str | None
+    """Of the very prompt, as the ledger has it."""
+    standing: Standing
+    """`as_injected`: the text has that hash. `differs`: it has another, so secrets were taken out, or the file was
+    changed. `hash_only`: no text was kept. `not_yet`: no agent got it."""
+    text: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return self._asdict()
+
+
+def keep(root: Folder, base: str, prompt: str) -> None:
+    """Keep the prompt of an attempt whose folder is `base`. Where that is not possible the turn goes on without."""
+    data = prompt.encode("utf-8", "replace")
+    if len(data) > LARGEST:
+        return
+    try:
+        root.write(f"{base}{SUFFIX}", data, parents=True)
+    except (AgentTalkError, OSError) as error:
+        LOG.warning("a prompt is not kept: %s", error, extra={"action": "turn.prompt"})
+
+
+async def prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = "") -> Injected:
+    """The prompt of a task's command, of the newest if none is named. Raises UsageError when there is no such thing."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
+    if not await store.read("task", plan_id=plan_id, task_id=task_id):
+        hint = f"'agenttalk status {plan_id}' lists its tasks"
+        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id[:80]!r}", hint=hint)
+    row = next((row for row in rows if command_id in {"", row[1]}), None)
+    if row is None and command_id:
+        raise UsageError(Code.NAME_UNKNOWN, f"{task_id} has no command {command_id[:80]!r}", hint="look at the task")
+    if row is None or row[9] is None:
+        return Injected(row[1] if row else None, None, None, "not_yet", None)
+    return await asyncio.to_thread(_read, deps, plan_id, task_id, row)
+
+
+def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> Injected:
+    command_id, agent_id, sha256 = row[1], row[4], row[9]
+    folder = f"{root_layout.task(agent_id, plan_id, task_id)}/{TURNS}"
+    attempt = _last(deps.root, folder, command_id)
+    try:
+        data = deps.root.read(f"{folder}/{command_id}-{attempt}{SUFFIX}", LARGEST) if attempt else None
+    except (AgentTalkError, OSError):
+        data = None
+    if data is None:
+        return Injected(command_id, None, sha256, "hash_only", None)
+    standing: Standing = "as_injected" if wire.sha256(data) == sha256 else "differs"
+    text = deps.discretion.secrets.redact(data.decode(errors="replace"))
+    return Injected(command_id, attempt, sha256, standing, text)
+
+
+def _last(root: Folder, folder: str, command_id: str) -> int:
+    """The last attempt at a command whose prompt was kept; 0 if none was."""
+    try:
+        with root.sub(folder) as turns:
+            names = list(turns.names())
+    except (AgentTalkError, OSError):
+        return 0
+    start = f"{command_id}-"
+    numbers = [name.removeprefix(start).removesuffix(SUFFIX) for name in names if name.startswith(start)]
+    return max((int(each) for each in numbers if each.isascii() and each.isdecimal()), default=0)

@@ -1,0 +1,398 @@
+"""Agents that work elsewhere (driver `remote`): they ask for work, tell that they live, and hand in what they made.
+
+Nothing is ever sent to them. An attempt is offered until its agent takes it; from then on it has to be heard of again
+and again, else the attempt is lost and its task is offered anew. What it hands in is committed before that is told, and
+a restart of the engine goes on with the same attempt. A write that comes too late is refused in its transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import RelativePath, moment
+from agenttalk.contracts.errors import Code, ConflictError, MachineError, UsageError
+from agenttalk.engine.budgets.turn_monitor import Watching
+from agenttalk.engine.core import access, boards, records, task_comments, trace_context
+from agenttalk.engine.core.access import ELSEWHERE, Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.ports import Job, Made, Performance, Row, Tx
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.core.tokens import token_hash
+
+_PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
+OFFERED: Final = "offered"
+"""The phase of an attempt that an agent elsewhere has yet to take."""
+MOST_FILES: Final = 2_000
+"""Files that one attempt may hand in."""
+
+
+@dataclass(slots=True)
+class _Offer:
+    """An attempt that is to be taken, or was."""
+
+    job: Job
+    taken: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    key: str = ""
+    """Under which key it was taken."""
+    at: str = ""
+    """When it was taken."""
+    heard: float = 0.0
+    """When it was heard of last, by the clock of the loop."""
+    traceparent: str = ""
+    """Where it stands in a trace, if it is traced."""
+
+
+class Elsewhere:
+    """Carries out jobs by leaving them to agents that come for them. One loop uses it."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self.at_work: Callable[[str], None] = lambda _: None
+        """Is told the lease of an attempt that was taken."""
+        self._patience = deps.limits.remote_silence_seconds
+        self._offers: dict[TaskName, _Offer] = {}
+        self._news = asyncio.Event()
+
+    async def perform(self, job: Job) -> Performance:
+        """Offer a job and wait for what is handed in; one that was taken before is waited for at once."""
+        if job.repo is not None:
+            return Performance(
+                "not_started", error="an agent elsewhere cannot reach the repository; have it make outputs"
+            )
+        name = TaskName(job.board, job.plan_id, job.task_id)
+        offer = _Offer(job, traceparent=await trace_context.traceparent(self._deps, job))
+        rows = {row[0]: row for row in await self._rows(job)}
+        claim = rows.get("claim")
+        await self._enter(job, OFFERED if claim is None else ELSEWHERE)
+        if claim is not None:
+            self._take(offer, key=claim[1], at=claim[6])
+        if "result" in rows:  # it was handed in to an engine that ended then
+            offer.ended.set()
+        self._offers[name] = offer
+        self._tell()
+        try:
+            await offer.taken.wait()
+            self.at_work(job.lease)
+            if isinstance(job.watch, Watching):
+                job.watch.begin()
+            return await self._handed_in(offer)
+        finally:
+            if self._offers.get(name) is offer:
+                del self._offers[name]
+
+    async def _handed_in(self, offer: _Offer) -> Performance:
+        """Wait for the result. That it does not come any more is decided in a transaction, so that none is lost."""
+        loop, job = asyncio.get_running_loop(), offer.job
+        spent = (self._deps.now() - moment(offer.at)).total_seconds()
+        deadline = loop.time() + job.timeout - min(max(0.0, spent), job.timeout)
+        while True:
+            left = min(deadline, offer.heard + self._patience) - loop.time()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, left)):
+                    await offer.ended.wait()
+            late = loop.time() >= deadline
+            if not offer.ended.is_set() and not late and loop.time() < offer.heard + self._patience:
+                continue
+            rows = await self._closed(job)
+            seconds = max(0.0, (self._deps.now() - moment(offer.at)).total_seconds())
+            said = next((row for row in rows if row[0] == "result"), None)
+            if said is not None:
+                return await self._taken_in(job, said, rows, seconds)
+            if late:
+                error = f"it was ended after {job.timeout:g} seconds"
+                return Performance("timeout", error=error, seconds=seconds)
+            error = f"nothing was heard of {job.agent_id} for {self._patience:g} seconds"
+            return Performance("lost", error=error, seconds=seconds)
+
+    async def _closed(self, job: Job) -> list[Row]:
+        """What was handed in; from now on nothing more is taken."""
+        store = await self._deps.stores.board(job.board)
+        at = self._deps.stamp()
+
+        def work(tx: Tx) -> list[Row]:
+            rows = tx.run("handed_in", **_about(job))
+            if not any(row[0] == "result" for row in rows):
+                _hand_in(tx, job, "lost", at=at)
+            return rows
+
+        return await store.transact(work)
+
+    async def _taken_in(self, job: Job, said: Row, rows: list[Row], seconds: float) -> Performance:
+        answer: Any = wire.read(bytes(said[5]), limit=wire.DOCUMENT_LIMIT)
+        usage = answer.get("usage") or {}
+        if answer.get("error"):
+            return Performance("crashed", error=str(answer["error"])[: results.TAIL], seconds=seconds, usage=usage)
+        outcome = results.read_result(
+            wire.write(answer), b"", score_required=job.command.score_required, may_refuse=job.profile.self_assessment
+        )
+        if isinstance(outcome, Fault) and outcome.code is Code.AGENT_UNFIT:
+            return Performance("unfit", error=outcome.message, seconds=seconds, usage=usage)
+        made = tuple([await self._made(job, row) for row in rows if row[0] == "artifact"])
+        missing = results.missing_outputs(job.command, {each.output_name for each in made})
+        fault = outcome if isinstance(outcome, Fault) else missing
+        if isinstance(outcome, Fault) or fault is not None:
+            code, error = (fault.code, fault.message) if fault is not None else (None, "")
+            return Performance("finished", outputs=made, code=code, error=error, seconds=seconds, usage=usage)
+        return Performance(
+            "finished",
+            result=outcome.value,
+            score=outcome.score,
+            explanation=outcome.explanation,
+            outputs=made,
+            seconds=seconds,
+            usage=usage,
+            claims=outcome.claims,
+        )
+
+    async def _made(self, job: Job, row: Row) -> Made:
+        _, name, path, sha256, size, *_ = row
+        blobs = await self._deps.stores.blobs(job.board)
+        return Made(name, path, sha256, size, await blobs.get(sha256) if size <= records.SMALL else None)
+
+    async def _enter(self, job: Job, phase: str) -> None:
+        store = await self._deps.stores.board(job.board)
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
+        await store.transact(lambda tx: tx.run("set_phase", **about))
+
+    async def _rows(self, job: Job) -> list[Row]:
+        store = await self._deps.stores.board(job.board)
+        return await store.read("handed_in", **_about(job))
+
+    def _take(self, offer: _Offer, *, key: str, at: str) -> None:
+        offer.key, offer.at, offer.heard = key, at, asyncio.get_running_loop().time()
+        offer.taken.set()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def offered(self, agent_id: str) -> dict[str, Any]:
+        """What an agent has taken, what it could take, and how much waits behind that."""
+        own = self._of(agent_id)
+        queued = []
+        for board in await boards.boards(self._deps):
+            queued += [f"{row[0]}/{row[1]}" for row in await board.read("queued_for", agent_id=agent_id, limit=100)]
+        return {
+            "agent_id": agent_id,
+            "taken": [self._shown(each) for each in own if each.taken.is_set()],
+            "offered": [_name(each.job) for each in own if not each.taken.is_set()],
+            "queued": queued,
+        }
+
+    async def claim(self, agent_id: str, *, key: str | None = None, wait: float = 0.0) -> dict[str, Any] | None:
+        """Give an agent what is offered to it; None when nothing is, also after a `wait`.
+
+        The same key again gets the same attempt again. Raises ConflictError while the agent has another one.
+        """
+        deadline = asyncio.get_running_loop().time() + wait
+        while True:
+            news = self._news
+            for offer in self._of(agent_id):
+                if offer.taken.is_set():
+                    return self._again(offer, key)
+                if await self._claimed(offer, key or ""):
+                    return self._described(offer)
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                return None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await news.wait()
+
+    def _of(self, agent_id: str) -> list[_Offer]:
+        """What is offered to an agent, or taken by it and not handed in yet."""
+        return [each for each in self._offers.values() if each.job.agent_id == agent_id and not each.ended.is_set()]
+
+    def _again(self, offer: _Offer, key: str | None) -> dict[str, Any]:
+        if key is not None and key == offer.key:
+            return self._described(offer)
+        shown = _name(offer.job)
+        raise ConflictError(
+            Code.STORE_CONFLICT,
+            f"{offer.job.agent_id} has {shown} already, under epoch {offer.job.epoch}",
+            hint="go on with that, or hand in a result that says what went wrong",
+        )
+
+    async def _claimed(self, offer: _Offer, key: str) -> bool:
+        job, at = offer.job, self._deps.stamp()
+        store = await self._deps.stores.board(job.board)
+        token = token_hash(job.token)
+
+        def work(tx: Tx) -> bool:
+            about = {"plan_id": job.plan_id, "task_id": job.task_id}
+            taken = any(row[0] == "claim" for row in tx.run("handed_in", **_about(job)))
+            if taken or not tx.run("hold_attempt", **about, epoch=job.epoch, token=token):
+                return False
+            tx.run("drop_handed_in", **about, epoch=job.epoch)
+            _hand_in(tx, job, "claim", name=key, at=at)
+            tx.run("set_phase", **about, lease=job.lease, phase=ELSEWHERE)
+            tx.record("turn.taken", f"{job.plan_id}/{job.task_id}", {"lease": job.lease, "epoch": job.epoch})
+            return True
+
+        if not await store.transact(work):
+            return False
+        self._take(offer, key=key, at=at)
+        return True
+
+    def _shown(self, offer: _Offer) -> dict[str, Any]:
+        job = offer.job
+        return {"task": _name(job), "board": job.board, "epoch": job.epoch, "attempt": job.attempt, "since": offer.at}
+
+    def _described(self, offer: _Offer) -> dict[str, Any]:
+        """Everything that an agent needs to do the job."""
+        job = offer.job
+        return {
+            **self._shown(offer),
+            "plan_id": job.plan_id,
+            "task_id": job.task_id,
+            "agent_id": job.agent_id,
+            "token": job.token or None,
+            "prompt": self._deps.discretion.secrets.redact(job.prompt),
+            "command": job.command.as_json(),
+            "inputs": [
+                {"name": each.input_name, "path": each.path, "sha256": each.sha256, "size": each.size}
+                for each in job.inputs
+            ],
+            "outputs": list(job.outputs),
+            "timeout_seconds": job.timeout,
+            "heartbeat_seconds": self._patience / 3,
+            **({"traceparent": offer.traceparent} if offer.traceparent else {}),
+        }
+
+    def heard(self, caller: Caller) -> None:
+        """An attempt gives a sign of life."""
+        if caller.attempt is not None:
+            offer = self._offers.get(TaskName(*caller.attempt[:3]))
+            if offer is not None and offer.job.epoch == caller.attempt.epoch:
+                offer.heard = asyncio.get_running_loop().time()
+
+    async def _job(self, task: TaskName, caller: Caller) -> Job:
+        """The job of an attempt that was taken.
+
+        Raises UsageError for one that is carried out here, MachineError for one that is not taken care of yet.
+        """
+        offer = self._offers.get(task)
+        if offer is not None and caller.attempt is not None and offer.job.epoch == caller.attempt.epoch:
+            return offer.job
+        if caller.attempt is not None and await access.acting(self._deps, caller, caller.attempt) is not None:
+            raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
+        hint = "a program that was started here finds its inputs in a folder, and puts its outputs into another"
+        raise UsageError(Code.NOT_ALLOWED, "this attempt is not one of an agent elsewhere", hint=hint)
+
+    async def input(self, task: TaskName, caller: Caller, name: str, path: str) -> bytes:
+        """A file that an attempt was given. Raises UsageError when there is none of that name."""
+        job = await self._job(task, caller)
+        for each in job.inputs:
+            if (each.input_name, each.path) == (name, path):
+                return each.data if each.data is not None else await self._content(job, each.sha256)
+        known = ", ".join(f"{each.input_name}/{each.path}" for each in job.inputs[:20]) or "none"
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no input {name[:80]!r} with a file {path[:200]!r}", hint=known)
+
+    async def _content(self, job: Job, sha256: str) -> bytes:
+        return await (await self._deps.stores.blobs(job.board)).get(sha256)
+
+    async def submit(self, task: TaskName, caller: Caller, name: str, path: str, data: bytes) -> dict[str, Any]:
+        """Take in a file of an output. Another one of the same name and path takes its place.
+
+        Raises UsageError when it may not be handed in, or comes too late.
+        """
+        job = await self._job(task, caller)
+        self._require_fits(job, name, path, data)
+        sha256 = await (await self._deps.stores.blobs(job.board)).put(data)
+        at, store = self._deps.stamp(), await self._deps.stores.board(job.board)
+
+        def work(tx: Tx) -> None:
+            rows = _open(tx, task, caller, job)
+            others = [row for row in rows if row[0] == "artifact" and row[1:3] != (name, path)]
+            if len(others) >= MOST_FILES or sum(row[4] for row in others) + len(data) > self._deps.limits.payload_bytes:
+                raise UsageError(Code.FILE_TOO_LARGE, "this is more than an attempt may hand in", hint="hand in less")
+            _hand_in(tx, job, "artifact", name=name, path=path, sha256=sha256, size=len(data), at=at)
+
+        await store.transact(work)
+        return {"output": name, "path": path, "sha256": sha256, "size": len(data)}
+
+    def _require_fits(self, job: Job, name: str, path: str, data: bytes) -> None:
+        if name not in job.outputs:
+            known = ", ".join(job.outputs[:50]) or "none"
+            raise UsageError(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=f"its outputs: {known}")
+        if not _is_inside(path):
+            raise UsageError(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is no path inside an output")
+        found = self._deps.discretion.secrets.found(data) if self._deps.discretion.secrets else None
+        if found:
+            hint = "hand it over without the secret"
+            raise UsageError(Code.SECRET_EXPOSED, f"{path!r} holds the value of {found}, so it is not taken", hint=hint)
+
+    async def finish(self, task: TaskName, caller: Caller, said: Mapping[str, Any]) -> dict[str, Any]:
+        """Take in the result of an attempt, which ends it. The same result again is no error.
+
+        Raises UsageError when it comes too late, ConflictError when another was handed in before.
+        """
+        job = await self._job(task, caller)
+        data = wire.write(self._deps.discretion.secrets.redact_json(dict(said)))
+        sha256, at = wire.sha256(data), self._deps.stamp()
+        store = await self._deps.stores.board(job.board)
+
+        def work(tx: Tx) -> None:
+            rows = _open(tx, task, caller, job, again=sha256)
+            if not any(row[0] == "result" for row in rows):
+                _hand_in(tx, job, "result", sha256=sha256, size=len(data), body=data, at=at)
+
+        await store.transact(work)
+        offer = self._offers.get(task)
+        if offer is not None and offer.job is job:
+            offer.ended.set()
+        return {"task": _name(job), "epoch": job.epoch, "sha256": sha256}
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path can be that of a file inside an output."""
+    try:
+        return root_layout.payload_is_safe(_PATH.validate_python(path))
+    except ValidationError:
+        return False
+
+
+def _open(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") -> list[Row]:
+    """What was handed in so far, if more may be. Raises UsageError or ConflictError when nothing more is taken."""
+    task_comments.fence(tx, task, caller)
+    rows = tx.run("handed_in", **_about(job))
+    kinds = {row[0]: row for row in rows}
+    if "lost" in kinds or "claim" not in kinds:
+        raise UsageError(Code.LEASE_LOST, f"attempt {job.epoch} does not have {task.subject} any more")
+    if "result" in kinds and kinds["result"][3] != again:
+        hint = "a result ends the attempt; what comes behind it does not count"
+        raise ConflictError(Code.STORE_CONFLICT, f"the result of {task.subject} was handed in already", hint=hint)
+    return rows
+
+
+def _hand_in(
+    tx: Tx,
+    job: Job,
+    kind: str,
+    *,
+    at: str,
+    name: str = "",
+    path: str = "",
+    sha256: str = "",
+    size: int = 0,
+    body: bytes = b"",
+) -> None:
+    tx.run("hand_in", **_about(job), kind=kind, name=name, path=path, sha256=sha256, size=size, body=body, at=at)
+
+
+def _about(job: Job) -> dict[str, Any]:
+    return {"plan_id": job.plan_id, "task_id": job.task_id, "epoch": job.epoch}
+
+
+def _name(job: Job) -> str:
+    return f"{job.plan_id}/{job.task_id}"

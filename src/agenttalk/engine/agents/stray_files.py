@@ -1,0 +1,71 @@
+"""The scope of a task that works on no repository: it holds for the folder in which its agent works.
+
+What lies there is noted before the turn and compared afterwards. The time of a change (ctime) cannot be set by a
+program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from agenttalk.contracts.errors import Code, InputError
+from agenttalk.engine.core.attempt_paths import Layout
+from agenttalk.ports import Folder, Job
+from agenttalk.rules.core import scope
+
+_DEEPEST: Final = 40
+_MOST: Final = 50_000
+"""Files that are looked at."""
+_TOLD: Final = 20
+
+
+class Mark(NamedTuple):
+    """By what a file is known again."""
+
+    inode: int
+    size: int
+    ctime_ns: int
+
+
+Marks = dict[str, Mark]
+
+
+def is_limited(job: Job) -> bool:
+    """Whether a job has a scope, and no repository in which that is looked at."""
+    promise = job.command.promise
+    return job.repo is None and promise is not None and bool(promise.allowed_scope or promise.disallowed_scope)
+
+
+def noted(root: Folder, layout: Layout) -> Marks:
+    """What lies in the folder of an attempt. Raises InputError for more than can be looked at."""
+    skipped = {part for part in (layout.base.removeprefix(f"{layout.cwd}/").partition("/")[0],) if part}
+    found: Marks = {}
+    for path, mark in _walk(root, layout.cwd, "", skipped, _DEEPEST):
+        found[path] = mark
+        if len(found) > _MOST:
+            raise InputError(Code.FILE_TOO_LARGE, f"{layout.cwd} has more than {_MOST:,} files, too many for a scope")
+    return found
+
+
+def strayed(job: Job, before: Marks, after: Marks) -> tuple[str, ...]:
+    """What a turn changed in its folder, and was not allowed to."""
+    promise = job.command.promise
+    if promise is None:
+        return ()
+    allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope)
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    return tuple(scope.shown(path) for path in allowed.breaches(changed)[:_TOLD])
+
+
+def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, Mark]]:
+    if not depth:
+        raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep for a scope")
+    with root.sub(f"{top}/{above}" if above else top) as here:
+        entries = [entry for entry in here.scan() if above or entry.name not in skipped]
+    for entry in entries:
+        path = f"{above}/{entry.name}" if above else entry.name
+        if entry.kind == "folder":
+            yield from _walk(root, top, path, skipped, depth - 1)
+        else:
+            yield path, Mark(entry.inode, entry.size, entry.ctime_ns)

@@ -1,0 +1,186 @@
+"""What may be spent on a day: the settings say it, an operator can say otherwise while the engine runs.
+
+When it is used up nothing begins. The next day, or when the limit is another, what waited for it goes on by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import write_time
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.budgets import spending
+from agenttalk.engine.core.boards import SYSTEM, boards
+from agenttalk.rules.budgets import budgets
+from agenttalk.rules.core import usage
+
+if TYPE_CHECKING:
+    from agenttalk.engine.budgets.spending import Purse
+    from agenttalk.engine.budgets.turn_monitor import Watches
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.ports import Tx
+
+_NAME: Final = "cost_usd"
+_PAGE: Final = 1_000
+"""Facts that are read at once."""
+HELD: Final = f"%{budgets.DAY}%"
+"""How the reason of a task looks that waits for another day or limit."""
+SHOWN: Final = 20
+"""Tasks that are looked at closely of those that wait."""
+MOST: Final = 1_000_000.0
+"""Dollars that a limit may be."""
+
+
+class DayLimit(NamedTuple):
+    """What may be spent on a day, and who says so."""
+
+    cost_usd: float | None
+    """None: nothing limits it."""
+    by: str | None = None
+    """The operator; None where the settings say it."""
+    at: str | None = None
+
+
+async def limit(deps: Deps, configured: float | None) -> DayLimit:
+    """The limit that holds: an operator's, else that of the settings."""
+    rows = await (await deps.stores.board(SYSTEM)).read("day_limit", name=_NAME)
+    return DayLimit(*rows[0]) if rows else DayLimit(configured)
+
+
+async def change(deps: Deps, cost_usd: float | None, *, by: str) -> None:
+    """Limit what a day may cost from now on, or let nothing limit it. Raises UsageError."""
+    if cost_usd is not None and not 0 < cost_usd <= MOST:
+        hint = "give more than 0, or take the limit away"
+        raise UsageError(Code.FIELD_VALUE, f"${cost_usd:g} cannot be the limit of a day", hint=hint)
+    at = deps.stamp()
+
+    def work(tx: Tx) -> None:
+        tx.run("put_day_limit", name=_NAME, cost_usd=cost_usd, by=by, at=at)
+        tx.record("day.limited", "limits/day", {"cost_usd": cost_usd, "by": by})
+
+    await (await deps.stores.board(SYSTEM)).transact(work)
+
+
+async def reset(deps: Deps, *, by: str) -> None:
+    """Have the settings say again what a day may cost."""
+
+    def work(tx: Tx) -> None:
+        if tx.run("drop_day_limit", name=_NAME):
+            tx.record("day.limit_reset", "limits/day", {"by": by})
+
+    await (await deps.stores.board(SYSTEM)).transact(work)
+
+
+async def told(deps: Deps, configured: float | None) -> dict[str, Any]:
+    """What was spent today of what may be, who limits it, and when work that is paused goes on."""
+    found = await limit(deps, configured)
+    today = await spending.today(deps, found.cost_usd)
+    reached = found.cost_usd is not None and today["spent_usd"] >= found.cost_usd
+    midnight = (deps.now() + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return {
+        **today,
+        "configured_usd": configured,
+        "set_by": found.by,
+        "set_at": found.at,
+        "paused": reached,
+        "goes_on_at": write_time(midnight) if reached else None,
+    }
+
+
+async def waiting(deps: Deps) -> dict[str, Any]:
+    """How many tasks wait for another day or limit, and of which the day stopped a turn in its middle."""
+    number, stopped = 0, []
+    for store in await boards(deps):
+        rows = await store.read("held_by", like=HELD)
+        number += len(rows)
+        for plan_id, task_id, _, _, fact in rows[:SHOWN]:
+            found = await store.read("fact", seq=fact) if fact is not None else []
+            told: Any = wire.read(bytes(found[0][0]), limit=wire.DOCUMENT_LIMIT) if found else {}
+            stopped += [f"{plan_id}/{task_id}"] if told.get("cause") == "DAY_SPENT" else []
+    return {"waiting": number, "stopped": stopped[:SHOWN]}
+
+
+@dataclass(slots=True)
+class Days:
+    """The limit as the one who gives work out knows it."""
+
+    deps: Deps
+    purse: Purse
+    configured: float | None
+    watches: Watches | None = None
+    """Who looks on at turns under way: a limit holds for them from the moment at which it is set."""
+    _known: bool = False
+    _let_go: tuple[str, float | None] | None = None
+    """The day and the limit at which everything that waited was let go on."""
+    _seen: tuple[str, float | None] | None = None
+    """Those at which it was looked last."""
+
+    async def refresh(self) -> bool:
+        """Read the limit; whether it is another than before. What was spent before it was limited is counted."""
+        before, first = self.purse.day_cost_usd, not self._known
+        now = (await limit(self.deps, self.configured)).cost_usd
+        self.purse.day_cost_usd, self._known = now, True
+        if now is not None and (before is None or first):
+            day = self.deps.stamp()
+            for store in await boards(self.deps):
+                await store.transact(partial(_recount, day=day, anew=before is None))
+        if now != before and self.watches is not None:
+            await spending.see_the_day(self.deps, self.purse)
+            self.watches.limit_day(self.purse, self.deps.stamp())
+        return now != before or first
+
+    async def look(self) -> bool:
+        """See what others spent today; whether tasks that wait for another day or limit may be let go on."""
+        if not self._known:
+            await self.refresh()
+        if self.purse.day_cost_usd is not None:
+            await spending.see_the_day(self.deps, self.purse)
+        self._seen = self._now()
+        if self._let_go == self._seen:
+            return False
+        today = await spending.today(self.deps, self.purse.day_cost_usd)
+        if today["left_usd"] == 0.0:  # nothing is left of this day either, and nobody is asked again
+            self.noted()
+            return False
+        return True
+
+    def noted(self) -> None:
+        """They were. A limit that was changed while they were looked at counts as another."""
+        self._let_go = self._seen
+
+    def _now(self) -> tuple[str, float | None]:
+        return self.deps.stamp()[:10], self.purse.day_cost_usd
+
+
+def _recount(tx: Tx, *, day: str, anew: bool) -> None:
+    """Count from the ledger what was spent on a day, when nobody has counted it so far."""
+    name = spending.name_of("day", "", "", day)
+    if tx.run("spending", name=name) and not anew:
+        return
+    sums, before = usage.NOTHING, 2**62
+    while True:
+        rows = tx.run("ledger_page", before=before, after=0, limit=_PAGE)
+        for seq, _, at, kind, _, body, _ in rows:
+            if at < day[:10]:
+                break
+            before = seq
+            if kind == "turn.ended":
+                sums = sums.plus(_took(wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)))
+        else:
+            if len(rows) == _PAGE:
+                continue
+        break
+    tx.run("clear_spending", name=name)
+    if sums != usage.NOTHING:
+        tx.run("add_spending", name=name, **sums._asdict())
+
+
+def _took(told: Any) -> usage.Used:
+    said = told.get("usage") if isinstance(told, Mapping) else None
+    took: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
+    return usage.spent(took, seconds=usage.number(took.get("duration_s")))

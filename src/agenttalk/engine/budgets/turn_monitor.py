@@ -1,0 +1,260 @@
+"""Looking on while a turn runs: what it uses is counted, and it is stopped when that is too much or it gets nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agenttalk.engine.budgets.spending import Allowance, Purse
+from agenttalk.ports import Job
+from agenttalk.rules.agents import progress_notes
+from agenttalk.rules.agents.progress_notes import Note
+from agenttalk.rules.budgets import budgets, stuck
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.budgets.budgets import Scope
+from agenttalk.rules.budgets.stuck import Rule, Trail
+from agenttalk.rules.core import usage
+from agenttalk.rules.core.usage import NOTHING, Used
+
+_SOONEST: Final = 0.01
+"""Seconds after which it looks again at the soonest."""
+
+
+class Watching:
+    """Looks on at one attempt. Everything but its making happens in the thread of the loop."""
+
+    __slots__ = (
+        "_before",
+        "_began",
+        "_lease",
+        "_now",
+        "_rule",
+        "_seconds",
+        "_stop",
+        "_timer",
+        "_trail",
+        "abort",
+        "allowance",
+        "last",
+    )
+
+    def __init__(self, lease: str, rule: Rule, allowance: Allowance | None = None) -> None:
+        self.abort: Abort | None = None
+        """Why the turn is stopped."""
+        self.last = False
+        """Whether the program has told that its work is finished."""
+        self._lease = lease
+        self._rule = rule
+        self.allowance = allowance
+        """What limits it. A limit of the day can come and go while it runs."""
+        self._before = NOTHING
+        self._now = NOTHING
+        self._seconds = 0.0
+        self._began: float | None = None
+        self._trail: Trail | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._stop: Callable[[], Any] = lambda: None
+
+    def attach(self, stop: Callable[[], Any]) -> None:
+        """From now on `stop` ends the turn."""
+        self._stop = stop
+        if self.allowance is not None:
+            for tally in self.allowance.tallies.values():
+                tally.watchers[self._lease] = self
+
+    def limit(self, allowance: Allowance | None) -> None:
+        """Something else limits the turn from now on; if that is used up already, it is stopped."""
+        for tally in self.allowance.tallies.values() if self.allowance is not None else ():
+            tally.leave(self._lease)
+        self.allowance = allowance
+        for tally in allowance.tallies.values() if allowance is not None else ():
+            tally.watchers[self._lease] = self
+        self.look()
+        if self.abort is None and self._began is not None:
+            self._set_timer()
+
+    def begin(self) -> None:
+        """A program starts. What one before it told, which judged an input, stays counted."""
+        self._began = asyncio.get_running_loop().time()
+        if self._rule.seconds is not None or self.allowance is not None:
+            self._set_timer()
+
+    def rest(self) -> None:
+        """The program has ended: time that passes now is not its."""
+        if self._began is None:
+            return
+        self._seconds += asyncio.get_running_loop().time() - self._began
+        self._began = self._trail = None
+        if self._now is not NOTHING:
+            self._before, self._now = self._before.plus(self._now), NOTHING
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def leave(self) -> None:
+        """The turn is over."""
+        self.rest()
+        if self.allowance is not None:
+            for tally in self.allowance.tallies.values():
+                tally.leave(self._lease)
+
+    @property
+    def heard(self) -> bool:
+        """Whether anything was told that counts."""
+        return self._before is not NOTHING or self._now is not NOTHING
+
+    @property
+    def used(self) -> Used:
+        """What all programs of the attempt have used so far, as they say, and how long they took."""
+        running = asyncio.get_running_loop().time() - self._began if self._began is not None else 0.0
+        return self._before.plus(self._now)._replace(seconds=self._seconds + running)
+
+    def hear(self, line: bytes) -> None:
+        """A line of the program's output."""
+        note = progress_notes.read_note(line)
+        if note is not None:
+            self.note(note)
+
+    def note(self, note: Note) -> None:
+        """What the program tells."""
+        if self._began is None:
+            return
+        self._now = self._now.most(usage.spent(note.usage))
+        if not note.counts_only:
+            what = note.progress or str(sorted(note.usage.items(), key=str))
+            self._trail = stuck.followed(self._trail or Trail(), what, asyncio.get_running_loop().time())
+        self.last = note.last
+        self.look()
+        if self._rule.seconds is not None:
+            self._set_timer()
+
+    def unsafe(self, what: str) -> None:
+        """The program did something forbidden."""
+        self.stop(Abort("unsafe", what))
+
+    def stop(self, abort: Abort) -> None:
+        """Have the turn end; the first reason counts."""
+        if self.abort is None:
+            self.abort = abort
+            self._stop()
+
+    def look(self) -> None:
+        """Stop the turn if it has used too much, or is stuck; and others that share its budget.
+
+        One that has told its last is not stopped for the day's sake: it ends anyway, and has cost what it cost.
+        """
+        if self.abort is not None or self._began is None:
+            return
+        now = self.used
+        if self.allowance is not None:
+            passed = budgets.overrun(self.allowance.limits, self._counted(self.allowance, now))
+            if passed is not None:
+                abort = passed.abort
+                if not (self.last and abort.pauses):
+                    self.stop(abort)
+                for tally in self.allowance.tallies.values():
+                    for other in list(tally.watchers.values()):
+                        if not (other.last and abort.pauses):
+                            other.look()
+                return
+        why = stuck.why(self._trail or Trail(at=self._began), self._rule, asyncio.get_running_loop().time())
+        if why is not None:
+            self.stop(Abort("stuck", why))
+
+    @staticmethod
+    def _counted(allowance: Allowance, now: Used) -> dict[Scope, Used]:
+        """What is used altogether. Whoever shares a budget is asked, because time passes for all of them."""
+        for tally in allowance.tallies.values():
+            for lease, other in list(tally.watchers.items()):
+                tally.live[lease] = other.used
+        return allowance.used(now)
+
+    def _set_timer(self) -> None:
+        """Look again when something is over by then, whatever the program tells."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._began is None:
+            return
+        loop = asyncio.get_running_loop()
+        due = []
+        if self._rule.seconds is not None:
+            due.append((self._trail.at if self._trail is not None else self._began) + self._rule.seconds)
+        if self.allowance is not None:
+            left = budgets.seconds_left(self.allowance.limits, self._counted(self.allowance, self.used))
+            sharing = max([1, *(len(tally.watchers) for tally in self.allowance.tallies.values())])
+            due += [loop.time() + max(_SOONEST, left / sharing)] if left is not None else []
+        if due:
+            self._timer = loop.call_at(min(due), self._late)
+
+    def _late(self) -> None:
+        """The time that was waited for has come."""
+        self._timer = None
+        if self.abort is None and self.allowance is not None:
+            now = self.used
+            over = [
+                each
+                for each in budgets.used_up(self.allowance.limits, self._counted(self.allowance, now))
+                if each.kind == "seconds"
+            ]
+            if over:
+                self.stop(Abort("budget-exhausted", f"{over[0]} is used up"))
+                return
+        self.look()
+        if self.abort is None:
+            self._set_timer()
+
+
+class Watches:
+    """Who looks on at the turns under way, by their tasks."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], tuple[int, Watching]] = {}
+
+    def begin(self, job: Job, watch: Watching, stop: Callable[[], Any]) -> None:
+        """A turn begins, and `stop` ends it."""
+        self._known[(job.board, job.plan_id, job.task_id)] = (job.epoch, watch)
+        watch.attach(stop)
+
+    def end(self, job: Job, watch: Watching) -> None:
+        """A turn is over; the next of its task may have begun."""
+        name = (job.board, job.plan_id, job.task_id)
+        if name in self._known and self._known[name][1] is watch:
+            del self._known[name]
+        watch.leave()
+
+    def of(self, board: str, plan_id: str, task_id: str) -> Watching | None:
+        """Who looks on at a task."""
+        known = self._known.get((board, plan_id, task_id))
+        return known[1] if known is not None else None
+
+    def limit_day(self, purse: Purse, at: str) -> None:
+        """The limit of the day is another one: it holds for every turn under way, too."""
+        for (board, _, _), (_, watch) in list(self._known.items()):
+            watch.limit(purse.of_the_day(watch.allowance, board, at))
+
+    def told(self, board: str, plan_id: str, task_id: str, epoch: int, note: Note) -> str | None:
+        """What an attempt tells of itself while it runs; why it is stopped, if it is. An old one is not listened to."""
+        known, watch = self._known.get((board, plan_id, task_id), (0, None))
+        if watch is None or known != epoch:
+            return None
+        watch.note(note)
+        return str(watch.abort) if watch.abort is not None else None
+
+
+def listening(job: Job) -> Watching | None:
+    """Count from now on what is told of a job, and how long it takes; not how long a person does."""
+    watch = job.watch
+    if not isinstance(watch, Watching) or job.profile.driver == "human":
+        return None
+    if job.profile.driver != "remote":  # it begins when its agent takes it
+        watch.begin()
+    return watch
+
+
+def counted(told: Used, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What a turn used, for its performance: what it told meanwhile, or said in the end if that is more."""
+    most = told.most(usage.spent(said))
+    counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}
+    return {"seconds": most.seconds, "usage": {**said, **{name: count for name, count in counts.items() if count}}}

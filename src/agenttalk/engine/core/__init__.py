@@ -1,0 +1,1 @@
+"""What every use case needs: dependencies, access, boards, records, loops, slots."""

@@ -1,0 +1,232 @@
+"""Who comes in: tokens of roles and of agents, kept in the system's store, and of attempts, kept with their tasks.
+
+Only hashes are stored. A token of an attempt is good while its lease lives and its epoch is the newest. The token of an
+agent that works elsewhere lets it take what it is offered; for what it has taken, it stands for the attempt's own.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from agenttalk.contracts.errors import Code, ConflictError, UsageError
+from agenttalk.engine.core import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Tx
+from agenttalk.rules.core.tokens import Attempt, read_token, token_hash
+
+Role = Literal["operator", "viewer", "worker", "agent", "remote"]
+"""`agent` is one attempt, `remote` an agent that works elsewhere."""
+PersonRole = Literal["operator", "viewer", "worker"]
+"""Roles of people and of their programs; a worker is a pipeline that reports."""
+PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
+_EVER: Final = "9999"
+
+ENGINE: Final = "operator"
+"""What the token is called that an engine makes for its own root. Nobody else is."""
+ELSEWHERE: Final = "elsewhere"
+"""The phase of an attempt that an agent elsewhere has taken."""
+_SHOWN: Final = 12
+"""Digits of a hash by which a token is told from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whom a token belongs to."""
+
+    role: Role
+    name: str
+    """An agent's id; for the others the label of their token."""
+    attempt: Attempt | None = None
+    """What an agent's token is good for; None for all others."""
+    token: str | None = None
+    """The hash of an agent's token, by which a write is refused once the attempt is over."""
+
+
+async def identify(deps: Deps, token: str) -> Caller | None:
+    """Whom a token belongs to; None when it is unknown, revoked, or its attempt is over."""
+    attempt = read_token(token)
+    if attempt is not None:
+        return await _agent(deps, attempt, token_hash(token))
+    system = await deps.stores.board(boards.SYSTEM)
+    rows = await system.read("token", hash=_hash(token))
+    if rows:
+        return Caller(rows[0][0], rows[0][1])
+    rows = await system.read("agent_token", hash=_hash(token))
+    return Caller("remote", rows[0][0]) if rows else None
+
+
+async def acting(deps: Deps, caller: Caller, attempt: Attempt) -> Caller | None:
+    """An agent elsewhere as the attempt that it has taken; None when it has not, or not any more."""
+    found = await _attempt(deps, attempt)
+    if found is None or found.phase != ELSEWHERE or found.agent_id != caller.name:
+        return None
+    return Caller("agent", caller.name, attempt, found.token)
+
+
+class Token(NamedTuple):
+    """A token that was made for somebody, as far as it is known: nobody can tell the token itself any more."""
+
+    id: str
+    """The beginning of its hash."""
+    role: Literal["agent", "viewer", "operator", "worker"]
+    name: str
+    """The agent that it is for, or whom people call its holder."""
+    at: str
+    revoked_at: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return self._asdict()
+
+
+async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE) -> Token:
+    """Let the token of an agent elsewhere in from now on; the same once more changes nothing.
+
+    Raises ConflictError when it was revoked, or is somebody else's.
+    """
+    system = await deps.stores.board(boards.SYSTEM)
+    wanted = Token(_hash(token)[:_SHOWN], "agent", agent_id, deps.stamp(), None)
+
+    def work(tx: Tx) -> Token:
+        if (known := _known(tx, token, wanted)) is not None:
+            return known
+        tx.run("add_agent_token", hash=_hash(token), agent_id=agent_id, at=wanted.at)
+        tx.record("token.made", f"agents/{agent_id}", {"token": wanted.id, "by": by})
+        return wanted
+
+    return await system.transact(work)
+
+
+async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, by: str = ENGINE) -> Token:
+    """Let the token of a person, or of a program of theirs, in from now on; the same once more changes nothing.
+
+    Raises ConflictError when it was revoked, or is somebody else's.
+    """
+    system = await deps.stores.board(boards.SYSTEM)
+    wanted = Token(_hash(token)[:_SHOWN], role, name, deps.stamp(), None)
+
+    def work(tx: Tx) -> Token:
+        if (known := _known(tx, token, wanted)) is not None:
+            return known
+        tx.run("add_token", hash=_hash(token), role=role, label=name, at=wanted.at)
+        tx.record("token.made", f"people/{name}", {"token": wanted.id, "role": role, "by": by})
+        return wanted
+
+    return await system.transact(work)
+
+
+def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
+    """The token, if it is known already as what is wanted. Raises ConflictError when it is known as something else."""
+    digest = _hash(token)
+    agents = [Token(wanted.id, "agent", *row[1:]) for row in tx.run("agent_tokens") if row[0] == digest]
+    people = [Token(wanted.id, *row[1:]) for row in tx.run("tokens") if row[0] == digest]
+    for known in (*agents, *people):
+        if known.revoked_at is None and (known.role, known.name) == (wanted.role, wanted.name):
+            return known
+        raise ConflictError(
+            Code.STORE_CONFLICT,
+            "this token was revoked" if known.revoked_at else "this token is somebody else's already",
+            hint="make a new one: a token is good for one holder, until it is revoked",
+        )
+    return None
+
+
+async def tokens(deps: Deps) -> list[Token]:
+    """Tokens that were made for agents elsewhere and for people, revoked ones too; not the one of the engine itself."""
+    system = await deps.stores.board(boards.SYSTEM)
+    agents = [Token(row[0][:_SHOWN], "agent", *row[1:]) for row in await system.read("agent_tokens")]
+    people = [Token(row[0][:_SHOWN], *row[1:]) for row in await system.read("tokens") if row[2] != ENGINE]
+    return sorted([*agents, *people], key=lambda each: (each.at, each.id))
+
+
+async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE) -> Token:
+    """Let a token in no longer. Raises UsageError when there is none of that id.
+
+    With the token of a person all sessions of the pages end: whoever had it may have opened some, under any name.
+    """
+    system = await deps.stores.board(boards.SYSTEM)
+    at = deps.stamp()
+
+    def work(tx: Tx) -> Token:
+        for row in tx.run("agent_tokens"):
+            if row[0][:_SHOWN] == token_id and row[3] is None:
+                tx.run("revoke_agent_token", hash=row[0], at=at)
+                tx.record("token.revoked", f"agents/{row[1]}", {"token": token_id, "by": by})
+                return Token(token_id, "agent", row[1], row[2], at)
+        for row in tx.run("tokens"):
+            if row[0][:_SHOWN] == token_id and row[4] is None and row[2] != ENGINE:
+                tx.run("revoke_token", hash=row[0], at=at)
+                tx.run("drop_sessions", at=_EVER)
+                tx.record("token.revoked", f"people/{row[2]}", {"token": token_id, "role": row[1], "by": by})
+                return Token(token_id, row[1], row[2], row[3], at)
+        hint = "'agenttalk token list' lists them"
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no token {token_id[:80]!r} that is good", hint=hint)
+
+    return await system.transact(work)
+
+
+async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
+    """Let a token in from now on. One that was revoked stays so."""
+    system = await deps.stores.board(boards.SYSTEM)
+    if not await system.read("token", hash=_hash(token)):
+        at = deps.stamp()
+        await system.transact(lambda tx: tx.run("add_token", hash=_hash(token), role=role, label=label, at=at))
+
+
+async def hand_over(deps: Deps, token: str) -> None:
+    """Make a token that of the root's own operator, in the place of all that were: the root lies elsewhere now."""
+    system = await deps.stores.board(boards.SYSTEM)
+    at = deps.stamp()
+
+    def work(tx: Tx) -> None:
+        for row in tx.run("tokens"):
+            if row[2] == ENGINE:
+                tx.run("forget_token", hash=row[0])
+        tx.run("add_token", hash=_hash(token), role="operator", label=ENGINE, at=at)
+
+    await system.transact(work)
+
+
+async def is_operators(deps: Deps, token: str) -> bool:
+    """Whether a token is that of the root's own operator. Where no engine has made one known yet, this one is now."""
+    system = await deps.stores.board(boards.SYSTEM)
+    if not any(row[2] == ENGINE and row[4] is None for row in await system.read("tokens")):
+        await admit(deps, token, "operator", ENGINE)
+    caller = await identify(deps, token)
+    return caller is not None and caller.role == "operator"
+
+
+def _hash(token: str) -> str:
+    # Whoever comes in may send anything; what is no text has no hash that we know.
+    return token_hash(token.encode("utf-8", "backslashreplace").decode())
+
+
+class _Found(NamedTuple):
+    agent_id: str
+    token: str
+    phase: str | None
+
+
+async def _agent(deps: Deps, attempt: Attempt, digest: str) -> Caller | None:
+    found = await _attempt(deps, attempt)
+    if found is None or not hmac.compare_digest(found.token, digest):
+        return None
+    return Caller("agent", found.agent_id, attempt, digest)
+
+
+async def _attempt(deps: Deps, attempt: Attempt) -> _Found | None:
+    """An attempt that is under way; None when it is none, or over."""
+    # A token can name any board. Only one that is there is looked at: asking the store for another would make it.
+    known = boards.VIRTUAL | {each.name for each in await boards.boards(deps)}
+    if attempt.board not in known or not deps.stores.has(attempt.board):
+        return None
+    board = await deps.stores.board(attempt.board)
+    rows = await board.read("attempt_of", plan_id=attempt.plan_id, task_id=attempt.task_id)
+    if not rows:
+        return None
+    agent_id, epoch, lease, token, receiver, phase = rows[0]
+    if lease is None or epoch != attempt.epoch:
+        return None
+    return _Found(receiver or agent_id, token or "", phase)

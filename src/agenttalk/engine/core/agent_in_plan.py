@@ -1,0 +1,47 @@
+"""Where an agent sits in a plan: its boxes, its workspace and the board that keeps the truth about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Blobs, Folder, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """An agent in a plan."""
+
+    deps: Deps
+    agent_id: str
+    plan_id: str
+    store: Store
+    blobs: Blobs
+
+    @property
+    def root(self) -> Folder:
+        """The root under which everything lies."""
+        return self.deps.root
+
+    @property
+    def inbox(self) -> str:
+        """The agent's inbox for the plan."""
+        return root_layout.box(self.agent_id, "inbox", self.plan_id)
+
+    @property
+    def outbox(self) -> str:
+        """The agent's outbox for the plan."""
+        return root_layout.box(self.agent_id, "outbox", self.plan_id)
+
+    @property
+    def inputs(self) -> str:
+        """Where the agent keeps what it received in the plan."""
+        return root_layout.inputs(self.agent_id, self.plan_id)
+
+
+async def take_seat(deps: Deps, agent_id: str, plan_id: str) -> Seat:
+    """Find the board of the plan."""
+    store = await board_of(deps, plan_id)
+    return Seat(deps, agent_id, plan_id, store, await deps.stores.blobs(store.name))

@@ -1,0 +1,66 @@
+"""Boards: which are in use, and on which of them a plan lives."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from agenttalk.contracts.errors import MachineError
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.ports import Store
+
+LOG = logging.getLogger(__name__)
+DEFAULT: Final = "default"
+SYSTEM: Final = "system"
+MAIL: Final = "_mail"
+TOOLCHAIN: Final = "_toolchain"
+VIRTUAL: Final = frozenset({MAIL, TOOLCHAIN})
+
+
+async def board_of(deps: Deps, plan_id: str) -> Store:
+    """The board on which a plan lives: its own for `_mail` and `_toolchain`, else the one it was placed on."""
+    if plan_id in VIRTUAL:
+        return await deps.stores.board(plan_id)
+    system = await deps.stores.board(SYSTEM)
+    rows = await system.read("board_of", plan_id=plan_id)
+    return await deps.stores.board(rows[0][0] if rows else DEFAULT)
+
+
+async def boards(deps: Deps) -> list[Store]:
+    """Every board that is in use; the default one always, and first."""
+    system = await deps.stores.board(SYSTEM)
+    names = {row[0] for row in await system.read("boards_in_use")} - {DEFAULT}
+    apart = VIRTUAL | deps.kinds.keys()
+    found = [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - apart)]]
+    virtual = [await sound(deps, name) for name in sorted(apart) if deps.stores.has(name)]
+    return [*found, *(board for board in virtual if board is not None)]
+
+
+async def sound(deps: Deps, name: str) -> Store | None:
+    """A virtual board, if it can be read. One that is broken must not keep the others from working; people are told."""
+    try:
+        board = await deps.stores.board(name)
+        await board.read("run_state", plan_id=name)
+    except MachineError as error:
+        if name not in deps.broken:
+            deps.broken[name] = error.message
+            LOG.warning("the board %s is left out: %s", name, error.message, extra={"action": "boards.broken"})
+        return None
+    if deps.broken.pop(name, None) is not None:
+        LOG.warning("the board %s is back", name, extra={"action": "boards.sound"})
+    return board
+
+
+async def place(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
+    """Put a plan on a board, unless it lives on one already."""
+    system = await deps.stores.board(SYSTEM)
+    rows = await system.read("board_of", plan_id=plan_id)
+    if rows or board == DEFAULT:  # which needs no row
+        return await deps.stores.board(rows[0][0] if rows else DEFAULT)
+    default = await deps.stores.board(DEFAULT)
+    if await default.read("plan", plan_id=plan_id):
+        return default
+    await system.transact(lambda tx: tx.run("place_plan", plan_id=plan_id, where=board))
+    return await board_of(deps, plan_id)

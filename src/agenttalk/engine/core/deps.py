@@ -1,0 +1,97 @@
+"""What every use case is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenttalk.contracts.core.base import instant
+from agenttalk.engine.core.secrets import Discretion
+from agenttalk.rules.core.isolation import Operator
+from agenttalk.rules.core.usage import Price, unpriced
+
+if TYPE_CHECKING:
+    from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is taken at once."""
+
+    payload_bytes: int = 256 * 1024 * 1024
+    """Largest payload file."""
+    messages_per_pass: int = 2_000
+    """Messages that the router takes of one plan in one pass."""
+    new_messages_per_tick: int = 50
+    """New messages that a heartbeat takes of one plan in one tick."""
+    resumed_messages_per_tick: int = 10
+    """Waiting messages that a heartbeat looks at of one plan in one tick."""
+    poll_seconds: float = 10.0
+    """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
+    remote_silence_seconds: float = 120.0
+    """After so long without a sign of life an agent elsewhere is lost."""
+    replays: int = 3
+    """How often a dead letter may be replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """What every sandbox of a root hides and shows, be it of an agent, a check or a preparation. There is one list."""
+
+    hidden: tuple[Path, ...] = ()
+    """What belongs to the operator, and what lies in the root: state, settings, work of all agents. Whoever is confined
+    names what of it is its own."""
+    readable: tuple[Path, ...] = ()
+    """What programs need wherever it lies, such as the interpreter."""
+    home: Path | None = None
+    """The home folder of whoever runs the engine, where coding agents keep logins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    """The world, as far as messages are concerned."""
+
+    root: Folder
+    stores: Stores
+    clock: Clock
+    ids: Ids
+    limits: Limits = field(default_factory=Limits)
+    shared: bool = False
+    """Whether other servers, with roots of their own, work on the same store."""
+    unrouted: bool = False
+    """Whether messages of foreign plans are worked though no router is known to have brought them."""
+    walls: Walls = field(default_factory=Walls)
+    """What processes in a sandbox see."""
+    operator: Operator = field(default_factory=Operator)
+    """What the operator says of isolation."""
+    discretion: Discretion = field(default_factory=Discretion)
+    """What must not be written down."""
+    traced: bool = False
+    """Whether a tracing system is told what happens, so that agents are told where they stand in a trace."""
+    kinds: Mapping[str, TaskKind] = field(default_factory=dict)
+    """Board → the kind of its tasks, for boards that have one."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """Boards of their own that cannot be read, and why; the others go on without them."""
+    exposed: set[str] = field(default_factory=set)
+    """Agents whose programs ran here without being kept from what people decide with."""
+    answers_by_file: bool = False
+    """Whether an answer that lies in the gateway's outbox is taken for a person's."""
+    self_check: tuple[str, ...] = ()
+    """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
+    asks_models: tuple[str, ...] = ()
+    """The command that asks models, for agents that are models; empty if there is none."""
+    price: Price = unpriced
+    """What a request to a model costs, for agents that do not tell it while they run."""
+    mcp_server: tuple[str, ...] = ()
+    """The command of our MCP server on standard input and output; empty if it cannot be started here."""
+
+    def now(self) -> datetime:
+        """The time."""
+        return self.clock.now()
+
+    def stamp(self) -> str:
+        """The time, as the store keeps it."""
+        return instant(self.clock.now())

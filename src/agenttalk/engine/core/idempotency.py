@@ -1,0 +1,121 @@
+"""Writes that come with a key of their own are carried out once, however often they are asked for.
+
+What is asked is written down before it is carried out, and the answer afterwards. So the same request gets the same
+answer again, also from an engine that was killed and started again. One that was begun and has no answer is in doubt:
+nobody knows how far it came. What can be repeated without harm is repeated then; of all else it is said to be in doubt.
+
+Refusals are not kept: nothing was done, so asking again asks again. Keys are kept for a day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.errors import Code, ConflictError
+from agenttalk.engine.core.boards import SYSTEM
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Tx
+
+LASTS: Final = timedelta(hours=24)
+MOST: Final = 50_000
+"""Keys that are kept; of more than these in a day the oldest are forgotten."""
+LARGEST: Final = 64 * 1024
+"""Bytes of an answer that are kept. Of a larger one only its status is."""
+
+
+class Kept(NamedTuple):
+    """What was answered."""
+
+    status: int
+    answer: bytes
+
+
+@dataclass(slots=True)
+class Keys:
+    """Keeps keys. `under_way` are those whose requests this process is carrying out."""
+
+    deps: Deps
+    under_way: set[str]
+
+    async def begin(self, key: str, asked: str, *, repeatable: bool) -> Kept | None:
+        """Write down that something is asked for under a key; None when it is to be carried out now.
+
+        Else what was answered before. Raises ConflictError: KEY_REUSED when the key is that of another request,
+        KEY_IN_USE while it is being carried out, KEY_IN_DOUBT when nobody knows whether it was.
+        """
+        if key in self.under_way:
+            raise ConflictError(
+                Code.KEY_IN_USE, "the request with this key is being carried out", hint="ask again in a moment"
+            )
+        self.under_way.add(key)
+        try:
+            kept = await self._begin(key, asked, repeatable=repeatable)
+        except BaseException:
+            self.under_way.discard(key)
+            raise
+        if kept is not None:
+            self.under_way.discard(key)
+        return kept
+
+    async def _begin(self, key: str, asked: str, *, repeatable: bool) -> Kept | None:
+        system = await self.deps.stores.board(SYSTEM)
+        now = self.deps.now()
+        at, before = instant(now), instant(now - LASTS)
+
+        def work(tx: Tx) -> tuple[str, int | None, bytes | None] | None:
+            tx.run("drop_old_keys", before=before)
+            added = tx.run("begin_key", key=key, asked=asked, at=at)
+            if added:
+                tx.run("drop_many_keys", id=added[0][0] - MOST)
+                return None
+            [(known, _, status, answer)] = tx.run("api_key", key=key)
+            return known, status, bytes(answer) if answer is not None else None
+
+        found = await system.transact(work)
+        if found is None:
+            return None
+        known, status, answer = found
+        if known != asked:
+            hint = "give each request a key of its own"
+            raise ConflictError(Code.KEY_REUSED, "this key was used for another request", hint=hint)
+        if status is not None and answer is not None:
+            return Kept(status, answer)
+        if repeatable:
+            return None
+        raise ConflictError(
+            Code.KEY_IN_DOUBT,
+            f"this was carried out before and answered with {status}, at more length than is kept"
+            if status is not None
+            else "the engine ended while it carried this out, and nobody knows how far it came",
+            hint="look whether it was done; if not, ask for it under another key",
+        )
+
+    async def end(self, key: str, status: int, answer: bytes) -> None:
+        """Keep what was answered."""
+        system = await self.deps.stores.board(SYSTEM)
+        kept = answer if len(answer) <= LARGEST else None
+        try:
+            await system.transact(lambda tx: tx.run("end_key", key=key, status=status, answer=kept))
+        finally:
+            self.under_way.discard(key)
+
+    async def forget(self, key: str) -> None:
+        """Nothing was done: whoever asks again asks anew."""
+        system = await self.deps.stores.board(SYSTEM)
+        try:
+            await system.transact(lambda tx: tx.run("forget_key", key=key))
+        finally:
+            self.under_way.discard(key)
+
+    def leave(self, key: str) -> None:
+        """Nobody knows what came of it."""
+        self.under_way.discard(key)
+
+
+def named(caller: str, method: str, path: str, key: str) -> str:
+    """Under which name a key is kept: one caller's, for one address."""
+    return wire.sha256(wire.write([caller, method, path, key]))

@@ -1,0 +1,116 @@
+"""What an agent hands over: rows first, files in its outbox afterwards, each exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Protocol
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.errors import InputError, MissingError
+from agenttalk.contracts.record import Ack, TaskStateReport
+from agenttalk.engine.core import records
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.ports import Row, Tx
+
+_AT_ONCE: Final = 200
+
+
+class Sender(Protocol):
+    """Whose outbox it is."""
+
+    @property
+    def agent_id(self) -> str:
+        """The agent."""
+
+    @property
+    def plan_id(self) -> str:
+        """The plan."""
+
+
+def hand_over(tx: Tx, seat: Sender, name: str, data: bytes) -> None:
+    """Have a control file put into the outbox; one of that name that did not get there yet is replaced."""
+    tx.run("drop_handover", plan_id=seat.plan_id, agent_id=seat.agent_id, name=name)
+    add(tx, seat, name, records.keep(tx, data))
+
+
+def add(tx: Tx, seat: Sender, name: str, content: str, message_id: str | None = None) -> None:
+    """Have a content put into the outbox. The files of a message come before its envelope."""
+    tx.run(
+        "add_handover",
+        plan_id=seat.plan_id,
+        agent_id=seat.agent_id,
+        name=name,
+        content=content,
+        message_id=message_id,
+    )
+
+
+def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, consumed_at: str, **more: Any) -> Ack:
+    """Hand over a receipt, and return it. `message` names the message, its task and its command."""
+    ack = Ack.from_json(
+        {
+            **{key: value for key, value in message.items() if value is not None},
+            "plan_id": seat.plan_id,
+            "consumer_agent_id": seat.agent_id,
+            "status": status,
+            "consumed_at": consumed_at,
+            **more,
+        }
+    )
+    hand_over(tx, seat, root_layout.ack(ack.message_id), ack.to_bytes() + b"\n")
+    return ack
+
+
+def report_state(tx: Tx, seat: Sender, task_id: str, state: str, *, at: str, **more: Any) -> None:
+    """Hand over where a task stands."""
+    report = TaskStateReport.from_json(
+        {
+            "plan_id": seat.plan_id,
+            "task_id": task_id,
+            "agent_id": seat.agent_id,
+            "state": state,
+            "updated_at": write_time(moment(at)),
+            **more,
+        }
+    )
+    hand_over(tx, seat, f"task_state_{task_id}.json", report.to_bytes() + b"\n")
+
+
+async def carry_out(seat: Seat) -> int:
+    """Write what has to be handed over into the outbox, in order; how many files.
+
+    A file that got there before, whose row was left by a crash, is recognised by the message in the store or
+    by the file in `.sent`, and not written again.
+    """
+    done = 0
+    while rows := await seat.store.read("handovers_in", agent_id=seat.agent_id, plan_id=seat.plan_id, limit=_AT_ONCE):
+        for row in rows:
+            if not await _arrived(seat, row):
+                data = await seat.blobs.get(row[2])
+                await asyncio.to_thread(_write, seat, row[1], data)
+        ids = [row[0] for row in rows]
+        await seat.store.transact(lambda tx, ids=ids: [tx.run("handed_over", id=each) for each in ids])  # type: ignore[misc]
+        done += len(rows)
+    return done
+
+
+async def _arrived(seat: Seat, row: Row) -> bool:
+    _, name, content, message_id = row
+    if message_id is not None:
+        known = await seat.store.read("message_by_id", plan_id=seat.plan_id, message_id=message_id)
+        if known and (known[0][1] == content or not name.endswith(root_layout.MESSAGE)):
+            return True
+    return await asyncio.to_thread(_sent, seat, name, content)
+
+
+def _sent(seat: Seat, name: str, content: str) -> bool:
+    try:
+        found = seat.root.digest(f"{seat.outbox}/{root_layout.SENT}/{name}", seat.deps.limits.payload_bytes)
+    except (MissingError, InputError):
+        return False
+    return found.sha256 == content
+
+
+def _write(seat: Seat, name: str, data: bytes) -> None:
+    seat.root.write(f"{seat.outbox}/{name}", data, parents=True)

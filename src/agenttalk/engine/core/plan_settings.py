@@ -1,0 +1,52 @@
+"""The policies and agents of a plan that the engine runs, as its row keeps them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.plan import Policies
+from agenttalk.engine.core.records import SMALL, keep
+from agenttalk.ports import Tx
+
+
+@lru_cache(maxsize=32)
+def read_settings(data: bytes) -> tuple[Policies, dict[str, AgentProfile]]:
+    """Policies and agents of a plan, which nobody changes. Many plans have the same."""
+    said: Any = wire.read(data)
+    profiles = {name: AgentProfile.from_json(each) for name, each in said["profiles"].items()}
+    return Policies.model_validate(said["policies"]), profiles
+
+
+def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
+    """Agents of a plan that the engine drives itself, so that they need no folders."""
+    rows = tx.run("run", plan_id=plan_id)
+    if not rows:
+        return frozenset()
+    settings: Any = wire.read(bytes(rows[0][1]))
+    return frozenset(name for name, each in settings["profiles"].items() if each.get("driver", "folder") != "folder")
+
+
+def agents_of(tx: Tx, plan_id: str) -> dict[str, AgentProfile] | None:
+    """The agents of a plan that the engine runs; None when it does not."""
+    rows = tx.run("run", plan_id=plan_id)
+    return read_settings(bytes(rows[0][1]))[1] if rows else None
+
+
+def keep_settings(tx: Tx, settings: bytes) -> bytes:
+    """Keep a plan's policies and agents; what its row says of them."""
+    if len(settings) > SMALL:
+        return settings
+    return keep(tx, settings).encode()
+
+
+def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
+    """What is kept of a plan's policies and agents."""
+    return wire.write(
+        {
+            "policies": policies.model_dump(mode="json", exclude_none=True),
+            "profiles": {name: profile.as_json() for name, profile in sorted(profiles.items())},
+        }
+    )

@@ -1,0 +1,206 @@
+"""What is said about a task and handed in for it by the API: comments and outputs.
+
+A write of an agent is fenced: the same transaction makes sure that its attempt still has the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, ConflictError, UsageError
+from agenttalk.engine.core import boards, records
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Row, Store, Tx
+
+CommentType = Literal[
+    "general",
+    "handoff",
+    "observation",
+    "review",
+    "rebuttal",
+    "rebuttal_response",
+    "debate_argument",
+    "debate_rebuttal",
+    "debate_judgment",
+    "action_report",
+]
+PAGE: Final = 200
+"""How many comments are shown at once."""
+
+
+class TaskName(NamedTuple):
+    """A task, as the whole root knows it."""
+
+    board: str
+    plan_id: str
+    task_id: str
+
+    @property
+    def subject(self) -> str:
+        """Under which subject the ledger keeps what happened to it."""
+        return f"{self.plan_id}/{self.task_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is said about a task, or handed in for it."""
+
+    kind: Literal["comment", "output"]
+    author: str
+    type: str
+    body: str
+    claims: Any = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Only what is there."""
+        return {
+            "kind": self.kind,
+            "author": self.author,
+            "type": self.type,
+            "body": self.body,
+            **({"claims": self.claims} if self.claims is not None else {}),
+        }
+
+
+async def show(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, Any]:
+    """A task with what was said about it, from after a comment on. Raises UsageError when there is none."""
+    board = await board_of(deps, task)
+    row = await _row(board, task)
+    remarks = await board.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
+    agent_id, state, updated_at, epoch, lease, _, _, attempt, waiting_since, missing, request_id, rounds, _ = row
+    return {
+        "board": task.board,
+        "plan_id": task.plan_id,
+        "task_id": task.task_id,
+        "agent_id": agent_id,
+        "state": state,
+        "updated_at": updated_at,
+        "running": lease is not None,
+        "epoch": epoch,
+        "attempt": attempt,
+        "waiting_since": waiting_since,
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "request_id": request_id,
+        "reexecutions": rounds,
+        "comments": [_remark(each) for each in remarks if each[1] == "comment"],
+        "outputs": [_remark(each) for each in remarks if each[1] == "output"],
+        "next": remarks[-1][0] if len(remarks) == PAGE else None,
+    }
+
+
+async def say(deps: Deps, task: TaskName, remark: Remark, caller: Caller, *, key: str | None = None) -> dict[str, Any]:
+    """Keep a remark, and answer what was kept. The same key with the same remark answers the same, once more.
+
+    Raises UsageError when there is no such task, when the caller's attempt is over, and when somebody speaks
+    in another's name; ConflictError when the key was used for another remark.
+    """
+    if remark.author != caller.name:
+        hint = f"say {caller.name!r}, or use the token of {remark.author!r}"
+        raise UsageError(Code.NOT_ALLOWED, f"this token is not that of {remark.author!r}", hint=hint)
+    secrets = deps.discretion.secrets
+    if secrets:
+        remark = replace(remark, body=secrets.redact(remark.body), claims=secrets.redact_json(remark.claims))
+    board = await board_of(deps, task)
+    await _row(board, task)
+    at = deps.stamp()
+    return await board.transact(lambda tx: _say(tx, task, remark, caller, key, at))
+
+
+def _say(tx: Tx, task: TaskName, remark: Remark, caller: Caller, key: str | None, at: str) -> dict[str, Any]:
+    fence(tx, task, caller)
+    if key is None:
+        return _keep(tx, task, remark, caller, at)
+    # Another attempt is another request, though its program may use the same keys.
+    epoch = caller.attempt.epoch if caller.attempt else 0
+    once = Once(task.plan_id, caller.name, f"{task.task_id}/{caller.name}/{epoch}/{key}", remark.as_json(), at)
+    return once.do(tx, lambda: _keep(tx, task, remark, caller, at))
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A request under a key: it is carried out once, and the same request gets the same answer again."""
+
+    plan_id: str
+    by: str
+    key: str
+    said: wire.JsonValue
+    at: str
+
+    def do(self, tx: Tx, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Do it, unless it was done; raises ConflictError when the key was used for another request."""
+        about = {"plan_id": self.plan_id, "id": records.named("key", self.key)}
+        sha256 = wire.sha256(wire.write(self.said))
+        if tx.run("take_key", **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
+            answer = work()
+            tx.run("answer_key", **about, body=wire.write(answer))
+            return answer
+        [(known, before, _)] = tx.run("control", **about, kind="api.key")
+        if known != sha256:
+            hint = "give each request a key of its own"
+            raise ConflictError(Code.KEY_REUSED, "this key was used for another request", hint=hint)
+        told: Any = wire.read(bytes(before))
+        return dict(told)
+
+
+def fence(tx: Tx, task: TaskName, caller: Caller) -> None:
+    """An agent's write counts only while its attempt has the task."""
+    if caller.attempt is None:
+        return
+    held = tx.run(
+        "hold_attempt", plan_id=task.plan_id, task_id=task.task_id, epoch=caller.attempt.epoch, token=caller.token
+    )
+    if TaskName(tx.board, task.plan_id, task.task_id) != caller.attempt[:3] or not held:
+        raise UsageError(Code.LEASE_LOST, f"attempt {caller.attempt.epoch} does not have {task.subject} any more")
+
+
+def _keep(tx: Tx, task: TaskName, remark: Remark, caller: Caller, at: str) -> dict[str, Any]:
+    epoch = caller.attempt.epoch if caller.attempt else None
+    body = wire.write(remark.as_json())
+    [(number,)] = tx.run(
+        "add_comment",
+        plan_id=task.plan_id,
+        task_id=task.task_id,
+        kind=remark.kind,
+        author=remark.author,
+        type=remark.type,
+        body=remark.body,
+        claims=None if remark.claims is None else wire.write(remark.claims),
+        epoch=epoch,
+        at=at,
+    )
+    fact = {"id": number, "author": remark.author, "type": remark.type, "sha256": wire.sha256(body), "epoch": epoch}
+    tx.record(f"task.{remark.kind}", task.subject, fact)
+    return {"id": number, "at": at, "task": task.subject, "author": remark.author, "type": remark.type}
+
+
+async def board_of(deps: Deps, task: TaskName) -> Store:
+    """The board of a task; one that only the caller knows is not made."""
+    if task.board in boards.VIRTUAL and deps.stores.has(task.board):
+        return await deps.stores.board(task.board)
+    if task.board in boards.VIRTUAL:
+        raise _unknown(task)
+    board = await boards.board_of(deps, task.plan_id)
+    if board.name != task.board:
+        raise _unknown(task)
+    return board
+
+
+async def _row(board: Store, task: TaskName) -> Row:
+    rows = await board.read("task", plan_id=task.plan_id, task_id=task.task_id)
+    if not rows:
+        raise _unknown(task)
+    return rows[0]
+
+
+def _unknown(task: TaskName) -> UsageError:
+    return UsageError(Code.TASK_NOT_FOUND, f"board {task.board!r} has no task {task.subject!r}")
+
+
+def _remark(row: Row) -> dict[str, Any]:
+    number, _, author, type_, body, claims, epoch, at = row
+    shown = {"id": number, "author": author, "type": type_, "body": body, "epoch": epoch, "at": at}
+    return {**shown, "claims": wire.read(bytes(claims))} if claims else shown

@@ -1,0 +1,79 @@
+"""To which trace a plan belongs, where a tracing system is told what happens."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from agenttalk.contracts.core import wire
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Job, Row, Store, Tx
+from agenttalk.rules.operation.spans import Context, Naming, read_traceparent
+
+ORIGIN: Final = "traces.origin"
+"""The cursor that holds a number by which the ids of a board differ from those of all others."""
+_LONGEST: Final = 200
+"""Characters of a `traceparent` that are kept; it has 55 today."""
+TRACED: Final = "plan.traced"
+"""The fact that a plan belongs to a trace of somebody else."""
+
+
+class Trace(NamedTuple):
+    """How the traces of a plan are named."""
+
+    naming: Naming
+    board: str
+    within: Context | None = None
+    """The trace of whoever submitted the plan, if they said so."""
+
+    def of(self, plan_id: str, task_id: str) -> str:
+        """The id of the trace that a task belongs to."""
+        return self.within.trace_id if self.within else self.naming.trace(self.board, plan_id, task_id)
+
+
+def trace_of(tx: Tx, plan_id: str) -> Trace:
+    """The trace of a plan."""
+    return Trace(naming(tx), tx.board, read_within(tx.run("latest_fact", subject=plan_id, kind=TRACED)))
+
+
+def naming(tx: Tx) -> Naming:
+    """How traces and spans of a board are named: by a number that is drawn once."""
+    rows = tx.run("cursor", name=ORIGIN)
+    if not rows:
+        tx.run("add_cursor", name=ORIGIN, value=secrets.randbits(62))
+        rows = tx.run("cursor", name=ORIGIN)
+    return Naming(str(rows[0][0]))
+
+
+def read_within(rows: list[Row]) -> Context | None:
+    """What was said of somebody else's trace, from the fact that it was."""
+    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
+    return read_traceparent(said["traceparent"]) if said is not None else None
+
+
+def within(plan_id: str, told: str) -> Callable[[Tx], None]:
+    """What is written down with a plan whose submission came with a `traceparent`; nothing for what is none."""
+
+    def note(tx: Tx) -> None:
+        if read_traceparent(told) is not None:
+            tx.record(TRACED, plan_id, {"traceparent": told[:_LONGEST]})
+
+    return note
+
+
+async def naming_of(board: Store) -> Naming:
+    """How traces and spans of a board are named: by a number that is drawn once."""
+    rows = await board.read("cursor", name=ORIGIN)
+    return Naming(str(rows[0][0])) if rows else await board.transact(naming)
+
+
+async def traceparent(deps: Deps, job: Job) -> str:
+    """What an agent is told of its place in a trace; empty where nothing is traced."""
+    if not deps.traced:
+        return ""
+    board = await deps.stores.board(job.board)
+    named = await naming_of(board)
+    rows = await board.read("latest_fact", subject=job.plan_id, kind=TRACED)
+    place = (job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt)
+    return named.traceparent(*place, read_within(rows))

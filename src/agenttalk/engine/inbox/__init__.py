@@ -1,0 +1,1 @@
+"""The heartbeat: carries out commands that lie in an agent's inbox."""

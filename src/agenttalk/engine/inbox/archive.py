@@ -1,0 +1,297 @@
+"""Artifacts that arrived: their contents are kept, and the files in the workspace follow from the rows."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.contracts.record import InputIndex
+from agenttalk.engine.core import outbox_writer, records
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.ports import Folder, Row, Tx
+from agenttalk.rules.core import artifacts
+from agenttalk.rules.core.artifacts import File
+from agenttalk.rules.messages import archive
+from agenttalk.rules.messages.archive import Conflict, Held
+from agenttalk.rules.messages.routing import Rejection
+
+_AT_ONCE: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A claimed artifact."""
+
+    delivery: int
+    message_id: str
+    sha256: str
+    task_id: str
+    command_id: str | None
+    seq: int
+    output_name: str
+    name: str
+    envelope: bytes = field(repr=False)
+    consumed_at: str
+
+    @classmethod
+    def of(cls, row: Row) -> Parcel:
+        """From a row of `claimed_messages`."""
+        delivery, message_id, sha256, _, task_id, command_id, seq, output_name, name, envelope, consumed_at = row
+        return cls(delivery, message_id, sha256, task_id, command_id, seq, output_name, name, envelope, consumed_at)
+
+    def payload(self) -> list[File]:
+        """Its files, as the envelope names them."""
+        return _named(bytes(self.envelope))
+
+    def about(self) -> dict[str, Any]:
+        """It as a receipt names it."""
+        return {
+            "message_id": self.message_id,
+            "task_id": self.task_id,
+            "command_id": self.command_id,
+            "command_seq": self.seq if self.command_id else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What became of claimed artifacts."""
+
+    archived: int = 0
+    dead: int = 0
+
+
+async def archive_claimed(seat: Seat) -> Archived:
+    """Keep every claimed artifact, or refuse it."""
+    archived = dead = after = 0
+    while rows := await seat.store.read(
+        "claimed_messages",
+        plan_id=seat.plan_id,
+        receiver=seat.agent_id,
+        type="artifact",
+        after=after,
+        limit=_AT_ONCE,
+    ):
+        parcels = [Parcel.of(row) for row in rows]
+        loaded = [(each, await _load(seat, each)) for each in parcels]
+        kept = await seat.store.transact(lambda tx, loaded=loaded: [_keep(tx, seat, *each) for each in loaded])  # type: ignore[misc]
+        archived += sum(kept)
+        dead += len(kept) - sum(kept)
+        after = parcels[-1].delivery
+    return Archived(archived, dead)
+
+
+async def _load(seat: Seat, parcel: Parcel) -> list[bytes] | Rejection:
+    """The small contents that the store has not got yet; large ones are kept at once."""
+    small: list[bytes] = []
+    for file in parcel.payload():
+        try:
+            small += await _content(seat, file)
+        except InputError as error:
+            return Rejection(error.code, error.message)
+    return small
+
+
+async def _content(seat: Seat, file: File) -> list[bytes]:
+    if await seat.blobs.exists(file.sha256):
+        return []
+    if not root_layout.payload_is_safe(file.path):
+        raise InputError(Code.PATH_OUTSIDE_FOLDER, f"{file.path!r} cannot be a payload")
+    path, limit = f"{seat.inbox}/{file.path}", seat.deps.limits.payload_bytes
+    try:
+        entry = await asyncio.to_thread(seat.root.entry, path)
+        if entry is not None and entry.kind == "regular" and entry.size > records.SMALL:
+            with seat.root.stream(path, limit) as stream:
+                _require(file, await seat.blobs.put(stream))
+            return []
+        data = await asyncio.to_thread(seat.root.read, path, limit)
+    except MissingError as error:
+        raise InputError(Code.MISSING_PAYLOAD, f"its file {file.path!r} is not there") from error
+    _require(file, wire.sha256(data))
+    return [data]
+
+
+def _require(file: File, sha256: str) -> None:
+    if sha256 != file.sha256:
+        raise InputError(Code.PAYLOAD_HASH_MISMATCH, f"its file {file.path!r} has another hash than the envelope says")
+
+
+def _keep(tx: Tx, seat: Seat, parcel: Parcel, loaded: list[bytes] | Rejection) -> bool:
+    """One artifact, decided and written down with all that follows; False when it is refused."""
+    at = seat.deps.stamp()
+    where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": parcel.task_id}
+    files = artifacts.files_of(parcel.message_id, parcel.payload())
+    if isinstance(loaded, Rejection):
+        return _refuse(tx, seat, parcel, loaded, at)
+    rows = tx.run("inputs_of_output", **where, output_name=parcel.output_name)
+    held = {path: Held(sha256, seq, message_id) for path, sha256, seq, message_id, *_ in rows}
+    fates = archive.decide(files, held, seq=parcel.seq)
+    if isinstance(fates, Conflict):
+        why = Rejection(Code.INPUT_CONFLICT, f"{fates.path!r}: {fates.message}")
+        return _refuse(tx, seat, parcel, why, at)
+    done = tx.run(
+        "finish_delivery", id=parcel.delivery, state="processed", ack="SUCCEEDED", at=at, details=None, acted=0
+    )
+    if not done:
+        return True  # it was ended otherwise meanwhile
+    for data in loaded:
+        records.keep(tx, data)
+    for file in dict.fromkeys(files):
+        fate = fates[file.path]
+        if fate in {"new", "replaces"} or (fate == "same" and held[file.path].seq < parcel.seq):
+            tx.run(
+                "put_input",
+                **where,
+                output_name=parcel.output_name,
+                path=file.path,
+                sha256=file.sha256,
+                seq=parcel.seq,
+                message_id=parcel.message_id,
+                at=at,
+            )
+    retired = archive.retired(files, held, seq=parcel.seq)
+    for path in retired:
+        tx.run(
+            "retire_input",
+            **where,
+            output_name=parcel.output_name,
+            path=path,
+            seq=parcel.seq,
+            message_id=parcel.message_id,
+            at=at,
+        )
+    tx.record("artifact.archived", parcel.message_id, {**where, "files": dict(fates), "retired": retired})
+    outbox_writer.acknowledge(
+        tx, seat, parcel.about(), "SUCCEEDED", consumed_at=parcel.consumed_at, finished_at=at, result={"ok": True}
+    )
+    return True
+
+
+def _refuse(tx: Tx, seat: Seat, parcel: Parcel, why: Rejection, at: str) -> bool:
+    details = f"{why.code}: {why.message}"
+    if not tx.run("finish_delivery", id=parcel.delivery, state="dead", ack="FAILED", at=at, details=details, acted=0):
+        return False
+    refused = records.Refused(
+        plan_id=seat.plan_id,
+        agent_id=seat.agent_id,
+        box="inbox",
+        name=parcel.name,
+        key=f"inbox/{seat.agent_id}/{parcel.message_id}",
+        code=why.code,
+        reason=why.message,
+        original=bytes(parcel.envelope),
+        message_id=parcel.message_id,
+        sha256=parcel.sha256,
+    )
+    records.bury(tx, refused, at=at)
+    result = {"ok": False, "details": details}
+    outbox_writer.acknowledge(
+        tx, seat, parcel.about(), "FAILED", consumed_at=parcel.consumed_at, finished_at=at, result=result
+    )
+    return False
+
+
+def stored_at(task_id: str, output_name: str, path: str) -> str:
+    """Where a file of an output lies below an agent's inputs."""
+    return f"{task_id}/{root_layout.segment(output_name)}/{path}"
+
+
+async def show_artifact(seat: Seat, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
+    """Make the workspace show an archived artifact. What has to be there follows from the rows alone."""
+    files = artifacts.files_of(message_id, _named(envelope))
+    where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": task_id}
+    rows = {row[0]: row for row in await seat.store.read("inputs_of_output", **where, output_name=output_name)}
+    for file in dict.fromkeys(files):
+        _, current, _, holder, before_message_id, before_sha256 = rows[file.path]
+        if current == file.sha256:
+            await show_file(seat, stored_at(task_id, output_name, file.path), current)
+            if holder == message_id and before_sha256:
+                await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{file.path}", before_sha256)
+        else:  # a newer version came before or after it
+            await show_file(seat, f"{root_layout.HISTORY}/{message_id}/{file.path}", file.sha256)
+    for path, sha256, _, holder, before_message_id, before_sha256 in rows.values():
+        if holder == message_id and not sha256:
+            await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{path}", before_sha256)
+            await asyncio.to_thread(_remove, seat, stored_at(task_id, output_name, path))
+    await put_payloads_away(seat, root_layout.PROCESSED, message_id, envelope)
+
+
+def _remove(seat: Seat, path: str) -> None:
+    with seat.root.sub(seat.inputs, create=True) as folder:
+        if folder.remove(path):
+            _remove_empty(folder, path)
+
+
+async def show_file(seat: Seat, path: str, sha256: str) -> None:
+    """Have a file of the workspace hold a content."""
+    if await asyncio.to_thread(_holds, seat, f"{seat.inputs}/{path}", sha256):
+        return
+    data = await seat.blobs.get(sha256)
+    await asyncio.to_thread(seat.root.write, f"{seat.inputs}/{path}", data, parents=True)
+
+
+def _holds(seat: Seat, path: str, sha256: str) -> bool:
+    try:
+        return seat.root.digest(path, seat.deps.limits.payload_bytes).sha256 == sha256
+    except (MissingError, InputError):
+        return False
+
+
+def _named(envelope: bytes) -> list[File]:
+    files = ArtifactEnvelope.from_bytes(envelope).payload.files
+    return [File(file.path, file.sha256) for file in files]
+
+
+async def put_payloads_away(seat: Seat, folder: str, message_id: str, envelope: bytes) -> None:
+    """Payloads leave the inbox with their message. A file that is not the message's own stays."""
+    await asyncio.to_thread(_put_payloads_away, seat, f"{folder}/{root_layout.PAYLOAD}/{message_id}", _named(envelope))
+
+
+def _put_payloads_away(seat: Seat, folder: str, files: list[File]) -> None:
+    for path, sha256 in files:
+        if not root_layout.payload_is_safe(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
+            continue
+        above, _, name = f"{seat.inbox}/{folder}/{path}".rpartition("/")
+        with seat.root.sub(seat.inbox) as inbox, seat.root.sub(above, create=True) as target:
+            try:
+                inbox.move(path, target, name, replace=True)
+            except MissingError:
+                continue
+            _remove_empty(inbox, path)
+
+
+def _remove_empty(inbox: Folder, path: str) -> None:
+    """Folders that held only payloads go with them."""
+    above = path.rpartition("/")[0]
+    while above:
+        try:
+            inbox.remove(above)
+        except AgentTalkError:
+            return
+        above = above.rpartition("/")[0]
+
+
+async def show_index(seat: Seat) -> None:
+    """Write `input_index.json` anew from the rows."""
+    rows = await seat.store.read("inputs_of", plan_id=seat.plan_id, agent_id=seat.agent_id)
+    entries: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for task_id, output_name, path, sha256, _, message_id, received_at, *_ in rows:
+        entry = entries.setdefault(
+            (message_id, task_id, output_name),
+            {
+                "message_id": message_id,
+                "task_id": task_id,
+                "output_name": output_name,
+                "received_at": write_time(moment(received_at)),
+                "files": [],
+            },
+        )
+        entry["files"].append({"path": path, "sha256": sha256, "stored_at": stored_at(task_id, output_name, path)})
+    document = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "entries": list(entries.values())}
+    data = InputIndex.from_json(document).to_bytes() + b"\n"
+    await asyncio.to_thread(seat.root.write, f"{seat.inputs}/{root_layout.INPUT_INDEX}", data, parents=True)

@@ -1,0 +1,441 @@
+"""Taking messages out of an inbox: an atomic move to `.pending`, then one commit for all that were taken."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from agenttalk.contracts.command import PRIORITIES, parse_command_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import instant, write_time
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.contracts.record import Ack
+from agenttalk.engine.core import outbox_writer, records
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.inbox.origins import Inbound
+from agenttalk.engine.messages import control_files
+from agenttalk.engine.messages.recall import recall
+from agenttalk.ports import Entry, Folder, Row, Tx
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.archive import kept_name, original_name
+from agenttalk.rules.messages.routing import Order, Parcel, Rejection
+
+_COPIES: Final = 10_000
+"""How many copies of one message are kept."""
+
+Fate = Literal["claim", "wait", "copy", "done"]
+"""Taken, left for now, put aside beside the one that was taken, or put aside as the one that was worked before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message file in an inbox, read."""
+
+    entry: Entry
+    where: str
+    """The folder it lies in, inside the inbox: empty, or `.pending`."""
+    parcel: Parcel | Rejection
+    data: bytes = field(default=b"", repr=False)
+    original: bytes | str | None = field(default=None, repr=False)
+    """What a dead letter keeps of it."""
+    name: str = ""
+    """The name that it goes by from now on."""
+    copy: int = 0
+    """The lowest number that it may get among the copies of its message."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies inside the inbox."""
+        return f"{self.where}/{self.entry.name}" if self.where else self.entry.name
+
+    @property
+    def spelled(self) -> str:
+        """Its name, as a document can hold it."""
+        return self.entry.name.encode("utf-8", "backslashreplace").decode()
+
+    @property
+    def message_id(self) -> str:
+        """The message; empty when it could not be read."""
+        return self.parcel.envelope.message_id if isinstance(self.parcel, Parcel) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What came of a look into an inbox."""
+
+    found: int = 0
+    """Files that lay there and could be read."""
+    claimed: int = 0
+    dead: int = 0
+    errors: tuple[str, ...] = ()
+    all_wait: bool = False
+    """Whether nobody knows of any of them where it comes from: there may be others behind them."""
+
+
+async def claim(seat: Seat, inbound: Inbound) -> Claimed:
+    """Take the next new messages, except for those that wait because nobody knows where they come from."""
+    while True:
+        waiting = await inbound.waiting(seat.plan_id)
+        claimed = await _take(seat, inbound, await asyncio.to_thread(_new, seat, waiting))
+        if not claimed.all_wait or await inbound.waiting(seat.plan_id) == waiting:
+            return claimed
+
+
+async def resume(seat: Seat, inbound: Inbound) -> Claimed:
+    """Finish what a crash left: files moved and not noted, and messages whose files are gone from the inbox."""
+    rows = await seat.store.read("claimed_names", plan_id=seat.plan_id, receiver=seat.agent_id)
+    known = {kept_name(message_id, name) for message_id, name in rows}
+    total = await _take(seat, inbound, await asyncio.to_thread(_pending, seat, known))
+    await _restore(seat)
+    return total
+
+
+async def _restore(seat: Seat) -> None:
+    """Put messages back that the store says are in the inbox and that are not: files are never synced."""
+    rows = await seat.store.read("unclaimed_messages", plan_id=seat.plan_id, receiver=seat.agent_id)
+
+    def work() -> None:
+        with seat.root.sub(seat.inbox, create=True) as inbox:
+            for message_id, name, envelope in rows:
+                if not inbox.exists(name) and not inbox.exists(kept_name(message_id, name)):
+                    inbox.write(name, bytes(envelope))
+
+    if rows:
+        await asyncio.to_thread(work)
+
+
+def _new(seat: Seat, waiting: set[str]) -> tuple[list[Found], list[str]]:
+    try:
+        with seat.root.sub(seat.inbox) as inbox:
+            found = (name for name in inbox.names() if name.endswith(root_layout.MESSAGE) and not name.startswith("."))
+            names = (name for name in found if name not in waiting)
+            return _read_all(seat, inbox, "", heapq.nsmallest(seat.deps.limits.new_messages_per_tick, names))
+    except MissingError:
+        return [], []
+    except AgentTalkError as error:
+        return [], [error.message]
+
+
+def _pending(seat: Seat, known: set[str]) -> tuple[list[Found], list[str]]:
+    try:
+        with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING) as pending:
+            names = [name for name in pending.names() if name not in known and not name.startswith(".")]
+            return _read_all(seat, inbox, root_layout.PENDING, sorted(names))
+    except MissingError:
+        return [], []
+    except AgentTalkError as error:
+        return [], [error.message]
+
+
+def _read_all(seat: Seat, inbox: Folder, where: str, names: Iterable[str]) -> tuple[list[Found], list[str]]:
+    found: list[Found] = []
+    errors: list[str] = []
+    for name in names:
+        try:
+            found += _read(seat, inbox, where, name)
+        except AgentTalkError as error:
+            errors.append(error.message)
+    return found, errors
+
+
+def _read(seat: Seat, inbox: Folder, where: str, name: str) -> list[Found]:
+    path = f"{where}/{name}" if where else name
+    entry = inbox.entry(path)
+    if entry is None:
+        return []
+    if not entry.is_text:
+        return [Found(entry, where, Rejection(Code.FILE_UNSAFE, "its name is not UTF-8"))]
+    try:
+        data = inbox.read(path, wire.ENVELOPE_LIMIT)
+    except MissingError:
+        return []
+    except InputError as error:
+        return [Found(entry, where, Rejection(error.code, error.message))]
+    parcel = routing.unpack(data, owner=None, plan_id=seat.plan_id)
+    return [Found(entry, where, parcel, data, original=data)]
+
+
+async def _take(seat: Seat, inbound: Inbound, looked: tuple[list[Found], list[str]]) -> Claimed:
+    found, errors = looked
+    if not found:
+        return Claimed(errors=tuple(errors))
+    dead: list[tuple[Found, Rejection]] = []
+    taken: list[Found] = []
+    waits = 0
+    copies: list[Found] = []
+    worked: list[tuple[Found, Ack]] = []
+    seen: dict[str, tuple[str, str]] = {}
+    for each in found:
+        fate = await _fate(seat, inbound, each, seen)
+        if isinstance(fate, Rejection):
+            dead.append((await _with_original(seat, each), fate))
+            continue
+        if fate[0] == "wait":
+            waits += 1
+            continue
+        receipt = await asyncio.to_thread(_final_receipt, seat, each.message_id) if fate[0] == "claim" else None
+        if receipt is not None:
+            worked.append((replace(each, name=fate[1]), receipt))
+        elif fate[0] == "claim":
+            taken.append(replace(each, name=fate[1]))
+        else:
+            copies.append(replace(each, name=fate[1], copy=int(fate[0] == "copy")))
+    taken = await asyncio.to_thread(_move_to_pending, seat, taken, errors)
+    if taken or dead or worked:
+        await seat.store.transact(lambda tx: _note(tx, seat, taken, dead, worked))
+    copies += [each for each, _ in worked]
+    await asyncio.to_thread(_put_away, seat, [each for each, _ in dead], copies, errors)
+    return Claimed(len(found), len(taken), len(dead), tuple(errors), waits == len(found))
+
+
+async def _fate(
+    seat: Seat, inbound: Inbound, found: Found, seen: dict[str, tuple[str, str]]
+) -> tuple[Fate, str] | Rejection:
+    """What becomes of a file, and under which name. `seen`: hash and name of messages found before."""
+    if isinstance(found.parcel, Rejection):
+        return found.parcel
+    message_id, sha256 = found.message_id, found.parcel.sha256
+    name = original_name(message_id, found.entry.name)
+    rows = await seat.store.read("known_delivery", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
+    before = seen.get(message_id)
+    earlier = rows[0][1] if rows else before and before[0]
+    judged = routing.duplicate(found.parcel, earlier)
+    if isinstance(judged, Rejection):
+        return judged
+    if before:
+        return "copy", before[1]
+    if not rows or rows[0][4] is None:
+        known = await inbound.judge(seat, found.parcel, found.entry.name)
+        if known != "take":
+            return known if isinstance(known, Rejection) else ("wait", name)
+    if not rows:
+        seen[message_id] = (sha256, name)
+        return "claim", name
+    name = rows[0][2]
+    state, shown = rows[0][4], rows[0][5]
+    if state in {None, "stored", "delivered"} or (state == "superseded" and shown not in {"claimed", "superseded"}):
+        seen[message_id] = (sha256, name)
+        return "claim", name
+    return ("done" if state == shown == "processed" else "copy"), name
+
+
+def _final_receipt(seat: Seat, message_id: str) -> Ack | None:
+    """The receipt by which the agent said that it is done with a message, before the store knew of it."""
+    for folder in (seat.outbox, f"{seat.outbox}/{root_layout.SENT}"):
+        try:
+            ack = Ack.from_bytes(seat.root.read(f"{folder}/{root_layout.ack(message_id)}", wire.ENVELOPE_LIMIT))
+        except (MissingError, InputError):
+            continue
+        named = (ack.plan_id, ack.message_id, ack.consumer_agent_id)
+        if named == (seat.plan_id, message_id, seat.agent_id) and ack.status != "CONSUMED":
+            return ack
+    return None
+
+
+async def _with_original(seat: Seat, found: Found) -> Found:
+    """A dead letter keeps the whole original, also of a file that is too large to be a message."""
+    parcel = found.parcel
+    if not isinstance(parcel, Rejection):
+        return found
+    if parcel.code is not Code.FILE_TOO_LARGE:
+        return found
+    try:
+        with seat.root.stream(f"{seat.inbox}/{found.path}", seat.deps.limits.payload_bytes) as stream:
+            return replace(found, original=await seat.blobs.put(stream))
+    except (InputError, MissingError):
+        return found  # larger than anything we keep; it stays whole in .deadletter
+
+
+def _move_to_pending(seat: Seat, found: list[Found], errors: list[str]) -> list[Found]:
+    """The move is the claim: what somebody else moved first is his."""
+    if not found:
+        return []
+    taken = []
+    with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING, create=True) as pending:
+        for each in found:
+            kept = kept_name(each.message_id, each.name)
+            try:
+                if each.path != f"{root_layout.PENDING}/{kept}":
+                    inbox.move(each.path, pending, kept, replace=True)
+                taken.append(each)
+            except MissingError:
+                continue
+            except AgentTalkError as error:
+                errors.append(error.message)
+    return taken
+
+
+def _put_away(seat: Seat, dead: list[Found], copies: list[Found], errors: list[str]) -> None:
+    for folder, batch in ((root_layout.DEADLETTER, dead), (root_layout.PROCESSED, copies)):
+        if not batch:
+            continue
+        with seat.root.sub(seat.inbox) as inbox, inbox.sub(folder, create=True) as target:
+            for each in batch:
+                try:
+                    _move_aside(inbox, each, target)
+                except MissingError:
+                    continue
+                except AgentTalkError as error:
+                    errors.append(error.message)
+
+
+def _move_aside(inbox: Folder, found: Found, target: Folder) -> None:
+    for copy in range(found.copy, _COPIES):
+        if found.name:
+            new = kept_name(found.message_id, found.name, copy)
+        else:
+            new = f"{found.entry.name[:200]}__dup_{copy}" if copy else found.entry.name
+        if inbox.move(found.path, target, new):
+            return
+
+
+def _note(
+    tx: Tx,
+    seat: Seat,
+    taken: list[Found],
+    dead: list[tuple[Found, Rejection]],
+    worked: list[tuple[Found, Ack]],
+) -> None:
+    at = seat.deps.stamp()
+    for found in taken:
+        _note_claim(tx, seat, found, at)
+    for found, receipt in worked:
+        _note_worked(tx, seat, found, receipt, at)
+    for found, why in dead:
+        _bury(tx, seat, found, why, at)
+
+
+def _bury(tx: Tx, seat: Seat, found: Found, why: Rejection, at: str) -> None:
+    kept = wire.sha256(found.original) if isinstance(found.original, bytes) else found.original
+    identity = kept or f"{found.entry.inode}/{found.entry.mtime_ns}"
+    tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
+    refused = records.Refused(
+        plan_id=seat.plan_id,
+        agent_id=seat.agent_id,
+        box="inbox",
+        name=found.spelled,
+        key=f"inbox/{seat.agent_id}/{found.spelled}/{identity}",
+        code=why.code,
+        reason=why.message,
+        original=found.original,
+        message_id=found.message_id or None,
+        sha256=kept,
+        problems=why.problems,
+    )
+    if records.bury(tx, refused, at=at):
+        unread = records.named("unread", refused.key)
+        message_id, digest = found.message_id or unread, kept or wire.sha256(b"")
+        letter = records.Letter(seat.plan_id, message_id, digest, _sender(found) or seat.agent_id)
+        about = {"skip_reason": str(why.code), "file_name": found.spelled}
+        delivery_id = records.named("dlv", refused.key)
+        records.journal(tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, to=seat.agent_id, **about)
+
+
+def _sender(found: Found) -> str | None:
+    return found.parcel.envelope.producer_agent_id if isinstance(found.parcel, Parcel) else None
+
+
+def _origin(plan_id: str) -> str:
+    return "virtual" if plan_id.startswith("_") else "foreign"
+
+
+def _note_claim(tx: Tx, seat: Seat, found: Found, at: str) -> None:
+    rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+    if rows and rows[0][4] == "superseded":
+        tx.run("taken_withdrawn", id=rows[0][3])
+        return
+    imported = not rows or rows[0][3] is None
+    delivery = _import(tx, seat, found, rows, at) if imported else rows[0][3]
+    is_command = isinstance(found.parcel, Parcel) and isinstance(found.parcel.envelope, CommandEnvelope)
+    ack = "CONSUMED" if is_command else ""
+    if not tx.run("claim_delivery", id=delivery, at=at, ack=ack, stored_at=at if imported else None):
+        return  # somebody else noted it
+    tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
+    if is_command:
+        outbox_writer.acknowledge(tx, seat, named_message(found), "CONSUMED", consumed_at=at)
+
+
+def _note_worked(tx: Tx, seat: Seat, found: Found, receipt: Ack, at: str) -> None:
+    """A message that the agent worked before, as its receipt says. It does not run again."""
+    rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+    if not rows or rows[0][3] is None:
+        delivery = _import(tx, seat, found, rows, at)
+        tx.run("claim_delivery", id=delivery, at=instant(receipt.consumed_at), ack="", stored_at=at)
+    origin = tx.run("plan", plan_id=seat.plan_id)[0][1]
+    control_files.acknowledge(tx, receipt, plan_id=seat.plan_id, foreign=origin == "foreign", at=at)
+
+
+def named_message(found: Found) -> dict[str, object]:
+    """A message as a receipt names it."""
+    assert isinstance(found.parcel, Parcel)  # noqa: S101 - a claim is always of something that could be read
+    envelope = found.parcel.envelope
+    parts = parse_command_id(envelope.command_id) if envelope.command_id else None
+    return {
+        "message_id": envelope.message_id,
+        "task_id": envelope.task_id,
+        "command_id": envelope.command_id,
+        "command_seq": parts.seq if parts else None,
+    }
+
+
+def _import(tx: Tx, seat: Seat, found: Found, rows: list[Row], at: str) -> int:
+    """Take a message into the store that another router delivered."""
+    assert isinstance(found.parcel, Parcel)  # noqa: S101
+    envelope = found.parcel.envelope
+    command = envelope.payload.command if isinstance(envelope, CommandEnvelope) else None
+    tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
+    if command:
+        tx.run("add_task", plan_id=seat.plan_id, task_id=envelope.task_id, agent_id=seat.agent_id, at=at)
+    stale = False
+    if rows:
+        message = rows[0][0]
+    else:
+        parts = parse_command_id(envelope.command_id) if envelope.command_id else None
+        seq = parts.seq if parts else 0
+        dag = command.dag_ref.sha256 if command and command.dag_ref else ""
+        stale = command is not None and _is_stale(tx, seat, envelope.task_id, dag, seq)
+        if command and not stale:
+            newer = Order(envelope.message_id, envelope.task_id, command.command_id, seq)
+            recall(tx, newer, seat.plan_id, dag, seat.deps, at)
+        [(message,)] = tx.run(
+            "add_message",
+            plan_id=seat.plan_id,
+            message_id=envelope.message_id,
+            sha256=found.parcel.sha256,
+            type=envelope.type,
+            task_id=envelope.task_id,
+            command_id=envelope.command_id,
+            seq=seq,
+            output_name=envelope.output_name if isinstance(envelope, ArtifactEnvelope) else None,
+            producer=envelope.producer_agent_id,
+            name=found.name,
+            envelope=found.data,
+            dag_sha256=dag,
+            at=at,
+            state="superseded" if stale else "delivered",
+        )
+        records.tally(tx, seat.plan_id, sent=1, superseded=int(stale), delivered=int(not stale))
+        created = write_time(envelope.created_at)
+        tx.record("message.imported", envelope.message_id, {"sha256": found.parcel.sha256, "created_at": created})
+    [(delivery,)] = tx.run(
+        "add_delivery",
+        plan_id=seat.plan_id,
+        message=message,
+        receiver=seat.agent_id,
+        delivery_id=seat.deps.ids.new("dlv"),
+        priority=PRIORITIES[command.priority if command else "MEDIUM"],
+    )
+    if stale:
+        tx.run("withdraw", id=delivery, ack=None, at=at, details=f"{Code.SUPERSEDED}: a newer command of the task came")
+        tx.run("taken_withdrawn", id=delivery)
+    number: int = delivery
+    return number
+
+
+def _is_stale(tx: Tx, seat: Seat, task_id: str, dag_sha256: str, seq: int) -> bool:
+    rows = tx.run("newest_order", plan_id=seat.plan_id, task_id=task_id, dag_sha256=dag_sha256)
+    return bool(rows) and rows[0][3] > seq

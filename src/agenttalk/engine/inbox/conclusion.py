@@ -1,0 +1,261 @@
+"""How a turn ended: what the program left is taken in, and everything that follows is written in one commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import Code, ConflictError, ContractError, InputError, MissingError
+from agenttalk.engine.agents.outputs import _SHOWN, OutputFile
+from agenttalk.engine.core import outbox_writer, records
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.inbox import leases
+from agenttalk.engine.inbox.leases import Lease
+from agenttalk.engine.inbox.ready_commands import Order, hand_request_over, question
+from agenttalk.engine.messages import plan_journal
+from agenttalk.engine.people import questions
+from agenttalk.ports import Ended, Performance, Tx
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault, Result
+from agenttalk.rules.messages.control_files import kind_of
+from agenttalk.rules.messages.leases import after
+
+How = Literal["done", "again", "failed", "dropped"]
+_ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "cancelled"]]] = {
+    "timeout": "timeout",
+    "not_started": "not_started",
+    "stopped": "cancelled",
+}
+
+
+def performed(done: Performance) -> tuple[Ended, Result | Fault, list[OutputFile]]:
+    """How a turn ended that somebody else carried out, and what it left."""
+    code = done.usage.get("exit_code")
+    how = _ENDED.get(done.how, "killed" if code is None else "exited")
+    ended = Ended(how, code, b"", b"", done.seconds, done.error, done.sandbox)
+    if done.how == "finished" and done.code is None:
+        files = [
+            OutputFile(each.output_name, each.path, "", each.sha256, each.size, each.data) for each in done.outputs
+        ]
+        return ended, Result(done.result, done.score, done.explanation, done.claims), files
+    known = Code.AGENT_UNFIT if done.how == "unfit" else Code.COMMAND_FAILED
+    remark = f"; {done.remark}" if done.remark else ""
+    return ended, Fault(Code(done.code) if done.code else known, f"{done.error}{remark}"), []
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An artifact ready to be handed over: its files first, then its envelope."""
+
+    message_id: str
+    name: str
+    envelope: bytes
+    files: tuple[tuple[str, OutputFile], ...]
+    """Path in the outbox, and the file."""
+
+
+def artifacts(
+    seat: Seat, order: Order, said: Result, files: list[OutputFile], at: str, apart: frozenset[str] = frozenset()
+) -> list[Artifact]:
+    """The artifacts of a turn. Their ids follow from the command, so the same end never makes two.
+
+    A file travels under the name that it has. Those of outputs that have to lie `apart` travel in a folder named like
+    their message. Raises ContractError for a name that no document can hold.
+    """
+    made = []
+    for output_name in dict.fromkeys(each.output_name for each in files):
+        message_id = records.named("msg", f"{seat.plan_id}/{order.message_id}/{output_name}")
+        folder = f"{message_id}/" if output_name in apart else ""
+        own = [(f"{folder}{each.path}", each) for each in files if each.output_name == output_name]
+        document: dict[str, Any] = {
+            "schema_version": "1.0",
+            "message_id": message_id,
+            "plan_id": seat.plan_id,
+            "producer_agent_id": seat.agent_id,
+            "type": "artifact",
+            "created_at": write_time(moment(at)),
+            "task_id": order.task_id,
+            "command_id": order.command.command_id,
+            "output_name": output_name,
+            "idempotency_key": f"{order.command.command_id}/{output_name}",
+            "payload": {
+                "files": [{"path": path, "sha256": each.sha256, "size_bytes": each.size} for path, each in own]
+            },
+        }
+        if said.score is not None:
+            document["score"] = {"value": said.score, "explanation": said.explanation}
+        if order.command.reexecute is not None:
+            document["reexecution"] = {
+                "count": order.command.reexecute.attempt,
+                "command_id": order.command.command_id,
+            }
+        envelope = ArtifactEnvelope.from_json(document).to_bytes() + b"\n"
+        name = root_layout.artifact(order.task_id, output_name, message_id)
+        made.append(Artifact(message_id, name, envelope, tuple(own)))
+    return made
+
+
+def _apart(seat: Seat, files: list[OutputFile]) -> frozenset[str]:
+    """Outputs whose files cannot lie in the outbox under their own names.
+
+    A name can be that of a control file, or of a file of another output. Or another file of that name lies there which
+    no router has brought anywhere yet.
+    """
+    found: set[str] = set()
+    holders: dict[str, str] = {}
+    for each in files:
+        shared = holders.setdefault(each.path, each.output_name) != each.output_name
+        reserved = "/" not in each.path and kind_of(each.path, seat.plan_id) is not None
+        if shared or reserved or _is_held(seat, each):
+            found.add(each.output_name)
+    return frozenset(found)
+
+
+def _is_held(seat: Seat, file: OutputFile) -> bool:
+    path = f"{seat.outbox}/{file.path}"
+    try:
+        lying = seat.root.digest(path, seat.deps.limits.payload_bytes).sha256
+    except MissingError:
+        return False
+    except InputError:
+        return True
+    return lying != file.sha256 and not plan_journal.mentions(seat.root, seat.plan_id, lying)
+
+
+async def conclude(
+    seat: Seat,
+    order: Order,
+    lease: Lease,
+    ended: Ended,
+    outcome: Result | Fault,
+    files: list[OutputFile],
+    *,
+    usage: Mapping[str, Any] | None = None,
+) -> How:
+    """Write the end of a turn down, with everything that follows, in one commit. Raises LEASE_LOST.
+
+    `usage` is what it used besides time, as it says.
+    """
+    at = seat.deps.stamp()
+    made: list[Artifact] = []
+    if isinstance(outcome, Result):
+        try:
+            apart = await asyncio.to_thread(_apart, seat, files)
+            made = artifacts(seat, order, outcome, files, at, apart)
+        except ContractError as error:
+            outcome = Fault(error.code, error.message)
+    large = await _keep_large(seat, outcome)
+    said = _told(order, lease, ended, outcome, large)
+    if usage:
+        said["usage"] |= {name: value for name, value in usage.items() if name != "exit_code"}
+    return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, made, said, at))
+
+
+async def _keep_large(seat: Seat, outcome: Result | Fault) -> str | None:
+    """Hash of a result that is too large for the ledger."""
+    if isinstance(outcome, Fault):
+        return None
+    data = wire.write(outcome.value)
+    return await seat.blobs.put(data) if len(data) > _SHOWN else None
+
+
+def _conclude(
+    tx: Tx,
+    seat: Seat,
+    order: Order,
+    lease: Lease,
+    outcome: Result | Fault,
+    made: list[Artifact],
+    said: dict[str, Any],
+    at: str,
+) -> How:
+    fault = outcome if isinstance(outcome, Fault) else None
+    [(state, _)] = tx.run("delivery_state", id=order.delivery)
+    step: How = after(order.command, lease.history, fault.code if fault else None)
+    if state != "claimed":
+        step = "dropped"
+    states = {"done": "COMPLETED", "failed": "FAILED", "again": "READY", "dropped": "READY"}
+    leases.end(tx, seat.plan_id, lease, states[step], at)
+    body = {**said, "step": step}
+    tx.record("turn.dropped" if step == "dropped" else "turn.ended", _subject(seat, order), body)
+    if step == "dropped":
+        return step
+    outbox_writer.report_state(
+        tx, seat, order.task_id, states[step], at=at, message_id=order.message_id, command_id=order.command.command_id
+    )
+    if step == "again":
+        return step
+    tx.run("stop_waiting", plan_id=seat.plan_id, task_id=order.task_id)
+    _finish(tx, seat, order, fault, at)
+    for artifact in made if fault is None else ():
+        for path, file in artifact.files:
+            if file.data is not None:
+                records.keep(tx, file.data)
+            outbox_writer.add(tx, seat, path, file.sha256, artifact.message_id)
+        outbox_writer.add(tx, seat, artifact.name, records.keep(tx, artifact.envelope), artifact.message_id)
+    return step
+
+
+def _subject(seat: Seat, order: Order) -> str:
+    return leases.subject(seat.plan_id, order.message_id)
+
+
+def _told(order: Order, lease: Lease, ended: Ended, outcome: Result | Fault, large: str | None) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "lease": lease.id,
+        "epoch": lease.epoch,
+        "attempt": lease.attempt,
+        "command_id": order.command.command_id,
+        "how": ended.how,
+        "exit_code": ended.exit_code,
+        "usage": {"duration_s": round(ended.seconds, 3)},
+        "notice": results.notice(order.command, outcome),
+    }
+    if ended.sandbox:
+        body["sandbox"] = ended.sandbox
+    if isinstance(outcome, Fault):
+        return {**body, "code": str(outcome.code), "error": outcome.message}
+    said = {"result_sha256": large} if large else {"result": outcome.value}
+    return {**body, **said, "score": outcome.score, "score_explanation": outcome.explanation}
+
+
+def _finish(tx: Tx, seat: Seat, order: Order, fault: Fault | None, at: str) -> None:
+    """The final receipt. A delivery ends once."""
+    details = f"{fault.code}: {fault.message}".replace("\0", "\ufffd") if fault else None
+    ack = "FAILED" if fault else "SUCCEEDED"
+    done = tx.run(
+        "finish_delivery", id=order.delivery, state="processed", ack=ack, at=at, details=details, acted=int(not fault)
+    )
+    if not done:
+        raise ConflictError(Code.LEASE_LOST, f"the command {order.command.command_id!r} ended meanwhile")
+    result = {"ok": fault is None, "details": details}
+    outbox_writer.acknowledge(
+        tx, seat, order.about(), ack, consumed_at=order.consumed_at, finished_at=at, result=result
+    )
+    if fault:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=seat.plan_id,
+            code=fault.code,
+            message=f"task {order.task_id!r} failed: {fault.message}",
+            key=order.message_id,
+            source=records.Source(seat.agent_id, order.task_id, order.command.command_id),
+        )
+    if fault and fault.code is Code.AGENT_UNFIT:
+        _ask_who(tx, seat, order, fault.message, at)
+
+
+def _ask_who(tx: Tx, seat: Seat, order: Order, why: str, at: str) -> None:
+    """Ask a person who shall carry out a command that its agent returned."""
+    request_id = records.named("req", f"{seat.plan_id}/{order.message_id}/unfit")
+    needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
+    title = f"{seat.agent_id} is not fit for {order.task_id}"
+    request = question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)
+    if questions.ask(tx, request, plan_id=seat.plan_id, at=at):
+        hand_request_over(tx, seat, request)

@@ -1,0 +1,63 @@
+"""Making the files tell what the store says: envelopes and payloads put away, inputs shown, files handed over.
+
+All of it can be done again after a crash; what is already there is recognised and left as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import MissingError
+from agenttalk.engine.core import outbox_writer
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.inbox import archive
+from agenttalk.ports import Tx
+from agenttalk.rules.messages.archive import kept_name
+
+_AT_ONCE: Final = 50
+_PLACES: Final = {
+    "processed": root_layout.PROCESSED,
+    "superseded": root_layout.PROCESSED,
+    "dead": root_layout.DEADLETTER,
+}
+
+
+async def settle(seat: Seat, running: int | None = None) -> int:
+    """Do the file work that is due, except for the delivery that is `running`; how much there was."""
+    done = 0
+    while rows := await seat.store.read("unsettled", plan_id=seat.plan_id, receiver=seat.agent_id, limit=_AT_ONCE):
+        due = [row for row in rows if row[0] != running]
+        if not due:
+            break
+        index = False
+        for _, state, message_id, kind, task_id, output_name, _, name, envelope in due:
+            if kind == "artifact" and state == "processed":
+                await archive.show_artifact(seat, message_id, task_id, output_name, bytes(envelope))
+                index = True
+            elif kind == "artifact":
+                await archive.put_payloads_away(seat, root_layout.DEADLETTER, message_id, bytes(envelope))
+            await asyncio.to_thread(_put_away, seat, _PLACES[state], kept_name(message_id, name), bytes(envelope))
+        if index:
+            await archive.show_index(seat)
+        settled = [(row[0], row[1]) for row in due]
+
+        def note(tx: Tx, settled: list[tuple[int, str]] = settled) -> None:
+            for delivery, state in settled:
+                tx.run("set_shown", id=delivery, state=state)
+                tx.run("free_payloads", delivery=delivery)
+
+        await seat.store.transact(note)
+        done += len(due)
+    return done + await outbox_writer.carry_out(seat)
+
+
+def _put_away(seat: Seat, folder: str, name: str, envelope: bytes) -> None:
+    """The envelope of a message that has ended leaves `.pending`; one that is lost is written anew."""
+    with seat.root.sub(seat.inbox, create=True) as inbox, inbox.sub(folder, create=True) as target:
+        try:
+            inbox.move(f"{root_layout.PENDING}/{name}", target, name, replace=True)
+        except MissingError:
+            if not target.exists(name):
+                target.write(name, envelope)

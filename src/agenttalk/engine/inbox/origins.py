@@ -1,0 +1,122 @@
+"""Where the messages in an agent's inboxes come from: our router, another party's, or nobody knows.
+
+What our router brought is in the store. What another party's router brought has a line in the plan's journal, which no
+agent writes. Whatever else lies in an inbox waits there, unless the operator lets it run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code
+from agenttalk.engine.core import records
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages import plan_registry
+from agenttalk.engine.messages.plan_journal import Brought, Receipts
+from agenttalk.engine.messages.plan_registry import Files
+from agenttalk.ports import Tx
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.routing import Parcel, PlanFacts, Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the files of a plan say. Without a DAG there is nothing to hold messages against."""
+
+    facts: PlanFacts | None = None
+    contradiction: str | None = None
+    """Why nothing of it moves."""
+
+
+class Inbound:
+    """Judges the messages of one agent that the store does not know."""
+
+    def __init__(self, deps: Deps, agent_id: str) -> None:
+        self._deps = deps
+        self._agent_id = agent_id
+        self._receipts = Receipts(deps.root, agent_id)
+        self._grounds: dict[str, tuple[Files | None, Ground]] = {}
+        self._waiting: dict[str, dict[str, Brought]] = {}
+
+    async def ground(self, plan_id: str) -> Ground:
+        """The plan's files, read again when they changed."""
+        return await asyncio.to_thread(self._ground, plan_id)
+
+    def _ground(self, plan_id: str) -> Ground:
+        if plan_id.startswith("_"):
+            return Ground()
+        files = plan_registry.files_of(self._deps.root, plan_id)
+        known = self._grounds.get(plan_id)
+        if known is None or known[0] != files:
+            known = self._grounds[plan_id] = (files, self._read(plan_id, files))
+        return known[1]
+
+    def _read(self, plan_id: str, files: Files | None) -> Ground:
+        if files is None or not files.has(root_layout.DAG):
+            return Ground()
+        try:
+            return Ground(plan_registry.lying(self._deps.root, plan_id))
+        except AgentTalkError as error:
+            return Ground(contradiction=error.message)
+
+    async def waiting(self, plan_id: str) -> set[str]:
+        """Names of messages that wait because no router is known to have brought them."""
+        names = self._waiting.get(plan_id, {})
+        for name, brought in list(names.items()):
+            gone = not await asyncio.to_thread(self._deps.root.exists, self._path(plan_id, name))
+            if gone or await asyncio.to_thread(self._receipts.knows, plan_id, brought):
+                del names[name]
+                self._receipts.forget(plan_id, brought)
+        return set(names)
+
+    def _path(self, plan_id: str, name: str) -> str:
+        return f"{root_layout.box(self._agent_id, 'inbox', plan_id)}/{name}"
+
+    async def judge(self, seat: Seat, parcel: Parcel, name: str) -> Literal["take", "wait"] | Rejection:
+        """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""
+        rows = await seat.store.read("plan", plan_id=seat.plan_id)
+        if rows and rows[0][1] == "engine":
+            return _forged(parcel)
+        ground = await self.ground(seat.plan_id)
+        if ground.contradiction is not None:
+            return "wait"
+        brought = Brought(parcel.envelope.message_id, parcel.sha256)
+        if self._deps.unrouted or await asyncio.to_thread(self._receipts.knows, seat.plan_id, brought):
+            refused = routing.arrives(parcel, ground.facts, self._agent_id) if ground.facts else None
+            unknown = routing.unbrought(parcel, ground.facts) if ground.facts and self._deps.unrouted else None
+            return refused or unknown or "take"
+        refused = routing.unbrought(parcel, ground.facts) if ground.facts else None
+        if refused:
+            return refused
+        self._waiting.setdefault(seat.plan_id, {})[name] = brought
+        await seat.store.transact(partial(_tell, seat=seat, parcel=parcel, name=name))
+        return "wait"
+
+
+def _forged(parcel: Parcel) -> Rejection:
+    """In a plan of ours every message comes through our router. One that did not was put there by somebody."""
+    is_command = isinstance(parcel.envelope, CommandEnvelope)
+    code = Code.COMMAND_NOT_AUTHORISED if is_command else Code.PRODUCER_MISMATCH
+    return Rejection(code, "nobody sent it to this agent: it did not come through the router")
+
+
+def _tell(tx: Tx, seat: Seat, parcel: Parcel, name: str) -> None:
+    tx.run("add_plan", plan_id=seat.plan_id, origin="foreign")
+    records.alert(
+        tx,
+        at=seat.deps.stamp(),
+        plan_id=seat.plan_id,
+        code=Code.MESSAGE_UNROUTED,
+        message=f"{name} lies in the inbox of {seat.agent_id}, but no line of {root_layout.JOURNAL} says that a router "
+        'brought it; it waits until one does, or until the operator sets unrouted = "run" in [folders]',
+        key=f"{seat.agent_id}/{parcel.sha256}",
+        severity="WARNING",
+        source=records.Source(seat.agent_id, parcel.envelope.task_id),
+        details={"message_id": parcel.envelope.message_id, "producer_agent_id": parcel.envelope.producer_agent_id},
+    )

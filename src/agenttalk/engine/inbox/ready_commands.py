@@ -1,0 +1,334 @@
+"""Commands that were claimed: whether they have what they need, and what happens while they have not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
+from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.engine.core import outbox_writer, records
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.attempt_paths import TURNS
+from agenttalk.engine.inbox.archive import stored_at
+from agenttalk.engine.inbox.origins import Ground
+from agenttalk.engine.messages import recall
+from agenttalk.engine.people import questions
+from agenttalk.ports import Folder, Row, Tx
+from agenttalk.rules.messages import inbox_inputs
+from agenttalk.rules.messages.inbox_inputs import Resolution, Shelf
+
+_FILES: Final = 20_000
+"""How many files are looked at in one folder."""
+_DEPTH: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A claimed command."""
+
+    delivery: int
+    message_id: str
+    task_id: str
+    priority: int
+    seq: int
+    command: Command
+    consumed_at: str
+
+    def about(self) -> dict[str, Any]:
+        """It as a receipt names it."""
+        return {
+            "message_id": self.message_id,
+            "task_id": self.task_id,
+            "command_id": self.command.command_id,
+            "command_seq": self.seq,
+        }
+
+
+class Source(NamedTuple):
+    """Where a file on the shelf lies."""
+
+    path: str
+    """Below the root."""
+    short: str
+    """Its path as the agent sees it."""
+    sha256: str | None = None
+    """Its hash, when it was archived."""
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A command that can run."""
+
+    order: Order
+    resolution: Resolution
+    sources: dict[str, Source] = field(repr=False)
+
+
+@dataclass(slots=True)
+class Looked:
+    """What a look at the claimed commands of a plan showed."""
+
+    ready: list[Ready] = field(default_factory=list)
+    waiting: int = 0
+    asked: int = 0
+    tasks: set[str] = field(default_factory=set)
+    """Tasks that have commands."""
+
+
+_Mark: TypeAlias = tuple[str, str, int]
+"""Board, plan and delivery."""
+
+
+class Orders:
+    """Looks at claimed commands in turn, so that none starves however many wait."""
+
+    def __init__(self) -> None:
+        self._looked: dict[_Mark, int] = {}
+        """When each was looked at last."""
+        self._ready: set[_Mark] = set()
+        """Those that could run when they were looked at last."""
+        self._round = 0
+
+    async def look(self, seat: Seat, running: int | None, ground: Ground) -> Looked:
+        """Look at the next few commands of a plan, except for the one that is `running`.
+
+        While the plan's files contradict each other, none of them begins.
+        """
+        rows = await seat.store.read("claimed_orders", plan_id=seat.plan_id, receiver=seat.agent_id)
+        self._round += 1
+        first: dict[str, Row] = {}
+        for row in sorted(rows, key=lambda each: each[0]):
+            first.setdefault(row[2], row)  # of one task one after the other
+        queue = [row for row in first.values() if row[0] != running]
+        here = (seat.store.name, seat.plan_id)
+        looked = Looked(tasks={row[2] for row in queue})
+        shelf = _LazyShelf(seat)
+        chosen = self._choose(queue, here, seat.deps.limits.resumed_messages_per_tick)
+        for row in chosen:
+            mark = (*here, row[0])
+            self._looked[mark] = self._round
+            self._ready.discard(mark)
+            ready = await self._look_at(seat, row, shelf, looked, ground)
+            if ready is not None:
+                looked.ready.append(ready)
+                self._ready.add(mark)
+        looked.waiting += len(queue) - len(chosen)
+        open_ones = {(*here, row[0]) for row in rows}
+        self._looked = {mark: n for mark, n in self._looked.items() if mark[:2] != here or mark in open_ones}
+        self._ready = {mark for mark in self._ready if mark[:2] != here or mark in open_ones}
+        looked.ready.sort(key=lambda each: (each.order.priority, each.order.delivery))
+        return looked
+
+    def _choose(self, queue: list[Row], here: tuple[str, str], limit: int) -> list[Row]:
+        """Those that were not looked at for longest, and the best of those that are known to be ready."""
+        by_rank = sorted(queue, key=lambda row: (row[3], row[0]))
+        best = next((row for row in by_rank if (*here, row[0]) in self._ready), None)
+        by_rank.sort(key=lambda row: self._looked.get((*here, row[0]), 0))
+        chosen = by_rank[:limit]
+        return chosen if best is None or best in chosen else [best, *chosen]
+
+    async def _look_at(self, seat: Seat, row: Row, shelf: _LazyShelf, looked: Looked, ground: Ground) -> Ready | None:
+        delivery, message_id, task_id, priority, seq = row
+        [(envelope, consumed_at, state)] = await seat.store.read("order_of", id=delivery)
+        if state != "claimed":
+            return None
+        command = CommandEnvelope.from_bytes(bytes(envelope)).payload.command
+        if ground.contradiction is not None:
+            looked.waiting += 1
+            return None
+        if await _is_outdated(seat, command, ground):
+            return None
+        order = Order(delivery, message_id, task_id, priority, seq, command, consumed_at)
+        sources = await shelf.sources(order)
+        resolution = inbox_inputs.resolve(command, Shelf(sources))
+        tasks = await seat.store.read("task", plan_id=seat.plan_id, task_id=task_id)
+        now = seat.deps.now()
+        since, known = _waiting(tasks[0] if tasks else None, delivery)
+        step = inbox_inputs.next_step(command, resolution, waiting_since=since or now, now=now)
+        if step == "run":
+            return Ready(order, resolution, sources)
+        looked.waiting += 1
+        earlier: str | None = tasks[0][10] if known is not None else None
+        spent = earlier is not None and await questions.is_spent(seat.store, earlier, plan_id=seat.plan_id)
+        asks = step == "ask" and (earlier is None or spent)
+        if known is None or known[1] != resolution.missing or asks:
+            looked.asked += int(asks)
+            request_id = _request_id(seat, order, earlier, spent=spent) if step == "ask" else None
+            missing = resolution.missing
+            await seat.store.transact(partial(_block, seat=seat, order=order, missing=missing, request_id=request_id))
+        return None
+
+
+async def _is_outdated(seat: Seat, command: Command, ground: Ground) -> bool:
+    """Whether a command was made for an earlier DAG of a plan that the engine does not run. Then it is taken back."""
+    new = ground.facts.dag_sha256 if ground.facts else None
+    old = command.dag_ref.sha256 if command.dag_ref else None
+    if new is None or old is None or old == new:
+        return False
+    recalled = partial(recall.outdate, old=old, new=new, deps=seat.deps, at=seat.deps.stamp())
+    return bool(await seat.store.transact(lambda tx: recalled(tx, seat.plan_id, [command.task_id])))
+
+
+def _waiting(task: Row | None, delivery: int) -> tuple[Any, tuple[str, tuple[str, ...]] | None]:
+    """Since when a command waits, and with which state and missing inputs; None when it does not wait yet."""
+    if task is None or task[6] != delivery or task[8] is None:
+        return None, None
+    missing: Any = wire.read(bytes(task[9])) if task[9] is not None else []
+    return moment(task[8]), (task[1], tuple(missing))
+
+
+def _request_id(seat: Seat, order: Order, earlier: str | None, *, spent: bool) -> str:
+    """Which question it is: one for each command, and another one when an answer did not bring all that is missing."""
+    if earlier is not None and not spent:
+        return earlier
+    return records.named("request", "/".join([seat.plan_id, order.message_id, *([earlier] if earlier else [])]))
+
+
+def _block(tx: Tx, *, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str | None) -> None:
+    at = seat.deps.stamp()
+    about = {"plan_id": seat.plan_id, "task_id": order.task_id}
+    tx.run("add_task", **about, agent_id=seat.agent_id, at=at)
+    state = "BLOCKED_WAITING_HUMAN" if request_id else "BLOCKED_WAITING_INPUT"
+    rows = tx.run(
+        "wait_for_inputs",
+        **about,
+        state=state,
+        missing=wire.write(list(missing)),
+        request_id=request_id,
+        delivery=order.delivery,
+        at=at,
+    )
+    if not rows:
+        return  # it is leased: somebody runs an earlier command of the task
+    blocking: dict[str, Any] = {
+        "reason": "MISSING_INPUTS",
+        "missing": list(missing),
+        "started_at": write_time(moment(rows[0][0])),
+    }
+    if request_id:
+        blocking["request_id"] = request_id
+        _ask(tx, seat, order, missing, request_id, at)
+    tx.record(f"task.{state.lower()}", f"{seat.plan_id}/{order.task_id}", {**order.about(), **blocking})
+    outbox_writer.report_state(
+        tx,
+        seat,
+        order.task_id,
+        state,
+        at=at,
+        message_id=order.message_id,
+        command_id=order.command.command_id,
+        blocking=blocking,
+    )
+
+
+def question(seat: Seat, order: Order, request_id: str, at: str, **said: Any) -> HumanInterventionRequest:
+    """A question to people about a claimed command."""
+    return HumanInterventionRequest.from_json(
+        {
+            "request_id": request_id,
+            "plan_id": seat.plan_id,
+            "created_at": write_time(moment(at)),
+            "created_by": {
+                "agent_id": seat.agent_id,
+                "task_id": order.task_id,
+                "command_id": order.command.command_id,
+            },
+            "severity": "HIGH",
+            **said,
+        }
+    )
+
+
+def hand_request_over(tx: Tx, seat: Seat, request: HumanInterventionRequest) -> None:
+    """A question lies in the agent's outbox, too: maybe another party's router brings it to people."""
+    outbox_writer.hand_over(
+        tx, seat, f"human_intervention_request_{request.request_id}.json", request.to_bytes() + b"\n"
+    )
+
+
+def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str, at: str) -> None:
+    """Ask people for what is missing; asking twice asks once."""
+    command_id = order.command.command_id
+    needed = {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]}
+    title = f"{order.task_id}: {len(missing)} missing input(s)"
+    request = question(seat, order, request_id, at, type="MISSING_FILE", title=title, blocking=True, needed=needed)
+    if not questions.ask(tx, request, plan_id=seat.plan_id, at=at):
+        return
+    hand_request_over(tx, seat, request)
+    records.alert(
+        tx,
+        at=at,
+        plan_id=seat.plan_id,
+        code=Code.WAIT_FOR_INPUTS_TIMEOUT,
+        message=f"task {order.task_id!r} waits longer than {order.command.timeout} s for: {', '.join(missing)}",
+        key=order.message_id,
+        source=records.Source(seat.agent_id, order.task_id, command_id),
+        details={"request_id": request_id, "missing": list(missing)},
+    )
+
+
+class _LazyShelf:
+    """What lies in an agent's inputs: read when the first command asks for it."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._archived: dict[str, Source] | None = None
+
+    async def sources(self, order: Order) -> dict[str, Source]:
+        """The files that a command can find: archived ones, others beside them, and those of its task's folder."""
+        command = order.command
+        if not command.required_inputs and not command.resolved_inputs:
+            return {}
+        if self._archived is None:
+            self._archived = await self._read()
+        folder = root_layout.task(self._seat.agent_id, self._seat.plan_id, order.task_id)
+        own = await asyncio.to_thread(_files_in, self._seat.root, folder, frozenset({TURNS}))
+        return {**{path: Source(f"{folder}/{path}", path) for path in own}, **self._archived}
+
+    async def _read(self) -> dict[str, Source]:
+        seat = self._seat
+        hidden = frozenset({root_layout.HISTORY, root_layout.INPUT_INDEX})
+        lying = await asyncio.to_thread(_files_in, seat.root, seat.inputs, hidden)
+        found = {path: Source(f"{seat.inputs}/{path}", path.split("/", 2)[-1]) for path in lying}
+        rows = await seat.store.read("inputs_of", plan_id=seat.plan_id, agent_id=seat.agent_id)
+        for task_id, output_name, path, sha256, _, message_id, *_ in rows:
+            where = stored_at(task_id, output_name, path)
+            found[where] = Source(f"{seat.inputs}/{where}", path, sha256, message_id)
+        return found
+
+
+def _files_in(root: Folder, folder: str, hidden: frozenset[str]) -> list[str]:
+    """The regular files below a folder; `hidden` are names at its top that are left out."""
+    found: list[str] = []
+    try:
+        with root.sub(folder) as top:
+            for path in _walk(top, "", hidden, _DEPTH):
+                found.append(path)
+                if len(found) >= _FILES:
+                    break
+    except AgentTalkError:
+        return found  # it is not there yet, or somebody put something else in its place
+    return found
+
+
+def _walk(folder: Folder, above: str, hidden: frozenset[str], depth: int) -> Iterator[str]:
+    for entry in sorted(folder.scan()):
+        if entry.name in hidden or not entry.is_text or entry.name.startswith(".agenttalk-"):
+            continue
+        if entry.kind == "regular" and entry.nlink == 1:
+            yield f"{above}{entry.name}"
+        elif entry.kind == "folder" and depth:
+            try:
+                with folder.sub(entry.name) as inner:
+                    yield from _walk(inner, f"{above}{entry.name}/", frozenset(), depth - 1)
+            except MissingError:
+                continue

@@ -1,0 +1,246 @@
+"""One turn of an agent: inputs laid out, the prompt recorded, the program run, its outputs taken in."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Protocol
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, InputError, MissingError
+from agenttalk.engine.agents import attempt_folders, outputs, prompt_record
+from agenttalk.engine.agents.confinement import Confining
+from agenttalk.engine.agents.environment import Environment, argv_of, budget_of, handed, limits_of
+from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.attempt_paths import TURNS, Api, Layout, opened_for
+from agenttalk.engine.inbox import conclusion, leases
+from agenttalk.engine.inbox.archive import show_file
+from agenttalk.engine.inbox.leases import Lease
+from agenttalk.engine.inbox.ready_commands import Order, Ready, Source
+from agenttalk.ports import Driver, Ended, Job, Performance, Turn, Tx
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.messages.leases import time_limit
+from agenttalk.rules.people.attestation import exposed
+from agenttalk.rules.prompts.execute import Handover, InputText, execute, with_tools
+from agenttalk.rules.text import render
+
+_TEXT: Final = 16 * 1024
+"""Up to this size an input is shown in the prompt."""
+_TEXTS: Final = 128 * 1024
+"""Up to this size all of them are."""
+FEEDBACK: Final = "validation_feedback.json"
+
+
+class CarryOut(Protocol):
+    """Has a turn that is laid out carried out by an agent that is more than a program."""
+
+    async def __call__(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Do it. Every process of it is dead when it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What turns of an agent have in common."""
+
+    driver: Driver
+    profile: AgentProfile
+    api: Api | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    carry_out: CarryOut | None = None
+    """Who carries turns out; None for the driver alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """An input file where the agent finds it."""
+
+    name: str
+    path: str
+    sha256: str
+    text: str | None
+    message_id: str | None
+
+
+How = Literal["done", "again", "failed", "dropped"]
+
+
+async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
+    """Run an attempt from its lease to its end, and write down what came of it.
+
+    Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
+    """
+    seat.deps.exposed.update(exposed([setting.profile]))
+    with seat.deps.discretion.during(lease.token):
+        async with opened_for(setting.api, lease.token) as api:
+            return await _take_turn(seat, replace(setting, api=api), ready, lease)
+
+
+async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
+    try:
+        layout, laid = await _lay_out(seat, ready, layout_of(seat, ready.order, lease))
+        turn = await _turn(seat, setting, ready, lease, layout, laid)
+    except InputError as error:
+        fault = Fault(error.code, error.message)
+        ended = Ended("not_started", None, b"", b"", 0.0, error.message)
+        return await conclusion.conclude(seat, ready.order, lease, ended, fault, [])
+    if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
+        return "dropped"
+    await asyncio.to_thread(prompt_record.keep, seat.root, layout.base, turn.prompt)
+    if setting.carry_out is not None:
+        return await _carried_out(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
+    ended = await setting.driver.run(turn)
+    outcome, files = await outputs.judge(
+        seat,
+        ready.order.command,
+        layout.outputs,
+        layout.result,
+        layout.cwd,
+        ended,
+        may_refuse=setting.profile.self_assessment,
+        since=layout.since,
+    )
+    return await conclusion.conclude(seat, ready.order, lease, ended, outcome, files)
+
+
+async def _carried_out(
+    seat: Seat,
+    carry_out: CarryOut,
+    profile: AgentProfile,
+    order: Order,
+    lease: Lease,
+    layout: Layout,
+    turn: Turn,
+) -> How:
+    """A turn of a coding agent, which is known by what came of it."""
+    job = Job(
+        plan_id=seat.plan_id,
+        task_id=order.task_id,
+        agent_id=seat.agent_id,
+        board=seat.store.name,
+        lease=lease.id,
+        epoch=lease.epoch,
+        attempt=lease.attempt,
+        token=lease.token,
+        profile=profile,
+        command=order.command,
+        prompt=turn.prompt,
+        timeout=turn.timeout,
+    )
+    done = await carry_out(seat, job, layout, turn)
+    ended, outcome, files = conclusion.performed(done)
+    return await conclusion.conclude(seat, order, lease, ended, outcome, files, usage=done.usage)
+
+
+def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
+    """Where the files of an attempt lie."""
+    cwd = root_layout.task(seat.agent_id, seat.plan_id, order.task_id)
+    return Layout(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
+
+
+async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> tuple[Layout, list[Laid]]:
+    layout = await asyncio.to_thread(attempt_folders.make, seat.root, seat.agent_id, layout, ready.order.command)
+    laid: list[Laid] = []
+    room = _TEXTS
+    for name, paths in ready.resolution.found.items():
+        taken: set[str] = set()
+        for path in paths:
+            source = ready.sources[path]
+            short = source.short if source.short not in taken else path
+            taken.add(short)
+            target = f"{layout.inputs}/{root_layout.segment(name)}/{short}"
+            sha256 = await _lay(seat, source, target)
+            text = await asyncio.to_thread(_text, seat, target, min(_TEXT, room))
+            room -= len(text.encode()) if text else 0
+            laid.append(Laid(name, target, sha256, text, source.message_id))
+    return layout, laid
+
+
+async def _lay(seat: Seat, source: Source, target: str) -> str:
+    """Copy a file to where the agent finds it. An archived one is what was archived, whatever lies there now."""
+    folder, _, name = target.rpartition("/")
+
+    def copy() -> str:
+        with seat.root.sub(folder, create=True) as there:
+            return seat.root.copy_to(source.path, there, name, seat.deps.limits.payload_bytes).sha256
+
+    try:
+        found = await asyncio.to_thread(copy)
+    except (MissingError, InputError):
+        if source.sha256 is None:
+            raise
+        found = None
+    if source.sha256 is None or found == source.sha256:
+        return found or ""
+    await show_file(seat, source.path.removeprefix(f"{seat.inputs}/"), source.sha256)
+    data = await seat.blobs.get(source.sha256)
+    await asyncio.to_thread(seat.root.write, target, data, parents=True)
+    return source.sha256
+
+
+def _text(seat: Seat, path: str, limit: int) -> str | None:
+    try:
+        return seat.root.read(path, limit).decode()
+    except (AgentTalkError, UnicodeDecodeError):
+        return None
+
+
+async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layout, laid: list[Laid]) -> Turn:
+    root = seat.root.path.absolute()
+    profile, command = setting.profile, ready.order.command
+    prompt = execute(
+        profile.prompt or "",
+        render.command(command, profile.locale),
+        [InputText(each.name, str(root / each.path), each.sha256, each.text) for each in laid],
+        ready.resolution.missing,
+        Handover(
+            str(root / layout.outputs),
+            str(root / layout.result),
+            tuple(results.expected(command)),
+            tuple(results.possible(command)),
+            by=profile.result_by,
+        ),
+        fence=secrets.token_hex(12),
+        locale=profile.locale,
+        may_refuse=profile.self_assessment,
+    )
+    if profile.has_tools:
+        prompt += with_tools(locale=profile.locale)
+    if lease.sent_back:
+        prompt = f"{prompt}\n# {render.spoken(lease.sent_back, profile.locale)}\n"
+    feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
+    seat.deps.discretion.learn(handed(profile, setting.environ))
+    argv = argv_of(seat, profile)
+    return Turn(
+        lease=lease.id,
+        argv=argv,
+        cwd=root / layout.cwd,
+        prompt=seat.deps.discretion.secrets.redact(prompt),
+        timeout=time_limit(command, lease.history),
+        env=Environment(root, layout, command, lease.attempt, lease.token, setting.api, feedback).variables(
+            profile, setting.environ
+        ),
+        limits=limits_of(profile),
+        budget=budget_of(profile, root, layout),
+        confinement=await Confining(seat, profile, layout, command, setting.api).found(),
+    )
+
+
+def _inject(tx: Tx, seat: Seat, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:
+    """Record which prompt is about to be started, and what stands in it; False when it must not start any more."""
+    at = seat.deps.stamp()
+    about = {"plan_id": seat.plan_id, "task_id": order.task_id}
+    state = tx.run("delivery_state", id=order.delivery)
+    if state[0][0] != "claimed" or not tx.run("holds_lease", **about, epoch=lease.epoch, lease=lease.id):
+        return False
+    sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
+    tx.run("mark_injected", id=order.delivery, at=at, prompt_sha256=sha256)
+    for message_id in dict.fromkeys(each.message_id for each in laid if each.message_id):
+        tx.run("mark_artifact_injected", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id, at=at)
+    files = [{"name": each.name, "sha256": each.sha256} for each in laid]
+    body = {"lease": lease.id, "epoch": lease.epoch, "prompt_sha256": sha256, "inputs": files}
+    tx.record("turn.injected", leases.subject(seat.plan_id, order.message_id), body)
+    return True

@@ -1,0 +1,250 @@
+"""The board `_mail`: letters are sent, answered, read and laid out; who does not answer is reminded, and then fails.
+
+Each addressee of a letter has a task. A request to an agent that the engine drives is run like any task. Everything
+else waits: it ends when the engine sees that the letter was read or answered, as the one rule decides. Whatever a crash
+leaves is found by the next pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, UsageError
+from agenttalk.engine.core import records
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import Once
+from agenttalk.engine.mail import letters
+from agenttalk.engine.mail.letters import Draft
+from agenttalk.engine.plans.definition import Sheets
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import KindTask, KindTurn, Row, Store, Tx
+from agenttalk.rules.core import task_states
+from agenttalk.rules.mail import letters as letters_rules
+from agenttalk.rules.mail.letters import BOARD, ReadHow
+from agenttalk.rules.messages.routing import Rejection
+
+LOG = logging.getLogger(__name__)
+AT_ONCE: Final = 200
+"""Letters that one transaction looks at."""
+LONGEST: Final = 30.0
+"""Seconds after which a pass looks again at the latest."""
+_AGAIN: Final = timedelta(seconds=5)
+"""After this long it is looked again at a turn that was to be stopped."""
+Stop = Callable[[str, str], Awaitable[None]]
+"""Ends the turn that a task has, for a reason."""
+
+
+async def _cannot_stop(_: str, __: str) -> None:
+    return None
+
+
+class Post:
+    """Takes letters in, hands them out, and looks after those that wait. `nudge` has others look for new tasks."""
+
+    def __init__(self, deps: Deps, *, nudge: Callable[[], None] = lambda: None, stop: Stop = _cannot_stop) -> None:
+        self._deps = deps
+        self._nudge = nudge
+        self._stop = stop
+        self._sheets = Sheets(traced=deps.traced)
+        self._looked = 0
+        """Up to which letter it was looked whether its file still lies where it was put."""
+
+    async def send(self, draft: Draft, caller: Caller, key: str | None = None, *, via: str = "api") -> dict[str, Any]:
+        """Send a letter, and answer what was sent. The same key of the same sender sends one letter, once.
+
+        Raises UsageError when somebody writes in another's name, ContractError when the letter is not taken.
+        """
+        if draft.sender != caller.name:
+            hint = f"say {caller.name!r}, or leave it out"
+            raise UsageError(Code.NOT_ALLOWED, f"this token is not that of {draft.sender!r}", hint=hint)
+        secrets = self._deps.discretion.secrets
+        if secrets:
+            draft = replace(draft, subject=secrets.redact(draft.subject), body=secrets.redact(draft.body))
+        letter = draft.letter(self._deps.ids.new("ml"))
+        there = await asyncio.to_thread(letters.found_agents, self._deps, letters.kind_of(self._deps).rules, letter.to)
+        store = await self._deps.stores.board(BOARD)
+
+        def work(tx: Tx) -> dict[str, Any]:
+            moves = self._opened(tx)
+            letters.fence_attempt(tx, caller)
+            before = [hop] if (hop := letters.hop_of_attempt(tx, caller)) is not None else []
+
+            def once() -> dict[str, Any]:
+                taken = letters.take(moves, letters.kind_of(self._deps), letter, there=there, via=via, before=before)
+                if isinstance(taken, Rejection):
+                    raise ContractError(taken.code, taken.message, taken.problems, hint=letters.hint_of(taken))
+                return taken
+
+            if key is None:
+                sent = once()
+            else:
+                said = draft.as_json()
+                sent = Once(BOARD, caller.name, f"mail/{caller.name}/{key}", said, moves.at).do(tx, once)
+            moves.finish()
+            return sent
+
+        sent = await store.transact(work)
+        self._nudge()
+        return sent
+
+    async def reply(
+        self, mail_id: str, draft: Draft, caller: Caller, key: str | None = None, *, via: str = "api"
+    ) -> dict[str, Any]:
+        """Answer a letter: its sender gets the answer, or who got it if its sender goes on; the thread stays."""
+        row = await self._row(mail_id)
+        addressees = tuple(each[1] for each in await self._items(row[0]))
+        if caller.name not in {row[3], *addressees}:
+            raise letters.unknown(mail_id)
+        to = draft.to or ((row[3],) if caller.name != row[3] else addressees)
+        subject = draft.subject or letters_rules.reply_subject(row[5])
+        return await self.send(replace(draft, to=to, subject=subject, in_reply_to=mail_id), caller, key, via=via)
+
+    async def replied(self, task_id: str) -> bool:
+        """Whether whoever has a task has answered its letter."""
+        rows = await (await self._deps.stores.board(BOARD)).read("mail_item", task_id=task_id)
+        return bool(rows) and rows[0][8] is not None
+
+    async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
+        """Send the result of a turn as the answer to its letter; doing it again sends nothing more."""
+        message_id = records.named("ml", f"result/{task.task_id}/{turn.command_id}")
+        draft = Draft(task.agent_id, (), "inform", "", text, message_id=message_id)
+        try:
+            await self.reply(str(task.context["mail_id"]), draft, Caller("agent", task.agent_id), via="result")
+        except ContractError as error:
+            LOG.warning("%s: its result is no letter: %s", task.task_id, error.message, extra={"action": "mail.result"})
+            return False
+        return True
+
+    async def read(self, mail_id: str, reader: str) -> None:
+        """Note that one of the addressees asked for a letter."""
+        row = await self._row(mail_id)
+        store = await self._deps.stores.board(BOARD)
+        rows = await store.read("mail_for", mail=row[0], addressee=reader)
+        if rows:
+            await store.transact(lambda tx: self._note_read(tx, [(rows[0][0], row[4])], "get"))
+
+    async def pass_(self) -> float:
+        """Do everything that is due; how many seconds may pass until the next look."""
+        if not self._deps.stores.has(BOARD):
+            return LONGEST
+        store = await self._deps.stores.board(BOARD)
+        if not await store.read("run_state", plan_id=BOARD):
+            return LONGEST
+        await self._lay_out(store)
+        taken = await self._taken(store)
+        if taken:
+            await store.transact(lambda tx: self._note_read(tx, taken, "taken"))
+        if receipts := [(row[0], row[1]) for row in await store.read("mails_acknowledged", limit=AT_ONCE)]:
+            await store.transact(lambda tx: self._note_read(tx, receipts, "receipt"))
+        if ready := [row[0] for row in await store.read("mails_ready", after=0, limit=AT_ONCE)]:
+            await store.transact(lambda tx: self._settle(tx, ready))
+        return await self._look_at_times(store)
+
+    async def _look_at_times(self, store: Store) -> float:
+        """Remind those who have not answered, and give up where the deadline is over."""
+        now = self._deps.now()
+        while rows := await store.read("mails_due", now=instant(now), limit=AT_ONCE):
+            names = [row[0] for row in rows]
+            running = await store.transact(lambda tx, names=names: self._due(tx, names, now))  # type: ignore[misc]
+            for task_id in running:
+                try:
+                    await self._stop(task_id, "nobody answered the letter before its deadline")
+                except AgentTalkError as error:  # it may have ended by itself
+                    LOG.warning("%s: %s", task_id, error.message, extra={"action": "mail.deadline"})
+        [(due_at,)] = await store.read("next_mail_due")
+        if due_at is None:
+            return LONGEST
+        return max(0.05, min(LONGEST, (moment(due_at) - now).total_seconds()))
+
+    def _due(self, tx: Tx, names: Iterable[str], now: datetime) -> list[str]:
+        """What is due for requests; those that have to be stopped first."""
+        moves, running = self._opened(tx), []
+        for task_id in names:
+            row = tx.run("mail_item", task_id=task_id)[0]
+            what = letters_rules.due(moment(row[18]), now, reminded=row[9] is not None)
+            if row[8] is not None and row[21] not in task_states.FINAL:
+                letters.settle(moves, letters.kind_of(self._deps), task_id)
+                letters.wait(tx, row)
+            elif what == "remind":
+                letters.remind(moves, row)
+            elif what == "fail" and row[21] == "RUNNING":
+                tx.run("set_mail_due", task_id=task_id, due_at=instant(now + _AGAIN))
+                running.append(task_id)
+            elif what == "fail":
+                letters.give_up(moves, row)
+            else:
+                letters.wait(tx, row)
+        moves.finish()
+        return running
+
+    async def _lay_out(self, store: Store) -> None:
+        """Put letters into the inboxes of those who have one."""
+        while rows := await store.read("mails_unshown", limit=AT_ONCE):
+            laid = []
+            for task_id, addressee, mail_id in rows:
+                path = f"{root_layout.box(addressee, 'inbox', BOARD)}/{letters.file_name(mail_id)}"
+                document = await self._document(mail_id)
+                try:
+                    await asyncio.to_thread(self._deps.root.write, path, document, parents=True)
+                except AgentTalkError as error:  # somebody put something else there; the letter can be asked for
+                    LOG.warning("%s: %s", path, error.message, extra={"action": "mail.file"})
+                    laid.append((task_id, letters.NO_FILE))
+                else:
+                    laid.append((task_id, letters.SHOWN))
+            await store.transact(
+                lambda tx, laid=laid: [tx.run("mail_shown", task_id=each, shown=shown) for each, shown in laid]  # type: ignore[misc]
+            )
+
+    async def _document(self, mail_id: str) -> bytes:
+        row = await self._row(mail_id)
+        to = [each[1] for each in await self._items(row[0])]
+        return wire.write({**letters.letter_of(row, to), "body": bytes(row[13]).decode()}) + b"\n"
+
+    async def _taken(self, store: Store) -> list[tuple[str, str]]:
+        """Letters whose files somebody took away: tasks and kinds of letters. Each look looks at some, in turn."""
+        rows = await store.read("mails_lying", after=self._looked, limit=AT_ONCE)
+        self._looked = rows[-1][0] if len(rows) == AT_ONCE else 0
+        return await asyncio.to_thread(self._gone, rows) if rows else []
+
+    def _gone(self, rows: list[Row]) -> list[tuple[str, str]]:
+        found = []
+        for _, task_id, addressee, mail_id, kind in rows:
+            box = root_layout.box(addressee, "inbox", BOARD)
+            try:
+                if self._deps.root.exists(box) and not self._deps.root.exists(f"{box}/{letters.file_name(mail_id)}"):
+                    found.append((task_id, kind))
+            except AgentTalkError as error:
+                LOG.warning("%s: %s", box, error.message, extra={"action": "mail.file"})
+        return found
+
+    def _note_read(self, tx: Tx, items: list[tuple[str, str]], how: ReadHow) -> None:
+        moves = self._opened(tx)
+        for task_id, kind in items:
+            if tx.run("read_mail", task_id=task_id, at=moves.at, how=how, informs=int(kind == "inform")):
+                tx.record("mail.read", task_id, {"how": how})
+            letters.settle(moves, letters.kind_of(self._deps), task_id)  # it may have been read in a prompt just now
+        moves.finish()
+
+    def _settle(self, tx: Tx, names: Iterable[str]) -> None:
+        moves = self._opened(tx)
+        for task_id in names:
+            letters.settle(moves, letters.kind_of(self._deps), task_id)
+        moves.finish()
+
+    def _opened(self, tx: Tx) -> Moves:
+        return letters.opened(tx, self._deps, self._sheets)
+
+    async def _row(self, mail_id: str) -> Row:
+        """A letter; raises UsageError when there is none."""
+        return await letters.row_of(self._deps, mail_id)
+
+    async def _items(self, number: int) -> list[Row]:
+        return await (await self._deps.stores.board(BOARD)).read("mail_items_of", mail=number)

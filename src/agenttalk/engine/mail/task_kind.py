@@ -1,0 +1,143 @@
+"""Letters: notices that are done when they were read, and requests that are done when they were answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine.core import prompt_context
+from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Row, Tx
+from agenttalk.rules.mail import letters
+from agenttalk.rules.prompts.context import PromptContext, Section
+from agenttalk.rules.prompts.mail import sections
+from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.proof.done import Evidence
+
+BOARD: Final = letters.BOARD
+_NOTES: Final = 10
+"""Unread notices that a prompt holds, besides the letter."""
+_NOTE_SIZE: Final = 4 * 1024
+"""Bytes of a notice that is told along."""
+
+
+class Replies(Protocol):
+    """Who knows which letters were answered."""
+
+    async def replied(self, task_id: str) -> bool:
+        """Whether the addressee of a task has written a letter that answers its own."""
+
+    async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
+        """Send what an agent gave as its result as its answer to a letter; whether it was sent."""
+
+
+@dataclass(slots=True)
+class Letters:
+    """The kind of tasks on `_mail`. Fulfils `ports.MailKind`."""
+
+    rules: MailRules = field(default_factory=MailRules)
+    replies: Replies | None = None
+    """Set once the engine is there. Without it nothing counts as answered."""
+    name: str = "mail"
+    board: str = BOARD
+    settles: bool = True
+    """Whether tasks of agents that work by hand end by what the board sees, and not by their receipts."""
+
+    def task(self, tx: Tx, task_id: str) -> KindTask | None:
+        """A letter as one of its addressees has it, with what else that one has not read."""
+        rows = tx.run("mail_item", task_id=task_id)
+        if not rows:
+            return None
+        notes = tx.run("mail_unread_notes", party=rows[0][2], size=_NOTE_SIZE, limit=_NOTES)
+        return read_task(rows[0], notes)
+
+    def wants_run(self, _: KindTask) -> bool:
+        """Being stored is never enough: whoever got a letter has to read it at least."""
+        return True
+
+    def promise(self, task: KindTask) -> CompletionPromise:
+        """Read, or answered."""
+        return letters.promise("inform" if task.action_type == "inform" else "request", task.title)
+
+    def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
+        """The letter for the prompt."""
+        return prompt_context.context(self.board, task, fence=fence, locale=locale)
+
+    def prompt(self, context: PromptContext) -> list[Section]:
+        """Letter, unread notices, how to answer, promise."""
+        return sections(context)
+
+    def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:  # noqa: ARG002 - a letter needs none
+        """None."""
+        return ()
+
+    def begun(self, tx: Tx, task: KindTask, at: str) -> None:
+        """A prompt was made of it: the letter was read, and so was what was told along."""
+        for task_id, informs in [(task.task_id, 0), *((each["task_id"], 1) for each in task.context["unread"])]:
+            tx.run("read_mail", task_id=task_id, at=at, how="injected", informs=informs)
+
+    async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """Whether the addressee answered: by a letter, or with its result, which becomes one."""
+        if self.replies is None:
+            return []
+        result = turn.performance.result
+        known = self.rules.profiles.get(task.agent_id)
+        text = str(result) if known is not None and known.driver == "human" else _reply_in(result)
+        answered = await self.replies.replied(task.task_id)
+        if not answered and text:
+            answered = await self.replies.answer(task, turn, text)
+        if not answered:
+            return []
+        return [Evidence("reply", True, True, "observed", "engine", turn.at, f"{task.agent_id} answered")]
+
+    def failed(self, _: KindTask, __: KindOutcome) -> Sequence[FollowUp]:
+        """Nothing but what follows for all tasks: a letter causes nothing outside of the mail."""
+        return ()
+
+    def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
+        """Note in the letter's row that it is over, or goes on."""
+        tx.run("close_mail", task_id=task_id, at=at if why else None, why=why or None)
+
+
+def _reply_in(result: Any) -> str:
+    """The answer that a result holds, if it says that it is one."""
+    text = result.get("reply") if isinstance(result, dict) else None
+    return text if isinstance(text, str) and text.strip() else ""
+
+
+def read_task(row: Row, notes: Sequence[Row] = ()) -> KindTask:
+    """A task, from a row of the query `mail_item`."""
+    body = bytes(row[24]).decode()
+    unread = [
+        {"task_id": each[0], "mail_id": each[1], "from": each[2], "subject": each[3], "at": each[4]}
+        | {"body": bytes(each[5]).decode()}
+        for each in notes
+        if each[0] != row[1]
+    ]
+    facts = {
+        "mail_id": row[12],
+        "thread": row[13],
+        "at": row[20],
+        "deadline": row[18],
+        "unread": unread,
+    }
+    return KindTask(
+        board=BOARD,
+        task_id=row[1],
+        agent_id=row[2],
+        title=row[16],
+        description=body,
+        action_type=row[15],
+        steps=(),
+        context=facts,
+        sender=row[14],
+        source="mail",
+        key=row[12],
+        object=row[13],
+        head_sha="",
+        hop=row[19],
+        event_at=row[20],
+        made_at=row[20],
+        reexecutions=row[22],
+    )

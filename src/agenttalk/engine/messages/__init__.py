@@ -1,0 +1,1 @@
+"""The router: messages from outboxes to inboxes, dead letters, published files."""

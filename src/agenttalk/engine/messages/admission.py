@@ -1,0 +1,342 @@
+"""Taking a message in: what becomes of one that was read is decided and written down in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.command import PRIORITIES, parse_command_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.dag import Output
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import Code
+from agenttalk.engine.core import plan_settings, records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.records import Letter, Refused
+from agenttalk.engine.messages import recall, refusals
+from agenttalk.engine.messages.incoming import Arrival, output_of
+from agenttalk.engine.messages.outbox_reader import Found
+from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.engine.plans import validator_verdicts
+from agenttalk.ports import Tx
+from agenttalk.rules.messages import artifact_versions, routing
+from agenttalk.rules.messages.artifact_versions import Version
+from agenttalk.rules.messages.routing import Order, Parcel, Rejection
+from agenttalk.rules.proof.release import VALIDATION
+
+_LONGEST_NAME: Final = 255
+_PEERS: Final = 64
+"""How many earlier versions of an output are compared."""
+Fate = Literal["accepted", "superseded", "duplicate", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A message that is logged and not delivered."""
+
+    status: Literal["SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED"]
+    why: str
+    newest: Order | None = None
+    """The order that took its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """A message that is delivered."""
+
+    targets: tuple[str, ...]
+    order: Order | None = None
+    output: Output | None = None
+
+
+def judge(tx: Tx, arrival: Arrival, plan: Plan) -> Accept | Skip | Rejection:
+    """What is to become of a message. Reads only."""
+    parcel = arrival.parcel
+    if isinstance(parcel, Rejection):
+        return parcel
+    message_id = parcel.envelope.message_id
+    rows = tx.run("message_by_id", plan_id=plan.plan_id, message_id=message_id)
+    seen = routing.duplicate(parcel, rows[0][1] if rows else None)
+    if isinstance(seen, Rejection):
+        return seen
+    if seen == "duplicate":
+        return Skip("SKIPPED_DUPLICATE", "the same message came before")
+    if arrival.refusal:
+        return arrival.refusal
+    targets = _targets(tx, parcel, plan)
+    if isinstance(targets, Rejection):
+        return targets
+    if arrival.order:
+        return _judge_order(tx, arrival.order, targets, plan)
+    return _judge_artifact(tx, parcel.envelope, targets, plan)
+
+
+def _judge_order(tx: Tx, order: Order, targets: tuple[str, ...], plan: Plan) -> Accept | Skip | Rejection:
+    about = {"plan_id": plan.plan_id, "task_id": order.task_id}
+    if tx.run("order_by_command", **about, command_id=order.command_id):
+        return Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {order.command_id!r} already")
+    rows = tx.run("newest_order", **about, dag_sha256=plan.dag_sha256)
+    newest = Order(rows[0][1], order.task_id, rows[0][2], rows[0][3]) if rows else None
+    if routing.superseded(order, newest):
+        return Skip("SKIPPED_SUPERSEDED", "a newer command of the task was accepted", newest)
+    return Accept(targets, order=order)
+
+
+def _judge_artifact(
+    tx: Tx, envelope: ArtifactEnvelope | CommandEnvelope, targets: tuple[str, ...], plan: Plan
+) -> Accept | Skip | Rejection:
+    if not isinstance(envelope, ArtifactEnvelope):
+        raise TypeError(type(envelope).__name__)  # an order is judged as one
+    output = output_of(plan, envelope)
+    new = _version(envelope, output)
+    verdict = artifact_versions.judge(new, _earlier(tx, plan.plan_id, envelope), output.versioning)
+    if verdict == "conflict":
+        why = f"output {envelope.output_name!r} of this order was handed over before with other content"
+        return Rejection(Code.OUTPUT_VERSION_CONFLICT, why)
+    if verdict == "duplicate":
+        return Skip("SKIPPED_DUPLICATE", "the same content came before")
+    if verdict == "outdated":
+        return Skip("SKIPPED_SUPERSEDED", "the output of a later order was accepted")
+    return Accept(targets, output=output)
+
+
+def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
+    """Judge a message, and write down what becomes of it together with all that follows."""
+    if isinstance(arrival.parcel, Rejection):
+        return bury(tx, arrival, arrival.parcel, at)
+    verdict = judge(tx, arrival, plan)
+    if isinstance(verdict, Rejection):
+        return bury(tx, arrival, verdict, at)
+    letter = _letter(arrival.parcel)
+    if isinstance(verdict, Accept) and plan.origin == "engine" and (again := refusals.said_in(arrival.parcel)):
+        refusal = refusals.take(tx, plan, arrival.parcel.owner, again, at=at)
+        if refusal is not None:
+            return bury(tx, arrival, refusal, at)
+        leave(tx, arrival.found, root_layout.SENT)
+        return "accepted"
+    if isinstance(verdict, Skip):
+        return _skip(tx, arrival, letter, verdict, plan, deps, at)
+    return _accept(tx, arrival, letter, verdict, plan, deps, at)
+
+
+def _letter(parcel: Parcel) -> Letter:
+    envelope = parcel.envelope
+    artifact = envelope if isinstance(envelope, ArtifactEnvelope) else None
+    return Letter(
+        plan_id=envelope.plan_id,
+        message_id=envelope.message_id,
+        sha256=parcel.sha256,
+        sender=envelope.producer_agent_id,
+        task_id=envelope.task_id,
+        command_id=envelope.command_id,
+        output_name=artifact.output_name if artifact else None,
+        files=tuple(file.as_json() for file in artifact.payload.files) if artifact else (),
+    )
+
+
+def _unread(arrival: Arrival, why: Rejection) -> Letter | None:
+    """A message that could not be read further than its id. Who sent it is told by the folder."""
+    if why.message_id is None:
+        return None
+    return Letter(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)
+
+
+def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
+    if plan.facts is not None:
+        own = not plan.facts.foreign and isinstance(parcel.envelope, ArtifactEnvelope)
+        driven = plan_settings.driven_agents(tx, plan.plan_id) if own else frozenset()
+        return routing.route(parcel, plan.facts, driven)
+    rows = tx.run("task", plan_id=plan.plan_id, task_id=parcel.envelope.task_id)
+    return routing.route_on_board(parcel, rows[0][0] if rows else None)
+
+
+def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan, deps: Deps, at: str) -> Fate:
+    priority = PRIORITIES["MEDIUM"]
+    parcel = arrival.parcel
+    if accept.order and isinstance(parcel, Parcel) and isinstance(parcel.envelope, CommandEnvelope):
+        command = parcel.envelope.payload.command
+        priority = PRIORITIES[command.priority]
+        recall.recall(tx, accept.order, plan.plan_id, plan.dag_sha256, deps, at)
+        rounds = int(command.reexecute is not None)
+        tx.run("count_round", plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
+        records.show(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
+    for content in arrival.contents:
+        records.keep(tx, content)
+    output, task_id = accept.output, letter.task_id or ""
+    if output and output.deliverable and not validator_verdicts.waits_in(tx, plan.plan_id, task_id, output.name):
+        folder = validator_verdicts.folder_of(plan.plan_id, task_id, output.name)
+        for file in letter.files:
+            path = file["path"].removeprefix(f"{letter.message_id}/")
+            records.show(tx, f"{folder}/{path}", None, content=file["sha256"])
+    message = _add(tx, arrival, letter, plan, "stored", at)
+    if output and output.name.startswith(VALIDATION):
+        validator = validator_verdicts.Validator(plan.plan_id, task_id, letter.sender)
+        validator_verdicts.take(tx, validator, [file["sha256"] for file in letter.files], at=at)
+    return _send(tx, arrival, letter, message, accept.targets, priority, deps, at)
+
+
+def _seq(command_id: str | None) -> int:
+    parts = parse_command_id(command_id) if command_id else None
+    return parts.seq if parts else 0
+
+
+def _version(envelope: ArtifactEnvelope, output: Output) -> Version:
+    digests = frozenset((file.path, file.sha256) for file in envelope.payload.files)
+    return Version(envelope.message_id, _seq(envelope.command_id), digests, output.versioning.tag)
+
+
+def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
+    """Versions of the output that were accepted before, oldest first; of this order under the same key alone."""
+    rows = tx.run(
+        "newest_versions", plan_id=plan_id, task_id=envelope.task_id, output_name=envelope.output_name, limit=_PEERS
+    )
+    found = []
+    for _, seq, data in reversed(rows):
+        earlier = ArtifactEnvelope.from_bytes(bytes(data))
+        if earlier.idempotency_key == envelope.idempotency_key or seq != _seq(envelope.command_id):
+            found.append(_version(earlier, Output(name=envelope.output_name)))
+    return found
+
+
+def _add(tx: Tx, arrival: Arrival, letter: Letter, plan: Plan, state: str, at: str) -> int:
+    [(message,)] = tx.run(
+        "add_message",
+        plan_id=letter.plan_id,
+        message_id=letter.message_id,
+        sha256=letter.sha256,
+        type="artifact" if letter.output_name is not None else "command",
+        task_id=letter.task_id,
+        command_id=letter.command_id,
+        seq=_seq(letter.command_id),
+        output_name=letter.output_name,
+        producer=letter.sender,
+        name=_inbox_name(arrival.found.name, letter),
+        envelope=arrival.data,
+        dag_sha256=plan.dag_sha256,
+        at=at,
+        state=state,
+    )
+    number: int = message
+    return number
+
+
+def _inbox_name(name: str, letter: Letter) -> str:
+    """The sender's name for the file, if the receiver can still put the id before it and a number behind it."""
+    if len(root_layout.claimed(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
+        return name
+    return (
+        records.named("artifact" if letter.output_name is not None else "cmd", letter.message_id) + root_layout.MESSAGE
+    )
+
+
+def _send(
+    tx: Tx,
+    arrival: Arrival,
+    letter: Letter,
+    message: int,
+    targets: tuple[str, ...],
+    priority: int,
+    deps: Deps,
+    at: str,
+) -> Fate:
+    tx.record("message.accepted", letter.message_id, {"sha256": letter.sha256, "to": list(targets)})
+    driven = plan_settings.driven_agents(tx, letter.plan_id) if letter.output_name is not None else frozenset()
+    for receiver in targets:
+        delivery_id = deps.ids.new("dlv")
+        about: dict[str, Any] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}
+        about |= {"delivery_id": delivery_id}
+        if receiver in driven:  # the engine hands it over itself, without a folder
+            tx.run("add_arrived_artifact", **about, at=at)
+            records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
+        else:
+            tx.run("add_delivery", **about, priority=priority)
+    arrived = driven.issuperset(targets)  # also a result of the whole plan, or an output on a virtual board
+    if arrived:
+        tx.run("set_message_state", id=message, state="delivered")
+        if not targets:
+            records.journal(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
+    records.tally(tx, letter.plan_id, sent=1, delivered=int(arrived))
+    leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
+    return "accepted"
+
+
+def _skip(tx: Tx, arrival: Arrival, letter: Letter, skip: Skip, plan: Plan, deps: Deps, at: str) -> Fate:
+    """Log a message that is not delivered, and have its file moved away."""
+    duplicate = skip.status == "SKIPPED_DUPLICATE"
+    if not duplicate:
+        _add(tx, arrival, letter, plan, "superseded", at)
+    newest = recall.superseded_by(skip.newest) if skip.newest else {}
+    delivery_id = deps.ids.new("dlv")
+    records.journal(tx, letter, skip.status, at=at, delivery_id=delivery_id, skip_reason=skip.why, **newest)
+    records.tally(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
+    leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
+    return "duplicate" if duplicate else "superseded"
+
+
+def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
+    """Dead-letter a message, and have its file moved away with the reason beside it."""
+    found = arrival.found
+    letter = _letter(arrival.parcel) if isinstance(arrival.parcel, Parcel) else _unread(arrival, why)
+    message_id = letter.message_id if letter else None
+    sha256 = wire.sha256(arrival.data) if arrival.data else None
+    refused = refused_file(found, why, arrival.original, message_id=message_id, sha256=sha256)
+    if records.bury(tx, refused, at=at):
+        records.tally(tx, found.plan_id, sent=1, dead=1)
+        journal_refused(tx, found, why, sha256, at, letter)
+        for content in arrival.contents:
+            records.keep(tx, content)
+    leave_rejected(tx, found, why, at)
+    return "dead"
+
+
+def journal_refused(
+    tx: Tx, found: Found, why: Rejection, sha256: str | None, at: str, letter: Letter | None = None
+) -> None:
+    """Every file that is refused has a line, also one that could not be read: then its id follows from the file."""
+    unread = Letter(found.plan_id, records.named("unread", found.key), sha256 or wire.sha256(b""), found.agent_id)
+    delivery_id, code = records.named("dlv", found.key), str(why.code)
+    more = {"skip_reason": code, "file_name": found.name}
+    records.journal(tx, letter or unread, "DEADLETTERED", at=at, delivery_id=delivery_id, **more)
+
+
+def refused_file(
+    found: Found, why: Rejection, original: bytes | str | None, *, message_id: str | None, sha256: str | None
+) -> Refused:
+    """A file of an outbox that is dead-lettered."""
+    return Refused(
+        plan_id=found.plan_id,
+        agent_id=found.agent_id,
+        box="outbox",
+        name=found.name,
+        key=found.key,
+        code=why.code,
+        reason=why.message,
+        original=original,
+        message_id=message_id,
+        sha256=sha256,
+        problems=why.problems,
+    )
+
+
+def leave_rejected(tx: Tx, found: Found, why: Rejection, at: str) -> None:
+    """Have a file of an outbox moved away, with the reason beside it."""
+    reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
+    leave(tx, found, root_layout.REJECTED, reason=reason)
+
+
+def leave(tx: Tx, found: Found, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()) -> None:
+    """Have a file moved out of the outbox once this is committed. A message that is replayed has none there."""
+    if not found.entry.inode:
+        return
+    tx.run(
+        "add_leaving",
+        plan_id=found.plan_id,
+        agent_id=found.agent_id,
+        name=found.name,
+        inode=found.entry.inode,
+        mtime_ns=found.entry.mtime_ns,
+        target=target,
+        reason=wire.write(reason) + b"\n" if reason is not None else None,
+        payloads=wire.write(list(payloads)),
+    )

@@ -1,0 +1,279 @@
+"""Collecting control files: checked, archived, and what they say of messages and tasks taken over."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final, Literal
+
+from agenttalk.contracts.command import ReexecuteRequest, make_command_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import Document, instant
+from agenttalk.contracts.errors import Code, InputError
+from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.mail import Mail
+from agenttalk.contracts.record import Ack, Alert, TaskStateReport
+from agenttalk.contracts.validation import ArtifactValidationResult
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.mail import letters
+from agenttalk.engine.messages import admission, form_notices, incoming, outbox_reader, refusals
+from agenttalk.engine.messages.incoming import Arrival
+from agenttalk.engine.messages.outbox_reader import Found
+from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.engine.people import questions
+from agenttalk.engine.proof import disputes
+from agenttalk.ports import Tx
+from agenttalk.rules.messages import control_files, routing
+from agenttalk.rules.messages.control_files import Control, Step
+from agenttalk.rules.messages.routing import Rejection
+
+LOG = logging.getLogger(__name__)
+Taken = Literal["new", "same", "dead"]
+"""Whether a file says something new, was here before, or is refused."""
+_LIMIT: Final = wire.ENVELOPE_LIMIT
+_TIMEOUT: Final = 3600
+"""Seconds that a re-execution may take where nothing says otherwise."""
+_ENDED: Final = frozenset({"COMPLETED", "FAILED", "SKIPPED"})
+_FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
+"""What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
+
+
+def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
+    """Read a control file; None when it vanished. Raises MachineError."""
+    data = outbox_reader.read(deps.root, found, _LIMIT)
+    if data is None:
+        return None
+    if isinstance(data, InputError):
+        return b"", Rejection(data.code, data.message)
+    if withheld := incoming.exposed(deps, data):
+        return deps.discretion.secrets.redact_bytes(data), withheld
+    try:
+        return data, control_files.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
+    except Exception:
+        LOG.exception("a control file could not be read", extra={"action": "router.collect"})
+        return data, incoming.OUR_FAULT
+
+
+def take_in(
+    tx: Tx,
+    found: Found,
+    data: bytes | str | None,
+    said: Control | Rejection,
+    plan: Plan,
+    deps: Deps,
+    at: str,
+    *,
+    believed: bool = False,
+) -> Taken:
+    """Archive a control file and take over what it says. What is `believed` may also say that a task is done.
+
+    Of one that could not be read, `data` is the hash of what was kept, if anything was.
+    """
+    step: Step | Rejection
+    if isinstance(said, Rejection):
+        step = said
+    elif isinstance(said.document, Mail):
+        step = letters.take_file(tx, deps, said.document) or "new"
+    else:
+        step = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, deps, at)
+    if isinstance(step, Rejection):
+        _bury(tx, found, data, step, at)
+        return "dead"
+    if believed and not isinstance(said, Rejection) and isinstance(said.document, TaskStateReport) and step != "same":
+        _believe(tx, said.document, said.owner, plan, at)
+    if not stays(found.control):
+        admission.leave(tx, found, root_layout.SENT)
+    return "same" if step == "same" else "new"
+
+
+def stays(kind: str | None) -> bool:
+    """Whether a file is left where its agent put it: the agent itself, and other parties, look for it there."""
+    return kind in {"ack", "task_state"}
+
+
+def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps: Deps, at: str) -> Step | Rejection:
+    about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
+    rows = tx.run("control", **about)
+    earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
+    step = control_files.advance(said, earlier, rows[0][0] if rows else "", deps.now())
+    if step == "same":
+        return step
+    refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, deps, at)
+    if not refusal:
+        body = said.document.to_bytes() if said.repairs else data
+        tx.run("put_control", **about, agent_id=said.owner, sha256=said.sha256, body=body, at=at)
+        form_notices.tell(tx, found.plan_id, found.agent_id, said.kind, said.repairs, at=at)
+    return refusal or step
+
+
+def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+    tx.record(f"control.{said.kind}", said.id, {"agent_id": said.owner, "sha256": said.sha256})
+    match said.document:
+        case Ack() as ack:
+            acknowledge(tx, ack, plan_id=plan.plan_id, foreign=plan.origin == "foreign", at=at)
+            if _is_recalled(tx, ack, plan.plan_id):
+                return None  # that it failed is shown already, and stays
+        case TaskStateReport() as report:
+            _report(tx, report, said.owner, plan, at)
+        case HumanInterventionRequest() | CheckDispute() as asked:
+            if refused := _asked(tx, asked, found.plan_id, deps, at):
+                return refused
+        case HumanInterventionResponse() if not deps.answers_by_file:
+            return Rejection(Code.PERSON_NEEDED, "nothing shows that a person wrote it; people.answers_by_file is off")
+        case HumanInterventionResponse() as response:
+            agents = plan.facts.agents if plan.facts else None
+            return questions.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)
+    if refused := _refused(tx, found, said.document, plan, deps, at):
+        return refused
+    folder = f"plans/{found.plan_id}/{control_files.FOLDERS[said.kind]}" if said.kind in control_files.FOLDERS else ""
+    path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
+    if _is_of_another(tx, path, said, plan):
+        path = f"{path.removesuffix('.json')}__{said.owner}.json"
+    records.show(tx, path, said.document.as_json())
+    return None
+
+
+def _asked(
+    tx: Tx, said: HumanInterventionRequest | CheckDispute, plan_id: str, deps: Deps, at: str
+) -> Rejection | None:
+    """Put what an agent asks to a person."""
+    if isinstance(said, CheckDispute):
+        return disputes.by_file(tx, deps, said, plan_id=plan_id, at=at)
+    if not questions.ask(tx, said, plan_id=plan_id, at=at) and not questions.is_asked(tx, said, plan_id=plan_id):
+        why = f"request {said.request_id!r} was asked before, otherwise or in another plan: ask under another id"
+        return Rejection(Code.CONTROL_CHANGED, why)
+    return None
+
+
+def _refused(tx: Tx, found: Found, said: Document, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+    """Somebody refuses what it was given. That it is fine is archived, and needs nothing else."""
+    if isinstance(said, ReexecuteRequest):
+        if plan.origin != "engine":
+            return _order(tx, found, said, plan, deps, at)
+        return refusals.take(tx, plan, found.agent_id, refusals.of_request(said), at=at)
+    if not isinstance(said, ArtifactValidationResult) or plan.origin != "engine" or said.decision != "REJECT":
+        return None
+    about = said.subject.artifact_sha256
+    return refusals.take(tx, plan, found.agent_id, refusals.of_result(said), at=at, sha256=about)
+
+
+def _order(tx: Tx, found: Found, request: ReexecuteRequest, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+    """In a plan that nobody runs, a refusal becomes the next command of the task, and is routed like any other."""
+    said, task_id = refusals.of_request(request.model_copy(update={"prompt": None})), request.original_task_id
+    node = plan.facts.nodes.get(task_id) if plan.facts else None
+    if plan.facts is None or node is None:
+        return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
+    if refused := routing.may_refuse(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
+        return refused
+    seq = tx.run("last_seq", plan_id=plan.plan_id, task_id=task_id)[0][0] + 1
+    about = {"plan_id": plan.plan_id, "task_id": task_id, "command_id": make_command_id(task_id, seq)}
+    command = {
+        "schema_version": "1.0",
+        **about,
+        "command_seq": seq,
+        "dag_ref": {"sha256": plan.dag_sha256},
+        "prompt": request.prompt or f"Make it again: {said.validation_result.reason}",
+        "required_inputs": [],
+        "wait_for_inputs": False,
+        "score_required": False,
+        "timeout": _TIMEOUT,
+        "reexecute": said.as_json() | {"attempt": max(seq - 1, 1)},
+    }
+    envelope = {
+        "schema_version": "1.0",
+        "message_id": records.named("msg", found.key),
+        "producer_agent_id": found.agent_id,
+        "type": "command",
+        "created_at": records.written(at),
+        **about,
+        "payload": {"command": command},
+    }
+    data = wire.write(envelope)
+    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    if isinstance(parcel, Rejection):
+        return parcel
+    name = f"cmd_reexecute_{task_id}_{seq:03d}{root_layout.MESSAGE}"
+    arrival = Arrival(replace(found, entry=found.entry._replace(name=name, inode=0), control=None), data, parcel)
+    verdict = admission.judge(tx, arrival, plan)
+    if isinstance(verdict, Rejection):
+        return verdict
+    admission.take_in(tx, arrival, plan, deps, at)
+    return None
+
+
+def _is_of_another(tx: Tx, path: str, said: Control, plan: Plan) -> bool:
+    """Whether that name is not this agent's alone, and so has to tell whose file it is.
+
+    Another receiver has its receipt of the same message there. The task is another's. An alert could have the
+    name of one of ours.
+    """
+    match said.document:
+        case Ack():
+            rows = tx.run("view_body", path=path)
+            return bool(rows) and Ack.from_bytes(bytes(rows[0][0])).consumer_agent_id != said.owner
+        case TaskStateReport() as report:
+            rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
+            return not rows or rows[0][0] != said.owner
+    return isinstance(said.document, (Alert, CheckDispute, ReexecuteRequest))
+
+
+def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:
+    """Whether a newer command took the place of one that its agent had claimed."""
+    rows = tx.run("delivery_of", plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
+    return any(state == "superseded" and earlier == "FAILED" for _, state, earlier, *_ in rows)
+
+
+def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> None:
+    """What a receipt says of its message. A receipt of our own heartbeat says nothing new."""
+    rows = tx.run("delivery_of", plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
+    if not rows:
+        return
+    delivery, state, earlier, consumed_at, _, _, kind, task_id, _, _ = rows[0]
+    if state in {"superseded", "dead"} or earlier in {ack.status, "SUCCEEDED", "FAILED"}:
+        return
+    if any(row[4] is not None and row[6] == delivery for row in tx.run("task", plan_id=plan_id, task_id=task_id)):
+        return  # it runs, and how that ends is told by its turn
+    final = ack.status != "CONSUMED"
+    new = "processed" if final else "claimed"
+    tx.run(
+        "acknowledge",
+        id=delivery,
+        ack=ack.status,
+        state=new,
+        shown=new,
+        consumed_at=consumed_at or instant(ack.consumed_at),
+        finished_at=(instant(ack.finished_at) if ack.finished_at else at) if final else None,
+        details=ack.result.details if ack.result else None,
+    )
+    tx.run("free_payloads", delivery=delivery)
+    if kind == "command" and foreign:
+        state = _FINAL[ack.status] if final else "RUNNING"
+        tx.run("set_task_state", plan_id=plan_id, task_id=task_id, state=state, at=at)
+
+
+def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -> None:
+    """An agent's word on its own task: its progress, and in a foreign plan why it waits. Never that it is done."""
+    rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
+    if not rows or rows[0][0] != owner:
+        return
+    progress = report.progress.as_json() if report.progress else None
+    body = wire.write(progress) if progress else None
+    tx.run("set_progress", plan_id=plan.plan_id, task_id=report.task_id, progress=body)
+    if plan.origin == "foreign" and rows[0][4] is None and _ENDED.isdisjoint({report.state, rows[0][1]}):
+        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
+
+
+def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -> None:
+    """Where another party's router brings the commands, an agent's word on its task is all that there is to know."""
+    rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
+    ours = tx.run("last_seq", plan_id=plan.plan_id, task_id=report.task_id)[0][0] > 0
+    if plan.origin == "foreign" and rows and rows[0][0] == owner and rows[0][4] is None and not ours:
+        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
+
+
+def _bury(tx: Tx, found: Found, data: bytes | str | None, why: Rejection, at: str) -> None:
+    sha256 = wire.sha256(data) if isinstance(data, bytes) else data
+    if records.bury(tx, admission.refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at):
+        admission.journal_refused(tx, found, why, sha256, at)
+    admission.leave_rejected(tx, found, why, at)

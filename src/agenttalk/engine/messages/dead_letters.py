@@ -1,0 +1,180 @@
+"""Dead letters: what was refused, why, and trying once more when the reason is gone.
+
+A replay judges the kept original again under today's plan and agents. The message keeps its id, so one that
+was delivered before is never delivered twice. Doing a task again is not a replay: that takes a new command.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import Code, InputError, MissingError, UsageError
+from agenttalk.engine.core import cursors, records
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.messages import admission, delivery, incoming, outbox_reader, published_files
+from agenttalk.engine.messages.incoming import Arrival
+from agenttalk.engine.messages.outbox_reader import Found
+from agenttalk.engine.messages.plan_registry import Plan, Plans
+from agenttalk.ports import Blobs, Entry, Row, Store, Tx
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.routing import Parcel, Rejection
+
+PAGE: Final = 100
+LONGEST_PAGE: Final = 500
+_TOP: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One that was refused."""
+
+    board: str
+    deadletter_id: str
+    plan_id: str
+    code: str
+    reason: str
+    agent_id: str
+    box: str
+    name: str
+    message_id: str | None
+    sha256: str | None
+    original: str | None
+    retriable: int
+    tries: int
+    state: str
+    at: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {**asdict(self), "retriable": bool(self.retriable)}
+
+
+class Page(NamedTuple):
+    """Some dead letters, and where the next ones begin."""
+
+    letters: list[DeadLetter]
+    next: str | None
+
+
+async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
+    """Dead letters, the newest first, from a place on. Raises UsageError when it is none."""
+    said = cursors.read(after) if after else {}
+    if not isinstance(said, dict) or not all(isinstance(each, int) and 0 <= each < _TOP for each in said.values()):
+        raise cursors.unreadable()
+    size = max(1, min(limit, LONGEST_PAGE))
+    each_board = [
+        [
+            (store.name, row)
+            for row in await store.read("deadletters", before=said.get(store.name, _TOP), limit=size + 1)
+        ]
+        for store in await boards(deps)
+    ]
+    rows = list(heapq.merge(*each_board, key=lambda each: str(each[1][13]), reverse=True))
+    left_off = {**said, **{board: row[14] for board, row in rows[:size]}}
+    letters = [_letter(board, row) for board, row in rows[:size]]
+    return Page(letters, cursors.written(left_off) if len(rows) > size else None)
+
+
+async def found(deps: Deps, *, plan_id: str | None = None) -> list[DeadLetter]:
+    """Every dead letter, the oldest first; of one plan if it is named."""
+    letters: list[DeadLetter] = []
+    place: str | None = ""
+    while place is not None:
+        some, place = await page(deps, after=place, limit=LONGEST_PAGE)
+        letters += some
+    return [letter for letter in reversed(letters) if plan_id in {None, letter.plan_id}]
+
+
+async def show(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None]:
+    """A dead letter and its original. Raises UsageError when there is none."""
+    board, letter = await _find(deps, deadletter_id)
+    blobs = await deps.stores.blobs(board.name)
+    return letter, await blobs.get(letter.original) if letter.original else None
+
+
+async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
+    """Judge a dead letter again, because somebody asks for it, and deliver it if it may be.
+
+    Raises UsageError when it cannot be replayed.
+    """
+    board, letter = await _find(deps, deadletter_id)
+    if letter.box != "outbox" or letter.original is None or not letter.name.endswith(root_layout.MESSAGE):
+        raise _refused(letter, "its original is not a message that was sent", "have its sender send it anew")
+    blobs = await deps.stores.blobs(board.name)
+    plan = await _plan(deps, letter)
+    arrival = await _again(deps, blobs, letter, await blobs.get(letter.original), plan)
+    outcome = await board.transact(partial(_judge, letter=letter, arrival=arrival, plan=plan, deps=deps, by=by))
+    if outcome["ok"]:
+        await delivery.deliver(deps, board, letter.plan_id)
+    await published_files.publish(deps, board)
+    return {"deadletter_id": deadletter_id, "message_id": letter.message_id, **outcome}
+
+
+async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
+    for board in await boards(deps):
+        rows = await board.read("deadletter", deadletter_id=deadletter_id)
+        if rows:
+            return board, _letter(board.name, rows[0])
+    raise UsageError(
+        Code.NAME_UNKNOWN, f"there is no dead letter {deadletter_id!r}", hint="'agenttalk deadletter list' shows all"
+    )
+
+
+def _letter(board: str, row: Row) -> DeadLetter:
+    return DeadLetter(board, *row[:14])
+
+
+async def _plan(deps: Deps, letter: DeadLetter) -> Plan:
+    plan = await Plans(deps).one(letter.plan_id)
+    if plan is None or plan.halted is not None:
+        why = plan.halted if plan else f"there is no plan {letter.plan_id!r}"
+        raise _refused(letter, str(why), "repair the plan first")
+    return plan
+
+
+async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan: Plan) -> Arrival:
+    """The original as if it had just been found. Its payloads are where they were, rejected, or kept."""
+    nowhere = Entry(outbox_reader.unspelled(letter.name), "regular", len(data), 0, 0, 1)
+    found = Found(letter.agent_id, letter.plan_id, nowhere, None)
+    parcel = routing.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)
+    arrival = Arrival(found, data, parcel, original=data)
+    if isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
+        return arrival
+    kept = [await blobs.exists(file.sha256) for file in parcel.envelope.payload.files]
+    if all(kept):
+        return await incoming.fitting(blobs, arrival, plan)
+    try:
+        return await incoming.with_payloads(deps, blobs, arrival, plan)
+    except (InputError, MissingError) as error:
+        return replace(arrival, parcel=Rejection(Code(error.code), error.message))
+
+
+def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps, by: str) -> dict[str, Any]:
+    at = deps.stamp()
+    if isinstance(arrival.parcel, Parcel):
+        message_id = arrival.parcel.envelope.message_id
+        if tx.run("message_by_id", plan_id=letter.plan_id, message_id=message_id):
+            raise _refused(letter, "a message of its id was accepted before", "it needs no replay")
+    verdict = admission.judge(tx, arrival, plan)
+    refusal = verdict if isinstance(verdict, Rejection) else None
+    state = "open" if refusal else "replayed"
+    limit = deps.limits.replays
+    if not tx.run("try_deadletter", deadletter_id=letter.deadletter_id, state=state, limit=limit):
+        raise _refused(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
+    body = {"by": by, "state": state, "code": str(refusal.code) if refusal else None}
+    tx.record("deadletter.replayed", letter.deadletter_id, body)
+    if refusal:
+        return {"ok": False, "code": str(refusal.code), "reason": refusal.message}
+    records.tally(tx, letter.plan_id, sent=-1, dead=-1)
+    fate = admission.take_in(tx, arrival, plan, deps, at)
+    return {"ok": True, "fate": fate}
+
+
+def _refused(letter: DeadLetter, why: str, hint: str) -> UsageError:
+    return UsageError(Code.REPLAY_REFUSED, f"{letter.deadletter_id} cannot be replayed: {why}", hint=hint)

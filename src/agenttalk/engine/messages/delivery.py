@@ -1,0 +1,280 @@
+"""Bringing accepted messages into inboxes, and taking back those that were superseded.
+
+A delivery is a row in state `stored` until its files lie in the inbox. Writing them again after a crash is
+harmless, because somebody who took the message already is recognised by what he left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeAlias
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.records import Letter, Source
+from agenttalk.ports import Blobs, Folder, Store, Tx
+
+AT_ONCE: Final = 500
+Payload: TypeAlias = "tuple[str, bytes]"
+"""Path and content of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message that has still to reach one receiver."""
+
+    id: int
+    state: str
+    message: int
+    receiver: str
+    delivery_id: str
+    message_id: str
+    sha256: str
+    type: str
+    task_id: str
+    command_id: str | None
+    output_name: str | None
+    producer: str
+    name: str
+    envelope: bytes
+
+    def letter(self, plan_id: str) -> Letter:
+        """It as the journal names it."""
+        files = tuple(file.as_json() for file in self.artifact().payload.files) if self.type == "artifact" else ()
+        return Letter(
+            plan_id,
+            self.message_id,
+            self.sha256,
+            self.producer,
+            self.task_id,
+            self.command_id,
+            self.output_name,
+            files,
+        )
+
+    def artifact(self) -> ArtifactEnvelope:
+        """Its envelope, when it is an artifact."""
+        return ArtifactEnvelope.from_bytes(self.envelope)
+
+
+async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
+    """Bring what is stored to its receivers; how many got there. One that fails does not hold up the others."""
+    blobs = await deps.stores.blobs(board.name)
+    done, after = 0, 0
+    while rows := await board.read("deliveries_under_way", plan_id=plan_id, after=after, limit=AT_ONCE):
+        batch = [Delivery(*row) for row in rows]
+        stored = [each for each in batch if each.state == "stored"]
+        held = await _hold(deps, board, plan_id, [each for each in stored if each.type == "artifact"])
+        trip = await _bring(deps, blobs, plan_id, [each for each in stored if each.id not in held])
+        trip.arrived.extend(each for each in batch if each.state != "stored")  # claimed before it was noted
+        if trip.arrived or trip.failed:
+            await board.transact(partial(_note, plan_id=plan_id, trip=trip, at=deps.stamp()))
+        done += len(trip.arrived)
+        after = batch[-1].id
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """What came of bringing a batch."""
+
+    arrived: list[Delivery] = field(default_factory=list)
+    failed: list[tuple[Delivery, AgentTalkError]] = field(default_factory=list)
+
+
+async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[Delivery]) -> set[int]:
+    """Reserve the paths of payloads; those that must wait until another's payload of that path is claimed."""
+    if not artifacts:
+        return set()
+    held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
+    if held and await _free_what_is_gone(deps, board, plan_id, [each for each in artifacts if each.id in held]):
+        held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
+    return held
+
+
+def _reserve(tx: Tx, plan_id: str, artifacts: list[Delivery]) -> set[int]:
+    """Claim the paths of payloads in inboxes; those deliveries that must wait for another's to be claimed."""
+    held = set()
+    for each in artifacts:
+        holders = {
+            tx.run("reserve_payload", plan_id=plan_id, receiver=each.receiver, path=path, delivery=each.id)[0][0]
+            for path in _own_paths(each)
+        }
+        if holders != {each.id}:
+            held.add(each.id)
+            tx.run("free_payloads", delivery=each.id)
+    return held
+
+
+def _own_paths(delivery: Delivery) -> list[str]:
+    return [file.path for file in delivery.artifact().payload.files]
+
+
+async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: Iterable[Delivery]) -> bool:
+    """A receiver that is not ours frees a path by taking message and file away, or by ending with the message.
+
+    Whether any was freed of those that others wait for.
+    """
+    gone = set()
+    for receiver, path in {(each.receiver, path) for each in waiting for path in _own_paths(each)}:
+        for delivery, *message in await board.read("holder_of", plan_id=plan_id, receiver=receiver, path=path):
+            box = root_layout.box(receiver, "inbox", plan_id)
+            if await asyncio.to_thread(_is_gone, deps.root, box, path, *message):
+                gone.add(delivery)
+    if gone:
+        await board.transact(lambda tx: [tx.run("free_payloads", delivery=each) for each in gone])
+    return bool(gone)
+
+
+def _is_gone(root: Folder, box: str, path: str, message_id: str, name: str, sha256: str) -> bool:
+    claimed = root_layout.claimed(message_id, name)
+    try:
+        with root.sub(box) as inbox:
+            if inbox.exists(name) or inbox.exists(claimed):
+                return False
+            ended = [
+                f"{folder}/{each}"
+                for folder in (root_layout.PROCESSED, root_layout.DEADLETTER)
+                for each in (claimed, name)
+            ]
+            return not inbox.exists(path) or any(_holds(inbox, each, sha256) for each in ended)
+    except AgentTalkError:
+        return False
+
+
+async def _bring(deps: Deps, blobs: Blobs, plan_id: str, batch: list[Delivery]) -> Trip:
+    trip = Trip()
+    commands: list[tuple[Delivery, list[Payload]]] = [(each, []) for each in batch if each.type == "command"]
+    if commands:
+        await asyncio.to_thread(_put, deps.root, plan_id, commands, trip)
+    for each in batch:
+        if each.type == "artifact":  # one by one, because its files may be large
+            try:
+                files = [(file.path, await blobs.get(file.sha256)) for file in each.artifact().payload.files]
+            except AgentTalkError as error:
+                trip.failed.append((each, error))
+            else:
+                await asyncio.to_thread(_put, deps.root, plan_id, [(each, files)], trip)
+    return trip
+
+
+def _put(root: Folder, plan_id: str, batch: list[tuple[Delivery, list[Payload]]], trip: Trip) -> None:
+    with ExitStack() as stack:
+        desks: dict[str, Desk] = {}
+        for delivery, payloads in batch:
+            try:
+                desk = desks.get(delivery.receiver)
+                if desk is None:
+                    desk = desks[delivery.receiver] = Desk(root, delivery.receiver, plan_id, stack)
+                desk.put(delivery, payloads)
+            except AgentTalkError as error:
+                trip.failed.append((delivery, error))
+            else:
+                trip.arrived.append(delivery)
+
+
+class Desk:
+    """The folders that tell of a receiver's messages, open while a batch is brought."""
+
+    def __init__(self, root: Folder, receiver: str, plan_id: str, stack: ExitStack) -> None:
+        self._inbox = stack.enter_context(root.sub(root_layout.box(receiver, "inbox", plan_id), create=True))
+        taken = (root_layout.PENDING, root_layout.PROCESSED, root_layout.DEADLETTER)
+        self._taken = [each for name in taken for each in _opened(self._inbox, name, stack)]
+        outbox = root_layout.box(receiver, "outbox", plan_id)
+        receipts = (outbox, f"{outbox}/{root_layout.SENT}")
+        self._receipts = [each for path in receipts for each in _opened(root, path, stack)]
+
+    def put(self, delivery: Delivery, payloads: list[Payload]) -> None:
+        """Payloads first, the envelope last: who sees the envelope sees everything."""
+        if self._consumed(delivery):
+            return
+        for path, data in payloads:
+            self._inbox.write(path, data, parents="/" in path)
+        self._inbox.write(_free_name(self._inbox, delivery), delivery.envelope)
+
+    def _consumed(self, delivery: Delivery) -> bool:
+        """Whether somebody took the message already: what he moved away, or his receipt, tells."""
+        claimed = root_layout.claimed(delivery.message_id, delivery.name)
+        for folder in self._taken:
+            if folder.exists(claimed) or _holds(folder, delivery.name, delivery.sha256):
+                return True
+        ack = root_layout.ack(delivery.message_id)
+        return any(folder.exists(ack) for folder in self._receipts)
+
+
+def _opened(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
+    """A folder, if it is there."""
+    try:
+        return [stack.enter_context(folder.sub(path))]
+    except MissingError:
+        return []
+
+
+def _free_name(inbox: Folder, delivery: Delivery) -> str:
+    """Its own name, unless another message lies there under it."""
+    taken = inbox.exists(delivery.name) and not _holds(inbox, delivery.name, delivery.sha256)
+    return root_layout.claimed(delivery.message_id, delivery.name) if taken else delivery.name
+
+
+def _holds(folder: Folder, name: str, sha256: str) -> bool:
+    """Whether a file is this very message."""
+    try:
+        return folder.digest(name, wire.ENVELOPE_LIMIT).sha256 == sha256
+    except (InputError, MissingError):
+        return False
+
+
+def _note(tx: Tx, plan_id: str, trip: Trip, at: str) -> None:
+    for each in trip.arrived:
+        if not tx.run("mark_delivered", id=each.id, at=at):
+            continue  # recalled meanwhile
+        records.journal(tx, each.letter(plan_id), "DELIVERED", at=at, delivery_id=each.delivery_id, to=each.receiver)
+        if tx.run("undelivered_of", message=each.message)[0][0] == 0:
+            tx.run("set_message_state", id=each.message, state="delivered")
+            records.tally(tx, plan_id, delivered=1)
+    for each, error in trip.failed:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=plan_id,
+            code=Code(error.code),
+            message=f"cannot deliver {each.message_id} to {each.receiver}: {error.message}",
+            key=f"deliver/{each.id}",
+            source=Source(each.receiver, each.task_id, each.command_id),
+            details={"hint": error.hint, "message_id": each.message_id},
+        )
+
+
+async def withdraw(deps: Deps, board: Store) -> int:
+    """Take superseded messages out of the inboxes in which nobody has claimed them yet."""
+    rows = await board.read("withdrawn_deliveries", limit=AT_ONCE)
+    gone = []
+    for delivery, plan_id, receiver, _, *what in rows:
+        # Also one that was never noted as delivered: a crash may have come between its file and the note.
+        if await asyncio.to_thread(_take_back, deps.root, root_layout.box(receiver, "inbox", plan_id), tuple(what)):
+            gone.append(delivery)
+    if gone:
+        await board.transact(lambda tx: [tx.run("set_shown", id=each, state="superseded") for each in gone])
+    return len(gone)
+
+
+def _take_back(root: Folder, box: str, delivery: tuple[str, str, str]) -> bool:
+    """Remove a message that nobody has claimed; False when the machine would not, and it has to be tried again."""
+    message_id, name, sha256 = delivery
+    try:
+        with root.sub(box) as inbox:
+            for each in (name, root_layout.claimed(message_id, name)):
+                if _holds(inbox, each, sha256):
+                    inbox.remove(each)
+    except (InputError, MissingError):
+        return True  # it is not there any more, or is something else
+    except MachineError:
+        return False
+    return True

@@ -1,0 +1,31 @@
+"""Telling people what was read although it has another form than ours: once for each agent, kind of file and field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agenttalk.contracts.errors import Code
+from agenttalk.contracts.generation import Repair
+from agenttalk.engine.core import records
+from agenttalk.ports import Tx
+
+_PLACES = re.compile(r"\[\d+\]")
+
+
+def tell(tx: Tx, plan_id: str, agent_id: str | None, kind: str, repairs: Iterable[Repair], *, at: str) -> None:
+    """Note what was brought into our form."""
+    for each in repairs:
+        field = _PLACES.sub("[]", each.field)
+        whose = f" of {agent_id}" if agent_id else ""
+        records.alert(
+            tx,
+            at=at,
+            plan_id=plan_id,
+            code=Code.FORM_MENDED,
+            message=f"{kind}{whose}: {field}: {each.why}",
+            key=f"form/{agent_id}/{kind}/{field}",
+            severity="WARNING",
+            source=records.Source(agent_id),
+            details={"field": each.field, "from": each.before, "to": each.after},
+        )

@@ -1,0 +1,182 @@
+"""A message on its way in: the file as it was found, read, with the files that it brings along.
+
+Nothing is decided here but what can be said without the plan's rows: what cannot be read, holds a secret, or is not
+what its envelope says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.dag import Output, Versioning
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.records import SMALL
+from agenttalk.engine.messages import outbox_reader
+from agenttalk.engine.messages.outbox_reader import Found
+from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.ports import Blobs
+from agenttalk.rules.core import media_types
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.control_files import kind_of
+from agenttalk.rules.messages.routing import Order, Parcel, Rejection
+
+LOG = logging.getLogger(__name__)
+OUR_FAULT: Final = Rejection(Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how")
+_BOTH: Final = {None, "artifact_validation_result"}
+"""What a payload may be besides: a validator's result can be an output, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message file, read but not judged by the plan."""
+
+    found: Found
+    data: bytes
+    parcel: Parcel | Rejection
+    original: bytes | str | None = None
+    """What a dead letter keeps of it: its bytes, or the hash of a content that was kept."""
+    contents: tuple[bytes, ...] = field(default=(), repr=False)
+    """Small payloads, to be kept in the same commit."""
+    refusal: Rejection | None = None
+    """Why its files are not taken. A message that came before is a duplicate all the same."""
+
+    @property
+    def order(self) -> Order | None:
+        """It as an order, if it is one."""
+        if isinstance(self.parcel, Rejection) or not isinstance(self.parcel.envelope, CommandEnvelope):
+            return None
+        envelope = self.parcel.envelope
+        return Order(envelope.message_id, envelope.task_id, envelope.command_id, envelope.payload.command.command_seq)
+
+
+def read(deps: Deps, found: Found) -> Arrival | None:
+    """Read a message file; None when it vanished. Raises MachineError."""
+    data = outbox_reader.read(deps.root, found)
+    if data is None:
+        return None
+    if isinstance(data, InputError):
+        return Arrival(found, b"", Rejection(data.code, data.message))
+    if withheld := exposed(deps, data):
+        clean = deps.discretion.secrets.redact_bytes(data)
+        _withhold_payloads(deps, found, data)
+        return Arrival(found, clean, withheld, original=clean)
+    try:
+        parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    except Exception:
+        LOG.exception("a message could not be read", extra={"action": "router.read"})
+        parcel = OUR_FAULT
+    return Arrival(found, data, parcel, original=data)
+
+
+def exposed(deps: Deps, data: bytes) -> Rejection | None:
+    """Why a file of an outbox is not taken, if it holds a secret. What is kept of it is without."""
+    name = deps.discretion.secrets.found(data)
+    if name is None:
+        return None
+    return Rejection(Code.SECRET_EXPOSED, f"it holds the value of {name}, so nothing of it is taken")
+
+
+def _withhold_payloads(deps: Deps, found: Found, data: bytes) -> None:
+    """Whoever says a secret in an envelope may have put it into the files beside it as well."""
+    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    envelope = parcel.envelope if isinstance(parcel, Parcel) else None
+    for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
+        with suppress(AgentTalkError):
+            where = outbox_reader.payload(deps.root, found.agent_id, found.plan_id, file.path)
+            deps.discretion.withhold(deps.root, where, deps.limits.payload_bytes)
+
+
+def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """Commands first, of each task the newest first; then the rest as it was found."""
+    return routing.newest_first(arrivals, lambda arrival: arrival.order)
+
+
+async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
+    """Load the files that an artifact consists of. Large ones are kept at once, small ones with the message."""
+    if isinstance(arrival.parcel, Rejection):
+        return await _with_original(deps, blobs, arrival)
+    if not isinstance(arrival.parcel.envelope, ArtifactEnvelope):
+        return arrival
+    contents: list[bytes] = []
+    for file in arrival.parcel.envelope.payload.files:
+        try:
+            content = await payload(deps, blobs, arrival.found, file.path, file.sha256)
+        except InputError as error:
+            return replace(arrival, refusal=Rejection(error.code, error.message))
+        contents += [content] if content is not None else []
+    return await fitting(blobs, replace(arrival, contents=tuple(contents)), plan)
+
+
+async def fitting(blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
+    """Hold the files of an artifact against the media type that they must have; those at hand need no look-up."""
+    parcel = arrival.parcel
+    if plan.origin != "engine" or isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
+        return arrival
+    wanted = output_of(plan, parcel.envelope).content_type
+    if wanted is None:
+        return arrival
+    at_hand = {wire.sha256(content): content for content in arrival.contents}
+    for file in parcel.envelope.payload.files:
+        data = at_hand[file.sha256] if file.sha256 in at_hand else await blobs.get(file.sha256)
+        why = await asyncio.to_thread(media_types.misfit, wanted, data)
+        if why is not None:
+            return replace(arrival, refusal=Rejection(Code.OUTPUT_MISFIT, f"its file {file.path!r} {why}"))
+    return arrival
+
+
+async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str) -> bytes | None:
+    """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
+    if not root_layout.payload_is_safe(path) or ("/" not in path and kind_of(path) not in _BOTH):
+        raise InputError(
+            Code.PATH_OUTSIDE_FOLDER,
+            f"{path!r} cannot be a payload: it is hidden, or would be read as a message or control file",
+        )
+    limit = deps.limits.payload_bytes
+    try:
+        where = await asyncio.to_thread(outbox_reader.payload, deps.root, found.agent_id, found.plan_id, path)
+        await asyncio.to_thread(deps.discretion.withhold, deps.root, where, limit)
+        entry = await asyncio.to_thread(deps.root.entry, where)
+        if entry is not None and entry.kind == "regular" and entry.size <= SMALL:
+            data = await asyncio.to_thread(deps.root.read, where, limit)
+            digest, content = wire.sha256(data), data
+        else:
+            with deps.root.stream(where, limit) as stream:
+                digest, content = await blobs.put(stream), None
+    except MissingError as error:
+        raise InputError(Code.MISSING_PAYLOAD, f"its file {path!r} is not there") from error
+    if digest != sha256:
+        raise InputError(Code.PAYLOAD_HASH_MISMATCH, f"its file {path!r} has another hash than the envelope says")
+    return content
+
+
+async def _with_original(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
+    """A dead letter keeps the whole original, also of a file that is too large or has a name that is no text."""
+    if arrival.original is not None:
+        return arrival
+    return replace(arrival, original=await keep_original(deps, blobs, arrival.found))
+
+
+async def keep_original(deps: Deps, blobs: Blobs, found: Found) -> str | None:
+    """Keep a file whole and return its hash; None when it is no file, larger than anything we keep, or a secret."""
+    try:
+        await asyncio.to_thread(deps.discretion.withhold, deps.root, found.path, deps.limits.payload_bytes)
+        with deps.root.stream(found.path, deps.limits.payload_bytes) as stream:
+            return await blobs.put(stream)
+    except (InputError, MissingError):
+        return None
+
+
+def output_of(plan: Plan, envelope: ArtifactEnvelope) -> Output:
+    """The output that an artifact is, as the plan declares it."""
+    node = plan.facts.nodes.get(envelope.task_id) if plan.facts else None
+    declared = [output for output in node.outputs if output.name == envelope.output_name] if node else []
+    free = Versioning(mode="immutable_by_message_id")
+    return declared[0] if declared else Output(name=envelope.output_name, versioning=free)

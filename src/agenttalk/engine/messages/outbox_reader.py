@@ -1,0 +1,271 @@
+"""What agents put into their outboxes: found, read safely, and moved away once it is taken in.
+
+Everything here blocks and touches folders only. Nothing is decided.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
+from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.ports import Entry, Folder
+from agenttalk.rules.core.redaction import NONE, Secrets
+from agenttalk.rules.messages.control_files import kind_of
+
+LOG = logging.getLogger(__name__)
+_LONGEST: Final = 255
+_LARGEST: Final = 64 * 1024 * 1024
+"""Bytes up to which a refused file is looked through."""
+_RAW: Final = "//"
+"""What a name begins with in the store when it is not UTF-8; no file can be called like that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message or control file in an outbox."""
+
+    agent_id: str
+    plan_id: str
+    entry: Entry
+    control: str | None
+    """Its kind, if it is a control file."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies under the root."""
+        return f"{root_layout.box(self.agent_id, 'outbox', self.plan_id)}/{self.entry.name}"
+
+    @property
+    def name(self) -> str:
+        """Its name as the store keeps it."""
+        return spelled(self.entry.name)
+
+    @property
+    def key(self) -> str:
+        """What tells this file from every other, even one of the same name."""
+        return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.entry.inode}/{self.entry.mtime_ns}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A folder that could not be looked into."""
+
+    agent_id: str
+    plan_id: str
+    where: str
+    error: AgentTalkError
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What lies in the outboxes of all agents."""
+
+    files: dict[str, list[Found]]
+    """By plan."""
+    troubles: list[Trouble]
+
+
+def spelled(name: str) -> str:
+    """A file's name as a text that can be stored: one that is not UTF-8 in hex, up to what makes it a message."""
+    raw = os.fsencode(name)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        stem = raw.removesuffix(root_layout.MESSAGE.encode())
+        return _RAW + stem.hex() + raw[len(stem) :].decode()
+
+
+def unspelled(name: str) -> str:
+    """The file's name again."""
+    if not name.startswith(_RAW):
+        return name
+    text = name.removeprefix(_RAW)
+    stem = text.removesuffix(root_layout.MESSAGE)
+    return os.fsdecode(bytes.fromhex(stem)) + text[len(stem) :]
+
+
+def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None, known: Collection[str] = ()) -> Harvest:
+    """Look through all outboxes. A folder that misleads is reported and left alone; the others go on.
+
+    Who looks often hands in `quiet`, where it is noted which folders need no look, and the keys of files that are
+    `known` and lie there all the same.
+    """
+    gathered = Harvest({}, [])
+    quiet = quiet or Quiet()
+    for agent_id in agents:
+        outbox = f"{root_layout.agent(agent_id)}/outbox"
+        now = quiet.now()
+        try:
+            with root.sub(outbox) as folder:
+                entries = [entry for entry in folder.scan() if not entry.name.startswith(".")]
+        except MissingError:
+            continue
+        except AgentTalkError as error:
+            gathered.troubles.append(Trouble(agent_id, "", "outbox", error))
+            continue
+        for entry in sorted(entries, key=lambda each: each.name):
+            key = f"{agent_id}/{entry.name}"
+            if quiet.holds(key, entry, now) or entry.kind == "regular" or not entry.is_text or not is_id(entry.name):
+                continue
+            quiet.note(key, entry, now, news=_look(root, agent_id, entry.name, gathered, known))
+    return gathered
+
+
+def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest, known: Collection[str]) -> bool:
+    """Look into one outbox of a plan; whether something new lies there, or it could not be seen."""
+    try:
+        with root.sub(root_layout.box(agent_id, "outbox", plan_id)) as folder:
+            entries = [entry for entry in folder.scan() if _interesting(entry.name, plan_id)]
+    except MissingError:
+        return True
+    except AgentTalkError as error:
+        gathered.troubles.append(Trouble(agent_id, plan_id, f"outbox/{plan_id}", error))
+        return True
+    all_found = [Found(agent_id, plan_id, entry, kind_of(entry.name, plan_id)) for entry in entries]
+    found = [each for each in all_found if each.key not in known]
+    if found:
+        gathered.files.setdefault(plan_id, []).extend(sorted(found, key=lambda each: each.entry.name))
+    return bool(found)
+
+
+def _interesting(name: str, plan_id: str) -> bool:
+    return not name.startswith(".") and (name.endswith(root_layout.MESSAGE) or kind_of(name, plan_id) is not None)
+
+
+def read(root: Folder, found: Found, limit: int = wire.ENVELOPE_LIMIT) -> bytes | InputError | None:
+    """The bytes of a file, why it is not taken, or None when it vanished. Raises MachineError."""
+    if not found.entry.is_text:
+        return InputError(Code.FILE_UNSAFE, "its name is not UTF-8", hint="give it another name")
+    try:
+        return root.read(found.path, limit)
+    except InputError as error:
+        return error
+    except MissingError:
+        return None
+
+
+def payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
+    """Where a payload lies: beside its envelope, or where an earlier message with the same file took it."""
+    box = root_layout.box(agent_id, "outbox", plan_id)
+    sent = f"{box}/{root_layout.SENT}/{path}"
+    return sent if not root.exists(f"{box}/{path}") and root.exists(sent) else f"{box}/{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A file that was taken in and has to leave the outbox."""
+
+    id: int
+    plan_id: str
+    agent_id: str
+    name: str
+    inode: int
+    mtime_ns: int
+    target: Literal[".sent", ".rejected"]
+    reason: bytes | None
+    payloads: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """As `Found.key`."""
+        return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.inode}/{self.mtime_ns}"
+
+
+def clear(root: Folder, leaving: Leaving, secrets: Secrets = NONE) -> InputError | MachineError | None:
+    """Move a file and its payloads away; None when nothing is left to do, else why it would not go.
+
+    What has its name but is another file stays. Done twice, it does nothing. One that was refused loses the secrets in
+    it on the way.
+    """
+    box = root_layout.box(leaving.agent_id, "outbox", leaving.plan_id)
+    try:
+        with root.sub(box) as folder:
+            target = leaving.target
+            folder.make(target)
+            name = unspelled(leaving.name)
+            if leaving.reason is not None:
+                folder.write(f"{target}/{_reason_name(name)}", leaving.reason)
+            for path in leaving.payloads:
+                _move_payload(folder, path, f"{target}/{path}")
+            if _is_same(folder, name, leaving):
+                if target == root_layout.REJECTED and secrets:
+                    _redact(folder, name, f"{target}/{name}", secrets)
+                if folder.exists(name):
+                    _move_aside(folder, name, f"{target}/{name}")
+    except MissingError:
+        return None  # the agent removed its outbox
+    except (InputError, MachineError) as error:
+        return error
+    return None
+
+
+def _redact(folder: Folder, name: str, new: str, secrets: Secrets) -> None:
+    """A refused file stays for people to look at, without secrets; one that cannot be read stays as it is."""
+    with suppress(InputError, MissingError):
+        said = folder.read(name, _LARGEST)
+        clean = secrets.redact_bytes(said)
+        if clean != said:
+            folder.write(new, clean)
+            folder.remove(name)
+
+
+def withhold_names(root: Folder, files: list[Found], secrets: Secrets) -> list[Found]:
+    """The files without those whose very names hold a secret: these are refused under another name."""
+    kept = []
+    for found in files:
+        if secrets.found(os.fsencode(found.entry.name)) is None:
+            kept.append(found)
+            continue
+        LOG.warning("a file of %s whose name holds a secret was refused", found.agent_id, extra={"action": "outbox"})
+        with suppress(AgentTalkError), root.sub(root_layout.box(found.agent_id, "outbox", found.plan_id)) as folder:
+            folder.make(root_layout.REJECTED)
+            new = f"{root_layout.REJECTED}/withheld-{wire.sha256(os.fsencode(found.key))[7:23]}"
+            _redact(folder, found.entry.name, new, secrets)
+            if folder.exists(found.entry.name):
+                folder.move(found.entry.name, folder, new, replace=True)
+    return kept
+
+
+def _is_same(folder: Folder, name: str, leaving: Leaving) -> bool:
+    entry = folder.entry(name)
+    return entry is not None and (entry.inode, entry.mtime_ns) == (leaving.inode, leaving.mtime_ns)
+
+
+def _move_payload(folder: Folder, path: str, new: str) -> None:
+    try:
+        folder.make(new.rpartition("/")[0])
+        folder.move(path, folder, new, replace=True)
+    except MissingError:
+        return
+    with suppress(MachineError):  # a folder that holds something else stays
+        above = path.rpartition("/")[0]
+        while above and folder.remove(above):
+            above = above.rpartition("/")[0]
+
+
+def _move_aside(folder: Folder, name: str, new: str) -> None:
+    """Never over an earlier message of that name: that one is kept, too. A newer receipt replaces an older one."""
+    copy = 0
+    if kind_of(name) and new.startswith(f"{root_layout.SENT}/"):
+        folder.move(name, folder, new, replace=True)
+        return
+    above, _, last = new.rpartition("/")
+    while not folder.move(name, folder, f"{above}/{_ending(last, f'__dup_{copy}')}" if copy else new):
+        copy += 1
+
+
+def _reason_name(name: str) -> str:
+    return _ending(spelled(name).removeprefix(_RAW), ".reason.json")
+
+
+def _ending(name: str, end: str) -> str:
+    """A name with something behind it, cut where a file system would not take it."""
+    return os.fsdecode(os.fsencode(name)[: _LONGEST - len(end)]) + end

@@ -1,0 +1,329 @@
+"""Writing the views: system_runtime/ and the gateway's inbox, from what the store says.
+
+Nothing here decides. Deleting the files loses nothing; they are written again from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.contracts.plan import PlanStatus
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Folder, Store, Tx
+
+_AT_ONCE: Final = 500
+_COMMANDS: Final = "commands"
+_ACKS: Final = "acks"
+_LINES: Final = 2_000
+_PIECE: Final = 1024 * 1024
+View: TypeAlias = "tuple[str, bytes | None, int]"
+"""Path, content and version of a file."""
+Seen: TypeAlias = "dict[str, tuple[str, int]]"
+"""Plan → the hash of its DAG, and one of its tasks as they were."""
+_BLOCKED: Final = {
+    "BLOCKED_WAITING_INPUT": "INPUT",
+    "BLOCKED_WAITING_REVIEW": "REVIEW",
+    "BLOCKED_WAITING_HUMAN": "HUMAN",
+}
+
+
+async def publish(deps: Deps, board: Store) -> int:
+    """Write every view of a board that is not shown as it is; how many were. Raises when the disk will not."""
+    return await _views(deps, board) + await _journals(deps, board) + await _turns(deps, board)
+
+
+async def republish(deps: Deps, board: Store) -> int:
+    """Write every view anew, whatever lies there."""
+    await board.transact(_forget_all)
+    for plan_id, *_ in await board.read("plans"):
+        await board.transact(partial(_forget, plan_id=plan_id))
+        await status(deps, board, plan_id)
+    return await publish(deps, board)
+
+
+def _forget_all(tx: Tx) -> None:
+    tx.run("unshow_views")
+    for name in (_COMMANDS, _ACKS):
+        tx.run("set_cursor", name=name, value=0)
+
+
+def _forget(tx: Tx, plan_id: str) -> None:
+    """Lines of ours are written anew; those that lay there before us stay."""
+    for _, base, _ in tx.run("journal_state", plan_id=plan_id):
+        tx.run("journal_written", plan_id=plan_id, seq=0, base=base, size=0)
+
+
+async def _views(deps: Deps, board: Store) -> int:
+    """One that cannot be written does not hold up the others; the first error is raised in the end."""
+    blobs = await deps.stores.blobs(board.name)
+    count = 0
+    failures: list[AgentTalkError] = []
+    while rows := await board.read("unshown_views", limit=_AT_ONCE):
+        written: list[tuple[str, int]] = []
+        for path, _, content, version in rows:
+            if content is not None:  # one by one, because it may be large
+                try:
+                    large = [(path, await blobs.get(content), version)]
+                except AgentTalkError as error:
+                    failures.append(error)
+                else:
+                    written += await asyncio.to_thread(_write, deps.root, large, failures)
+        small = [(path, body, version) for path, body, content, version in rows if content is None]
+        theirs = await _newer_statuses(deps, board, small)
+        written += [(path, version) for path, _, version in small if path in theirs]
+        mine = [each for each in small if each[0] not in theirs]
+        written += await asyncio.to_thread(_write, deps.root, mine, failures)
+        if not written:
+            break
+        await board.transact(partial(_shown, written=written))
+        count += len(written)
+    if failures:
+        raise failures[0]
+    return count
+
+
+async def _newer_statuses(deps: Deps, board: Store, views: Sequence[View]) -> set[str]:
+    """Statuses of foreign plans that are left as they lie there: another party wrote them, and later than ours are.
+
+    People are told once. When we know something later, ours is written again.
+    """
+    found = set()
+    for path, body, _ in views:
+        plan_id, _, name = path.removeprefix("plans/").partition("/")
+        if name != root_layout.STATUS or body is None or not path.startswith("plans/"):
+            continue
+        rows = await board.read("plan", plan_id=plan_id)
+        if rows and rows[0][1] == "foreign" and await asyncio.to_thread(_is_later, deps.root, _place(path), body):
+            found.add(path)
+            await board.transact(partial(_tell_newer, plan_id=plan_id, at=deps.stamp()))
+    return found
+
+
+def _is_later(root: Folder, path: str, body: bytes) -> bool:
+    """Whether the status that lies there says that it is later than ours."""
+    try:
+        lying: Any = wire.read(root.read(path, wire.DOCUMENT_LIMIT), limit=wire.DOCUMENT_LIMIT)
+        own: Any = wire.read(body, limit=wire.DOCUMENT_LIMIT)
+        return datetime.fromisoformat(lying["updated_at"]) > datetime.fromisoformat(own["updated_at"])
+    except (AgentTalkError, KeyError, TypeError, ValueError):
+        return False
+
+
+def _tell_newer(tx: Tx, plan_id: str, at: str) -> None:
+    records.alert(
+        tx,
+        at=at,
+        plan_id=plan_id,
+        code=Code.VIEW_FOREIGN,
+        message=f"{root_layout.STATUS} was written by another party, later than what we know; it is left as it is",
+        key=root_layout.STATUS,
+        severity="WARNING",
+    )
+
+
+def _shown(tx: Tx, written: list[tuple[str, int]]) -> None:
+    for path, version in written:
+        tx.run("view_shown", path=path, version=version)
+
+
+def _place(path: str) -> str:
+    return path if path.startswith(f"{root_layout.AGENTS}/") else f"{root_layout.RUNTIME}/{path}"
+
+
+def _write(
+    root: Folder, views: Sequence[tuple[str, bytes | None, int]], failures: list[AgentTalkError]
+) -> list[tuple[str, int]]:
+    """Write views in their order; path and version of those that were, and what went wrong with the others."""
+    written = []
+    for path, data, version in views:
+        try:
+            if data is None:
+                root.remove(_place(path))
+            else:
+                root.write(_place(path), data, parents=True)
+        except AgentTalkError as error:
+            failures.append(error)
+        else:
+            written.append((path, version))
+    return written
+
+
+async def _turns(deps: Deps, board: Store) -> int:
+    """Commands that the engine made, and the receipts for them: their rows are in order, so a cursor is enough."""
+    if not await board.read("any_run"):
+        return 0
+    commands = await _follow(deps, board, _COMMANDS, ("newest_message", "engine_commands"), _command_file)
+    return commands + await _follow(deps, board, _ACKS, ("newest_fact", "ended_acks"), _ack_file)
+
+
+async def _follow(
+    deps: Deps,
+    board: Store,
+    name: str,
+    queries: tuple[str, str],
+    made: Callable[[tuple[Any, ...]], tuple[str, bytes] | None],
+) -> int:
+    newest, rows_after = queries
+    known = await board.read("cursor", name=name)
+    after = known[0][0] if known else 0
+    [(last,)] = await board.read(newest)
+    if last <= after:
+        return 0
+    count = 0
+    while rows := await board.read(rows_after, after=after, limit=_AT_ONCE):
+        files = [found for row in rows if (found := made(row)) is not None]
+        await asyncio.to_thread(_write_files, deps.root, files)
+        after = rows[-1][0]
+        count += len(files)
+    value = max(after, last)
+    await board.transact(lambda tx: tx.run("set_cursor", name=name, value=value))
+    return count
+
+
+def _write_files(root: Folder, files: Sequence[tuple[str, bytes]]) -> None:
+    for path, data in files:
+        root.write(path, data, parents=True)
+
+
+def _command_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
+    _, plan_id, name, envelope = row
+    return f"{root_layout.plan(plan_id)}/commands/{name}", bytes(envelope)
+
+
+def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
+    body: Any = wire.read(bytes(row[1]), limit=wire.DOCUMENT_LIMIT)
+    ack = body.get("ack")
+    if ack is None:
+        return None
+    return f"{root_layout.plan(ack['plan_id'])}/acks/{root_layout.ack(ack['message_id'])}", wire.write(ack) + b"\n"
+
+
+async def _journals(deps: Deps, board: Store) -> int:
+    count = 0
+    for (plan_id,) in await board.read("unwritten_journals"):
+        count += await _journal(deps, board, plan_id)
+    return count
+
+
+async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
+    """Append the lines that deliveries.jsonl does not have yet.
+
+    How long the file was after the last line is known; what lies behind that is a line torn by a crash.
+    """
+    path = f"{root_layout.plan(plan_id)}/{root_layout.JOURNAL}"
+    rows = await board.read("journal_state", plan_id=plan_id)
+    if not rows:  # what lies there is somebody else's: noted before the first line, so that a crash cannot hide it
+        base = await asyncio.to_thread(_end_line, deps.root, path)
+        await board.transact(partial(_written, plan_id=plan_id, seq=0, base=base, size=0))
+        rows = [(0, base, 0)]
+    seq, base, size = rows[0]
+    length = await asyncio.to_thread(_size, deps.root, path)
+    if length < base + size:  # it was removed or cut: what is ours is written anew
+        seq, size, base = 0, 0, min(base, length)
+    count = 0
+    while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=seq, limit=_LINES):
+        lines = [line + b"\n" for fact in facts for line in records.lines_of(bytes(fact[3]))]
+        if lines:
+            await asyncio.to_thread(deps.root.append, path, b"".join(lines), at=base + size)
+        seq, size = facts[-1][0], size + sum(map(len, lines))
+        count += len(lines)
+        await board.transact(partial(_written, plan_id=plan_id, seq=seq, base=base, size=size))
+    return count
+
+
+def _written(tx: Tx, plan_id: str, seq: int, base: int, size: int) -> None:
+    tx.run("journal_written", plan_id=plan_id, seq=seq, base=base, size=size)
+    tx.run("journal_due", plan_id=plan_id, subject=records.journal_subject(plan_id))
+
+
+def _end_line(root: Folder, path: str) -> int:
+    """How long the file is, once its last line is a whole one."""
+    size = _size(root, path)
+    if not size:
+        return 0
+    last = b""
+    with root.stream(path, size) as stream:
+        while piece := stream.read(_PIECE):
+            last = piece[-1:]
+    if last == b"\n":
+        return size
+    root.append(path, b"\n", at=size)
+    return size + 1
+
+
+def _size(root: Folder, path: str) -> int:
+    try:
+        entry = root.entry(path)
+    except (MissingError, InputError):
+        return 0
+    return entry.size if entry else 0
+
+
+async def status(deps: Deps, board: Store, plan_id: str, seen: Seen | None = None) -> bool:
+    """Bring plan_status.json up to date; False when nothing had changed.
+
+    Who asks often hands in `seen`, where it is noted how the plan looked, so that the same is not made again.
+    """
+    rows = await board.read("plan", plan_id=plan_id)
+    if not rows or rows[0][1] == "virtual" or not rows[0][2]:
+        return False
+    dag_sha256 = rows[0][2]
+    found = await board.read("tasks_of", plan_id=plan_id)
+    look = (dag_sha256, hash(tuple(found)))
+    if seen is not None and seen.get(plan_id) == look:
+        return False
+    tasks = [_task(row) for row in found]
+    path = f"plans/{plan_id}/{root_layout.STATUS}"
+    blocked = {"INPUT": 0, "REVIEW": 0, "HUMAN": 0}
+    for task in tasks:
+        if task["state"] in _BLOCKED:
+            blocked[_BLOCKED[task["state"]]] += 1
+    body: dict[str, Any] = {
+        "schema_version": "1.0",
+        "plan_id": plan_id,
+        "active_task_dag_sha256": dag_sha256,
+        "updated_at": max((task["updated_at"] for task in tasks), default=deps.stamp()),
+        "tasks": tasks,
+        "blocked_summary": blocked,
+        "gates_summary": {},
+    }
+    PlanStatus.from_json(body)
+
+    def work(tx: Tx) -> bool:
+        shown = tx.run("view_body", path=path)
+        if shown and bytes(shown[0][0]) == wire.write(body) + b"\n":
+            return False
+        records.show(tx, path, body)
+        return True
+
+    new = await board.transact(work)
+    if seen is not None:
+        seen[plan_id] = look
+    return new
+
+
+def _task(row: tuple[Any, ...]) -> dict[str, Any]:
+    task_id, agent_id, state, updated_at, _, _, attempt, since, missing, request_id, rounds, progress = row
+    task: dict[str, Any] = {
+        "task_id": task_id,
+        "assigned_agent_id": agent_id,
+        "state": state,
+        "updated_at": updated_at,
+        "attempts": {"reexecute_count": rounds, "retry_count": max(0, attempt - 1)},
+    }
+    if state in _BLOCKED:
+        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[state].lower()}"}
+        blocking |= {"started_at": since} if since else {}
+        blocking |= {"missing": wire.read(bytes(missing))} if missing else {}
+        blocking |= {"request_id": request_id} if request_id else {}
+        task["blocking"] = blocking
+    if progress:
+        task["progress"] = wire.read(bytes(progress))
+    return task

@@ -1,0 +1,97 @@
+"""Taking commands back: a newer one took their place, or the DAG that they were made for is not in force any more.
+
+One that nobody has claimed vanishes from its inbox. One that waits fails, and its receipt says why. One that runs is
+cancelled by a newer command; a new DAG lets it end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.base import MAX_INTEGER
+from agenttalk.contracts.errors import Code
+from agenttalk.engine.core import outbox_writer, records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.records import Letter
+from agenttalk.ports import Row, Tx
+from agenttalk.rules.messages.routing import Order
+
+_WAITING: Final = frozenset({"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_HUMAN", "READY", "RUNNING"})
+_RUNNING: Final = "RUNNING"
+
+
+class Receiver(NamedTuple):
+    """Who a message went to."""
+
+    agent_id: str
+    plan_id: str
+
+
+def superseded_by(newest: Order) -> dict[str, Any]:
+    """The newer command, as the journal names it."""
+    return {
+        "superseded_by_message_id": newest.message_id,
+        "superseded_by_command_id": newest.command_id,
+        "superseded_by_command_seq": newest.seq,
+    }
+
+
+def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
+    """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
+    about = {"plan_id": plan_id, "task_id": newer.task_id}
+    for row in tx.run("earlier_orders", **about, dag_sha256=dag_sha256, seq=newer.seq):
+        claimed = row[7] == "claimed"
+        why = f"{Code.SUPERSEDED}: superseded by {newer.command_id}"
+        said = "recalled while it ran" if claimed else "recalled"
+        _withdraw(tx, row, about, deps, at=at, why=why, skip_reason=said, **superseded_by(newer))
+        tx.record("message.recalled", row[1], {"seq": row[3], "was": row[7], "by": newer.message_id})
+
+
+def outdate(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, new: str, deps: Deps, at: str) -> int:
+    """Withdraw the orders of an earlier DAG that nobody runs; how many there were."""
+    count = 0
+    for task_id in tasks:
+        about = {"plan_id": plan_id, "task_id": task_id}
+        for row in tx.run("earlier_orders", **about, dag_sha256=old, seq=MAX_INTEGER):
+            task = tx.run("task", **about)
+            if task and _runs(task[0], row):
+                continue
+            why = f"{Code.SUPERSEDED}: it was made for the DAG {old[:23]}…, and {new[:23]}… is in force"
+            _withdraw(tx, row, about, deps, at=at, why=why, skip_reason="its DAG is not in force any more")
+            tx.record("message.outdated", row[1], {"seq": row[3], "was": row[7], "dag_sha256": old})
+            if task and task[0][1] in _WAITING:
+                tx.run("stop_waiting", **about)
+                tx.run("set_task_state", **about, state="PENDING", at=at)
+            count += 1
+    return count
+
+
+def _runs(task: Row, order: Row) -> bool:
+    """Whether a task is being worked on: by a turn of ours, or, as its receipt says, by somebody in a folder."""
+    leased = task[4] is not None and task[6] == order[5]
+    return leased or (order[7] == "claimed" and task[4] is None and task[1] == _RUNNING)
+
+
+def _withdraw(tx: Tx, row: Row, about: dict[str, str], deps: Deps, *, at: str, why: str, **said: Any) -> None:
+    message, message_id, command_id, seq, state, delivery, receiver, progress, consumed_at = row
+    plan_id, task_id = about["plan_id"], about["task_id"]
+    claimed = progress == "claimed"
+    tx.run("withdraw", id=delivery, ack="FAILED" if claimed else None, at=at, details=why)
+    if claimed:
+        named = {"message_id": message_id, "task_id": task_id, "command_id": command_id, "command_seq": seq}
+        _fail(tx, Receiver(receiver, plan_id), named, consumed_at, why, at)
+    tx.run("set_message_state", id=message, state="superseded")
+    records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
+    [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run("message", id=message)
+    letter = Letter(plan_id, message_id, sha256, producer, task_id, command_id)
+    delivery_id = deps.ids.new("dlv")
+    records.journal(tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=receiver, **said)
+
+
+def _fail(tx: Tx, receiver: Receiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
+    """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
+    times = {"consumed_at": consumed_at, "finished_at": at}
+    ack = outbox_writer.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
+    records.show(tx, f"plans/{receiver.plan_id}/acks/{root_layout.ack(ack.message_id)}", ack.as_json())

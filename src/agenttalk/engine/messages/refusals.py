@@ -1,0 +1,113 @@
+"""Refusals that agents who work in folders hand in: an order to make something again, or a validator's result.
+
+The router checks whose word it is and keeps it; whoever runs the plan has the work done again (see `by_hand`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agenttalk.contracts.command import ReexecuteRequest, Reexecution
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code
+from agenttalk.contracts.validation import ArtifactValidationResult
+from agenttalk.engine.core import plan_settings, records
+from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.ports import Tx
+from agenttalk.rules.messages import routing
+from agenttalk.rules.messages.routing import RESERVED, Parcel, Rejection
+
+
+def said_in(parcel: Parcel) -> Reexecution | None:
+    """The refusal in a command of an agent, if it is one."""
+    if not isinstance(parcel.envelope, CommandEnvelope) or parcel.owner in RESERVED:
+        return None
+    command = parcel.envelope.payload.command
+    return _with_prompt(command.reexecute, command.prompt) if command.reexecute is not None else None
+
+
+def of_request(request: ReexecuteRequest) -> Reexecution:
+    """An order to make something again, as commands say it."""
+    said = Reexecution(
+        original_task_id=request.original_task_id,
+        original_agent=request.original_agent,
+        attempt=1,
+        validation_result=request.validation_result,
+    )
+    return _with_prompt(said, request.prompt)
+
+
+def _with_prompt(said: Reexecution, prompt: str | None) -> Reexecution:
+    """A refusal with what its sender asks for: that is its word to the maker, and no instruction of ours."""
+    result = said.validation_result
+    if prompt is None or result.prompt is not None:
+        return said
+    return said.model_copy(update={"validation_result": result.model_copy(update={"prompt": prompt})})
+
+
+def of_result(result: ArtifactValidationResult) -> Reexecution:
+    """A validator's refusal, as commands say it."""
+    reason = result.issues[0].description if result.issues else "it is not good enough"
+    subject = result.subject
+    return Reexecution.model_validate(
+        {
+            "original_task_id": subject.task_id,
+            "original_agent": subject.producer_agent_id,
+            "attempt": 1,
+            "validation_result": {
+                "validator": result.validator_agent_id,
+                "score": result.score or 0,
+                "reason": reason,
+                "issues": [issue.as_json() for issue in result.issues],
+            },
+        }
+    )
+
+
+def take(tx: Tx, plan: Plan, sender: str, said: Reexecution, *, at: str, sha256: str | None = None) -> Rejection | None:
+    """Keep a refusal in a plan that the engine runs; or why it does not count. `sha256` is what it is about."""
+    node = plan.facts.nodes.get(said.original_task_id) if plan.facts else None
+    rows = tx.run("engine_task", plan_id=plan.plan_id, task_id=said.original_task_id)
+    if plan.facts is None or node is None or not rows:
+        return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {said.original_task_id!r}")
+    refused = routing.may_refuse(sender, node, rows[0][0], said, plan.facts)
+    if refused is not None:
+        return refused
+    if sender in plan_settings.driven_agents(tx, plan.plan_id):
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} is asked what it thinks before it uses something")
+    if rows[0][1] != "COMPLETED" or tx.run("run_state", plan_id=plan.plan_id) == [("ENDED",)]:
+        return Rejection(Code.ILLEGAL_TRANSITION, f"{node.task_id!r} has made nothing that could be refused now")
+    hashes = _received(tx, plan.plan_id, node.task_id, sender)
+    if not hashes or (sha256 is not None and sha256 not in hashes):
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} has not received what it refuses")
+    refusal_id = records.named("refusal", f"{plan.plan_id}/{node.task_id}/{sender}/{at}")
+    body = wire.write(said.as_json())
+    tx.run(
+        "add_refusal",
+        plan_id=plan.plan_id,
+        refusal_id=refusal_id,
+        task_id=node.task_id,
+        agent_id=sender,
+        body=body,
+        at=at,
+    )
+    told: dict[str, Any] = {"by": sender, "reason": said.validation_result.reason}
+    tx.record("refusal.accepted", f"{plan.plan_id}/{node.task_id}", told)
+    return None
+
+
+def _received(tx: Tx, plan_id: str, task_id: str, receiver: str) -> set[str]:
+    """Hashes of the files in force that an agent has in its inbox, or took from there."""
+    found: set[str] = set()
+    for row in tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY):
+        states = {each[1] for each in tx.run("delivery_of", plan_id=plan_id, message_id=row[1], receiver=receiver)}
+        if states & {"delivered", "claimed", "processed"}:
+            found |= {file["sha256"] for file in _files(row[6])}
+    return found
+
+
+def _files(envelope: bytes) -> list[dict[str, Any]]:
+    payload: Any = json.loads(envelope)["payload"]
+    return list(payload["files"])

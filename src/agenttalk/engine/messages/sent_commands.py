@@ -1,0 +1,96 @@
+"""Commands that do not come out of an outbox: an operator's, and the record of every one that was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import AgentId, MessageId
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.core.boards import SYSTEM
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import Once
+from agenttalk.engine.messages import admission, delivery, published_files
+from agenttalk.engine.messages.admission import Fate
+from agenttalk.engine.messages.incoming import Arrival
+from agenttalk.engine.messages.outbox_reader import Found
+from agenttalk.engine.messages.plan_registry import Plan, Plans
+from agenttalk.ports import Entry, Tx
+from agenttalk.rules.commands import envelopes
+from agenttalk.rules.messages.routing import Parcel, Rejection
+
+OPERATOR: Final = "operator"
+Logged = Literal["generated", "validated"]
+_MOST: Final = 100
+_LONGEST: Final = 300
+
+
+async def send(deps: Deps, command: Command, *, key: str | None = None) -> dict[str, Any]:
+    """Send a command in the operator's name, as it stands. The same command under the same key is sent once.
+
+    Raises UsageError when it may not be delivered, and ConflictError when the key was used for another.
+    """
+    plan = await _plan(deps, command.plan_id)
+    message_id = deps.ids.new("msg")
+    envelope = envelopes.wrap(command, producer=AgentId(OPERATOR), message_id=MessageId(message_id), now=deps.now())
+    data = envelope.to_bytes()
+    nowhere = Entry(envelope.file_name, "regular", len(data), 0, 0, 1)
+    parcel = Parcel(OPERATOR, envelope, wire.sha256(data))
+    arrival = Arrival(Found(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
+    once = Once(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())
+
+    def work(tx: Tx) -> dict[str, Any]:
+        def taken() -> dict[str, Any]:
+            fate = _take_in(tx, arrival, plan, deps)
+            return {"message_id": message_id, "command_id": command.command_id, "fate": fate}
+
+        return taken() if key is None else once.do(tx, taken)
+
+    sent = await plan.board.transact(work)
+    await delivery.deliver(deps, plan.board, plan.plan_id)
+    await published_files.publish(deps, plan.board)
+    return sent
+
+
+def _take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps) -> Fate:
+    verdict = admission.judge(tx, arrival, plan)
+    if isinstance(verdict, Rejection):
+        raise UsageError(verdict.code, verdict.message, hint="correct the command and send it again")
+    return admission.take_in(tx, arrival, plan, deps, deps.stamp())
+
+
+async def _plan(deps: Deps, plan_id: str) -> Plan:
+    plan = await Plans(deps).one(plan_id)
+    if plan is None:
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id!r}", hint="'agenttalk status' lists all")
+    if plan.halted is not None:
+        raise UsageError(Code.ACTIVE_DAG_REF_MISMATCH, plan.halted, hint="repair the plan's files first")
+    return plan
+
+
+async def log(deps: Deps, what: Logged, subject: str, outcome: Mapping[str, Any]) -> None:
+    """Record that a command was made, repaired, checked or refused: which fields, never their values."""
+    body = gist(outcome)
+    kind = f"command.{what}" if body["ok"] else "command.refused"
+    system = await deps.stores.board(SYSTEM)
+    await system.transact(lambda tx: tx.record(kind, _cut(subject), body))
+
+
+def gist(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """What the ledger keeps of how a command came out: whether, which fields and why, and not too many of them."""
+    return {
+        "ok": bool(outcome.get("ok")),
+        "repairs": [_kept(each, "why") for each in outcome.get("repairs", ())[:_MOST]],
+        "errors": [_kept(each, "code") for each in outcome.get("errors", ())[:_MOST]],
+    }
+
+
+def _kept(each: Mapping[str, Any], reason: str) -> dict[str, str]:
+    return {"field": _cut(each.get("field")), reason: _cut(each.get(reason))}
+
+
+def _cut(text: object) -> str:
+    # What somebody typed may hold half characters, which JSON in UTF-8 cannot.
+    return str(text or "")[:_LONGEST].encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,1 @@
+"""The engine as a service: its loops, schedules, notifications, traces, fsck."""

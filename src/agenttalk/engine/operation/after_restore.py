@@ -1,0 +1,77 @@
+"""After a restore: what the root may have done since its backup is not done again by itself.
+
+Plans and boards are paused until somebody has them go on. Leases are nobody's, under a new name, so that programs of
+the old root are neither ended nor waited for. What is to be said at forges is looked for there first. Notices that
+waited are not sent: they may have been.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agenttalk.engine.core.boards import SYSTEM, boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans import control
+from agenttalk.engine.runs.resume import NOBODY
+from agenttalk.ports import Store, Tx
+
+BY: Final = "restore"
+"""In whose name plans are paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was found in a restored root."""
+
+    paused: tuple[str, ...] = ()
+    """Plans and boards that go on when somebody says so."""
+    leases: int = 0
+    """Turns that ran when the backup was made."""
+    in_doubt: int = 0
+    """Texts for forges that may have been posted since."""
+    schedules: tuple[str, ...] = ()
+    """Schedules that go on when somebody says so."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For doors."""
+        return {
+            "paused": list(self.paused),
+            "turns": self.leases,
+            "in_doubt": self.in_doubt,
+            "schedules": list(self.schedules),
+        }
+
+
+async def settle(deps: Deps, *, made_at: str, pause: bool = True) -> Settled:
+    """Make a restored root safe to be started; with `pause`, nothing of it goes on by itself."""
+    suffix = f":{deps.ids.new('restored')}"
+    total = Settled()
+    for board in await boards(deps):
+        found = await _settle(deps, board, suffix, pause=pause)
+        total = Settled((*total.paused, *found.paused), total.leases + found.leases, total.in_doubt + found.in_doubt)
+    system = await deps.stores.board(SYSTEM)
+
+    def work(tx: Tx) -> Settled:
+        names = tuple(str(row[0]) for row in tx.run("pause_schedules")) if pause else ()
+        found = replace(total, schedules=names)
+        tx.record("root.restored", SYSTEM, {"made_at": made_at, **found.as_json()})
+        return found
+
+    return await system.transact(work)
+
+
+async def _settle(deps: Deps, board: Store, suffix: str, *, pause: bool) -> Settled:
+    def work(tx: Tx) -> Settled:
+        at = deps.stamp()
+        paused = []
+        for plan_id, state, _ in tx.run("open_runs"):
+            if pause and state == "RUNNING":
+                control.pause(tx, plan_id, by=BY, at=at)
+            if state != "SUBMITTED" and (pause or state == "PAUSED"):
+                paused.append(str(plan_id))
+        leases = tx.run("disown_leases", suffix=suffix, owner=NOBODY)
+        tx.run("drop_notices")
+        return Settled(tuple(paused), len(leases), len(tx.run("doubt_outgoing")))
+
+    return await board.transact(work)

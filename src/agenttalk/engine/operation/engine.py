@@ -1,0 +1,315 @@
+"""A running engine: router, monitor and the agents' heartbeats as loops of one process, and passes on request.
+
+A loop never ends because a step of it failed: it says so and tries again. When the engine stops, nothing more is
+claimed and turns under way are ended; their commands are run again by the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.engine.agents.registry import programs
+from agenttalk.engine.agents.remote import Elsewhere
+from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.loops import PAUSE, Waiter, Wake, Wakes, first, listening, looped, rest, unless_stopped
+from agenttalk.engine.core.profiles import Configured
+from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.inbox.supervisor import Heartbeats
+from agenttalk.engine.mail import board as mail_board
+from agenttalk.engine.mail import letters
+from agenttalk.engine.messages import published_files
+from agenttalk.engine.messages.router import POLL, Report, Router
+from agenttalk.engine.operation.monitor import Monitor
+from agenttalk.engine.operation.notifications import POLL as NOTIFY
+from agenttalk.engine.operation.notifications import Notifications
+from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.operation.service import Service
+from agenttalk.engine.operation.tracing import POLL as TRACE
+from agenttalk.engine.operation.tracing import Tracing
+from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.plans import board_run
+from agenttalk.engine.proof import honesty
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.engine.toolchain.board import BOARD
+from agenttalk.engine.toolchain.loops import Connected, Forges
+from agenttalk.ports import Driver, Performer, Processes, Prover
+from agenttalk.rules.mail.letters import BOARD as MAIL
+
+LOG = logging.getLogger(__name__)
+BRANCHES: Final = 5.0
+"""Seconds between looks at the branches of plans that have ended."""
+
+
+class Running:
+    """The loops of an engine. `service` is what its doors ask."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        driver: Driver,
+        processes: Processes,
+        *,
+        max_running: int = 8,
+        day_cost_usd: float | None = None,
+        profile: Configured = lambda _, said: dict(said),
+        environ: Mapping[str, str] | None = None,
+        performers: Mapping[str, Performer] | None = None,
+        prover: Prover | None = None,
+        toolchain: Connected | None = None,
+    ) -> None:
+        """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs.
+
+        `toolchain` is what forges are connected by, if any are. A driver that knows sandboxes has coding agents, too.
+        """
+        self._deps = deps
+        self._slots = Slots(max_running)
+        self._router = Router(deps)
+        self._monitor = Monitor(deps)
+        self._turn = asyncio.Lock()
+        self._seen: published_files.Seen = {}
+        self._api: Api | None = None
+        self._stop = asyncio.Event()
+        self._at_router = Waiter()
+        self._at_mail = Waiter()
+        self._at_schedules = Waiter()
+        self._schedules: Schedules | None = None
+        self.notifications: Notifications | None = None
+        """Who tells others what happens, if somebody is to be told."""
+        self.tracing: Tracing | None = None
+        """Who tells a tracing system what happens, if there is one."""
+        elsewhere = Elsewhere(deps)
+        own = programs(deps, driver, lambda: self._api, dict(environ or {}))
+        self.dispatcher = Dispatcher(
+            deps,
+            {**own, "human": People(deps), "remote": elsewhere, **(performers or {})},
+            processes,
+            slots=self._slots,
+            nudge_router=self._look_soon,
+            prover=prover,
+            day_cost_usd=day_cost_usd,
+        )
+        elsewhere.at_work = self.dispatcher.at_work
+        freed = self.dispatcher.nudge
+        self._heartbeats = Heartbeats(deps, driver, processes, profile, environ=environ, slots=self._slots, freed=freed)
+        self.post = mail_board.Post(deps, nudge=self._mail_came, stop=self._end_letter)
+        """Takes letters, and looks after them."""
+        if hasattr(deps.kinds.get(MAIL), "replies"):
+            deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
+        self._setup = toolchain.setup if toolchain else None
+        self._forges = self._connected(toolchain) if toolchain else None
+        self.service = self._serving(elsewhere, day_cost_usd)
+
+    def _connected(self, toolchain: Connected) -> Forges:
+        return Forges(
+            self._deps,
+            toolchain,
+            address=lambda: self._api.http if self._api else "",
+            retry=lambda task_id, by: self.dispatcher.retry(BOARD, task_id, by=by),
+            nudge=self.dispatcher.nudge,
+            heard=self.dispatcher.heard,
+        )
+
+    def _serving(self, elsewhere: Elsewhere, day_cost_usd: float | None) -> Service:
+        service = Service(
+            self._deps,
+            post=self.post,
+            dispatcher=self.dispatcher,
+            elsewhere=elsewhere,
+            passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
+            nudge=self._acted,
+            turn=self._turn,
+            receiver=self._forges.receiver if self._forges else None,
+        )
+        service.day_cost_usd = day_cost_usd
+        service.reconciler = self._forges.reconciler if self._forges else None
+        return service
+
+    def look_after(self, schedules: Schedules) -> None:
+        """Have plans begun by schedules, from the next `run` on."""
+        self._schedules = self.service.schedules = schedules
+        schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge
+
+    async def configure(self, profile: Configured, *, max_running: int, day_cost_usd: float | None) -> None:
+        """Have other settings hold from now on; what is under way goes on as it began."""
+        self._heartbeats.configure(profile)
+        self._slots.resize(max_running)
+        self.service.day_cost_usd = self.dispatcher.days.configured = day_cost_usd
+        await self.dispatcher.days.refresh()
+        self._at_schedules.nudge()
+        self.dispatcher.nudge()
+        self._look_soon()
+
+    async def run(self, stop: asyncio.Event, watch: Wake, api: Api) -> None:
+        """Work until `stop` is set; returns when every loop and every turn has ended."""
+        wakes = Wakes(watch)
+        self._api, self._stop = api, stop
+        self._heartbeats.begin(stop, wakes, api)
+        await self._open_boards()
+        if self.notifications is not None:
+            await self.notifications.begin()
+        loops = self._loops(wakes)
+        heard = [asyncio.create_task(each) for each in self._listeners(wakes)]
+        tasks = [*heard, *(asyncio.create_task(each) for each in loops)]
+        self.service.ready = True
+        try:
+            await stop.wait()
+        finally:
+            self.service.ready = False
+            self.service.feed.close()
+            stop.set()
+            for each in heard:
+                each.cancel()
+            await asyncio.gather(*tasks, self._heartbeats.end(), return_exceptions=True)
+
+    async def _open_boards(self) -> None:
+        """Bring the runs of boards up to date. One that is broken must not keep the others from working."""
+        found = []
+        if self._setup is not None:
+            found.append((BOARD, self._setup.policies, self._setup.profiles))
+        if MAIL in self._deps.kinds:
+            rules = letters.kind_of(self._deps).rules
+            found.append((MAIL, rules.policies, rules.profiles))
+        for board, policies, profiles in found:
+            try:
+                await board_run.opened_again(self._deps, board, policies, profiles)
+            except AgentTalkError as error:
+                LOG.warning("%s: %s", board, error.message, extra={"action": "engine.board"})
+
+    def _loops(self, wakes: Wakes) -> list[Coroutine[Any, Any, None]]:
+        """Everything that is done again and again, each in a loop of its own."""
+        stop = self._stop
+        self._at_router = wakes.of_router()
+        loops = [
+            looped("router", stop, self._at_router, self._route, lambda report: report.pause),
+            looped("agents", stop, wakes.of_agents(), self._heartbeats.recruit, lambda _: POLL),
+            looped("monitor", stop, Waiter(), self._watch, lambda _: POLL),
+            looped("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
+            looped("branches", stop, Waiter(), self.dispatcher.glance_at_all, lambda _: BRANCHES),
+            looped("honesty", stop, Waiter(), self._count, lambda _: honesty.EVERY),
+        ]
+        if self._schedules is not None:
+            loops.append(looped("schedules", stop, self._at_schedules, self._schedules.pass_, lambda pause: pause))
+        if (notices := self.notifications) is not None:
+            loops.append(
+                looped("notify", stop, Waiter(), lambda: unless_stopped(stop, notices.pass_()), lambda _: NOTIFY)
+            )
+        if (traces := self.tracing) is not None:
+            loops.append(
+                looped("traces", stop, Waiter(), lambda: unless_stopped(stop, traces.pass_()), lambda _: TRACE)
+            )
+        loops += [self._dispatch(), self._publish()]
+        return [*loops, *(self._forges.loops(stop) if self._forges else ())]
+
+    def _listeners(self, wakes: Wakes) -> list[Coroutine[Any, Any, None]]:
+        """Those who pass wake-ups on. Without them everything goes on too, only later."""
+        watching = listening("watch", wakes.run, "the watch failed")
+        return [watching, *([self._forges.listen()] if self._forges else [])]
+
+    # The steps of the loops
+
+    async def _route(self) -> Report:
+        async with self._turn:
+            report = await self._router.pass_()
+        if not report.idle:
+            self._mail_came()
+            self._look_at_forges()  # people answer by files, too
+        return report
+
+    async def _watch(self) -> None:
+        async with self._turn:
+            await self._monitor.pass_()
+
+    async def _count(self) -> int:
+        if await self.dispatcher.days.refresh():  # another server may have been told
+            self.dispatcher.nudge()
+        return await honesty.count(self._deps, most=honesty.WHILE_ASKED)
+
+    async def _dispatch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                await self.dispatcher.run(self._stop)
+            except Exception:
+                LOG.exception("the dispatcher failed; it is started again", extra={"action": "engine.dispatcher"})
+                await rest(self._stop, PAUSE)
+
+    async def _publish(self) -> None:
+        """Show what changed in the engine's plans, at most once a second, and for large plans less often."""
+        with self.dispatcher.followed() as news:
+            while not self._stop.is_set():
+                await first(self._stop.wait(), news.wait())
+                news.clear()
+                began = asyncio.get_running_loop().time()
+                try:
+                    await self.show()
+                except AgentTalkError as error:
+                    LOG.warning("cannot publish: %s", error.message, extra={"action": "engine.publish"})
+                except Exception:
+                    LOG.exception("publishing failed; it is tried again", extra={"action": "engine.publish"})
+                spent = asyncio.get_running_loop().time() - began
+                await rest(self._stop, max(1.0, 20 * spent))
+
+    async def show(self) -> None:
+        """Bring the files that show the engine's plans up to date."""
+        ended = self.dispatcher.take_ended()
+        async with self._turn:
+            for board in await boards(self._deps):
+                still_open = {row[0] for row in await board.read("open_runs")}
+                for plan_id in sorted(still_open | ended):
+                    await published_files.status(self._deps, board, plan_id, self._seen)
+                await published_files.publish(self._deps, board)
+
+    # Passes that somebody asks for
+
+    async def _route_once(self, _: str | None) -> dict[str, Any]:
+        self._require_running()
+        async with self._turn:
+            report = await self._router.run_once()
+        if not report.idle:
+            self._mail_came()
+        return report.as_json()
+
+    async def _monitor_once(self, _: str | None) -> dict[str, Any]:
+        self._require_running()
+        async with self._turn:
+            return (await self._monitor.pass_()).as_json()
+
+    async def _heartbeat_once(self, agent_id: str | None) -> dict[str, Any]:
+        self._require_running()
+        if agent_id is None:
+            raise UsageError(Code.FIELD_MISSING, "whose heartbeat?", hint="name an agent")
+        tick = await self._heartbeats.pass_(agent_id)
+        if tick is None:
+            self._require_running()
+            raise MachineError(Code.ENGINE_UNREACHABLE, f"the heartbeat of {agent_id} failed", hint="try again")
+        return tick.as_json()
+
+    def _require_running(self) -> None:
+        if self._stop.is_set() or self._api is None:
+            raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
+
+    # Who is to look when something happened
+
+    def _look_soon(self) -> None:
+        self._at_router.nudge()
+
+    def _look_at_forges(self) -> None:
+        if self._forges is not None:
+            self._forges.nudge()
+
+    def _acted(self) -> None:
+        """Somebody sent or answered something."""
+        self._look_soon()
+        self._look_at_forges()
+
+    def _mail_came(self) -> None:
+        self._at_mail.nudge()
+        self.dispatcher.nudge()
+
+    async def _end_letter(self, task_id: str, why: str) -> None:
+        await self.dispatcher.abort(MAIL, task_id, by="the engine", why=why)

@@ -1,0 +1,117 @@
+"""Checking a root: the invariants that can be read off its store and folders. Changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.engine.core import records
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Blobs, Store, Tx
+from agenttalk.rules.messages.routing import Tally
+
+_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that must never be."""
+
+    board: str
+    plan_id: str
+    what: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self)
+
+
+async def check(deps: Deps) -> list[Fault]:
+    """Every fault of every board."""
+    found = []
+    for board in await boards(deps):
+        blobs = await deps.stores.blobs(board.name)
+        found += [fault async for fault in _board(board, blobs)]
+    return found
+
+
+async def _board(board: Store, blobs: Blobs) -> AsyncIterator[Fault]:
+    name = board.name
+    for plan_id, *_ in await board.read("plans"):
+        async for what in _plan(board, blobs, plan_id):
+            yield Fault(name, plan_id, what)
+    for plan_id, message_id, state in await board.read("fsck_undelivered"):
+        yield Fault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
+    for plan_id, message_id, receiver, state, ack in await board.read("fsck_acks"):
+        yield Fault(name, plan_id, f"message {message_id} is {state} at {receiver} with the receipt {ack or 'none'}")
+    for plan_id, task_id, state, _ in await board.read("fsck_leases"):
+        yield Fault(name, plan_id, f"task {task_id} is {state}, which its lease contradicts")
+    for agent_id, count in await board.read("fsck_busy_agents"):
+        yield Fault(name, "", f"agent {agent_id} runs {count} tasks at once")
+    for plan_id, receiver, path, state in await board.read("fsck_payloads"):
+        yield Fault(name, plan_id, f"inbox path {path} of {receiver} is held by a delivery that is {state}")
+    for what, digest in await board.read("kept_contents"):
+        if not await blobs.exists(digest):
+            yield Fault(name, "", f"the content {digest} of {what} is gone")
+
+
+async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
+    counts, states, buried = await board.transact(lambda tx: _counted(tx, plan_id))
+    sent, delivered, superseded, duplicate, dead = counts
+    tally = Tally(sent, delivered, superseded, duplicate, dead, states.get("stored", 0))
+    if tally.lost:
+        yield f"{tally.lost} of {sent} messages are in no state: {asdict(tally)}"
+    for word, counted, real in (
+        ("delivered", delivered, states.get("delivered", 0)),
+        ("superseded", superseded, states.get("superseded", 0)),
+        ("dead", dead, buried),
+    ):
+        if counted != real:
+            yield f"{counted} messages are counted as {word}, but {real} are"
+    async for what in _journal(board, plan_id, duplicate):
+        yield what
+    async for what in _payloads(board, blobs, plan_id):
+        yield what
+
+
+def _counted(tx: Tx, plan_id: str) -> tuple[tuple[int, ...], dict[str, int], int]:
+    """What was counted of a plan's messages and what there is, at one moment: messages may travel meanwhile."""
+    [row] = tx.run("plan", plan_id=plan_id)
+    states: dict[str, int] = dict(tx.run("counted_messages", plan_id=plan_id))
+    [(buried,)] = tx.run("counted_deadletters", plan_id=plan_id)
+    return row[5:], states, buried
+
+
+async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator[str]:
+    """Each message reached each receiver at most once, and every duplicate was logged."""
+    arrived: Counter[tuple[str, str | None]] = Counter()
+    skipped, after = 0, 0
+    while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=_AT_ONCE):
+        after = facts[-1][0]
+        for each in (each for fact in facts for each in records.lines_of(bytes(fact[3]))):
+            line: Any = wire.read(each)
+            skipped += line["status"] == "SKIPPED_DUPLICATE"
+            if line["status"] == "DELIVERED":
+                arrived[line["message_id"], line.get("to_agent_id")] += 1
+        await asyncio.sleep(0)
+    for (message_id, receiver), count in arrived.items():
+        if count > 1:
+            yield f"message {message_id} was delivered to {receiver or 'nobody'} {count} times"
+    if skipped != duplicates:
+        yield f"{duplicates} duplicates are counted, but {skipped} were logged"
+
+
+async def _payloads(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
+    after = 0
+    while rows := await board.read("artifacts_of", plan_id=plan_id, after=after, limit=_AT_ONCE):
+        after = rows[-1][0]
+        for _, message_id, envelope in rows:
+            for file in ArtifactEnvelope.from_bytes(bytes(envelope)).payload.files:
+                if not await blobs.exists(file.sha256):
+                    yield f"the content of {file.path} of message {message_id} is gone"

@@ -1,0 +1,160 @@
+"""The monitor: publishes where plans and agents stand, and tells people what does not add up."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.contracts.generation import Repair
+from agenttalk.contracts.record import StatusHeartbeat, TaskStateReport
+from agenttalk.engine.core import records
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.engine.messages import control_files, form_notices, outbox_reader, plan_journal, published_files
+from agenttalk.engine.messages.plan_registry import UNROUTED, Plan, Plans
+from agenttalk.engine.messages.router import conserve
+from agenttalk.engine.messages.standing_files import Said, Standing
+from agenttalk.ports import Folder, Store, Tx
+from agenttalk.rules.messages import foreign_forms
+from agenttalk.rules.messages.control_files import Control
+from agenttalk.rules.messages.routing import Rejection
+
+UNREADABLE: Final = "UNREADABLE"
+"""What is said of an agent whose sign of life cannot be read."""
+STALE: Final = timedelta(seconds=90)
+"""A heartbeat that is older than three slow polls is a bad sign."""
+_LIMIT: Final = 64 * 1024
+
+
+@dataclass(slots=True)
+class Watchlist:
+    """What a pass of the monitor saw."""
+
+    plans: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Plan → state → number of tasks."""
+    agents: dict[str, str] = field(default_factory=dict)
+    """Agent → health."""
+    lost: int = 0
+    """Messages that nobody can account for."""
+    problems: list[dict[str, str]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self)
+
+
+class Monitor:
+    """Watches a root. Never changes what became of a message; of tasks it knows what our store and their agents say."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._plans = Plans(deps)
+        self._shown: published_files.Seen = {}
+        self._standing = Standing(deps)
+        self._quiet = Quiet()
+
+    async def pass_(self) -> Watchlist:
+        """Look at everything once and publish it."""
+        seen = Watchlist()
+        await self._read_states(await self._plans.refresh())
+        for board in await boards(self._deps):
+            await self._look(board, seen)
+        await self._agents(seen)
+        for board in await boards(self._deps):
+            try:
+                await published_files.publish(self._deps, board)
+            except AgentTalkError as error:
+                seen.problems.append({"code": str(error.code), "message": error.message, "hint": error.hint})
+        return seen
+
+    async def _read_states(self, plans: dict[str, Plan]) -> None:
+        """Take over what agents of foreign plans say of their tasks: another router may bring the messages."""
+        root, agents = self._deps.root, sorted(self._plans.agents)
+        found = await asyncio.to_thread(outbox_reader.harvest, root, agents, self._quiet, self._standing.keys)
+        for plan_id, files in found.files.items():
+            plan = plans.get(plan_id)
+            if plan is None or plan.origin != "foreign" or plan.halted is not None:
+                continue
+            batch: list[Said] = []
+            for each in files:
+                said = (
+                    await asyncio.to_thread(control_files.read, self._deps, each)
+                    if each.control == "task_state"
+                    else None
+                )
+                batch += [(each, *said)] if said and isinstance(said[1], Control) else []  # a router refuses the others
+            if batch:
+                self._standing.note(batch, await plan.board.transact(partial(self._take_in, batch=batch, plan=plan)))
+
+    def _take_in(self, tx: Tx, batch: list[Said], plan: Plan) -> list[control_files.Taken]:
+        at = self._deps.stamp()
+        return [
+            control_files.take_in(
+                tx, found, data, said, plan, self._deps, at, believed=self._is_brought(plan.plan_id, said)
+            )
+            for found, data, said in batch
+        ]
+
+    def _is_brought(self, plan_id: str, said: Control | Rejection) -> bool:
+        """Whether the journal says that the command of a state was brought to the agent whose state it is."""
+        report = said.document if isinstance(said, Control) else None
+        if not isinstance(said, Control) or not isinstance(report, TaskStateReport) or report.message_id is None:
+            return False
+        return plan_journal.commanded(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
+
+    async def _look(self, board: Store, seen: Watchlist) -> None:
+        for plan_id, origin, *_ in await board.read("plans"):
+            lost = await conserve(board, plan_id, self._deps.stamp())
+            seen.lost += abs(lost)
+            if plan_id in self._deps.kinds and origin == "virtual":
+                continue  # a board's own run never ends, so that counting its tasks would take ever longer
+            if await board.read("counted_tasks", plan_id=plan_id):
+                seen.plans[plan_id] = dict(await board.read("counted_tasks", plan_id=plan_id))
+            await published_files.status(self._deps, board, plan_id, self._shown)
+
+    async def _agents(self, seen: Watchlist) -> None:
+        board = (await boards(self._deps))[0]
+        now = self._deps.now()
+        for agent_id in sorted(self._plans.agents):
+            try:
+                status, repairs = await asyncio.to_thread(_heartbeat, self._deps.root, agent_id)
+            except MissingError:
+                continue
+            except AgentTalkError as error:
+                seen.agents[agent_id] = UNREADABLE
+                message = f"{root_layout.HEARTBEAT} of {agent_id}: {error.message}"
+                seen.problems.append({"code": str(error.code), "message": message, "hint": error.hint})
+                continue
+            age = max(timedelta(0), now - status.last_heartbeat)
+            stale = max(STALE, timedelta(seconds=9 * self._deps.limits.poll_seconds))
+            health = "CRITICAL" if age > stale else status.health
+            seen.agents[agent_id] = health
+            body = {**status.as_json(), "health": health}
+            await board.transact(
+                partial(_show_agent, agent_id=agent_id, body=body, repairs=repairs, at=self._deps.stamp())
+            )
+
+
+def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repair, ...], at: str) -> None:
+    records.show(tx, f"agent_status/{agent_id}.json", body)
+    if repairs:
+        tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
+        form_notices.tell(tx, UNROUTED, agent_id, root_layout.HEARTBEAT, repairs, at=at)
+
+
+def _heartbeat(root: Folder, agent_id: str) -> tuple[StatusHeartbeat, tuple[Repair, ...]]:
+    """An agent's sign of life, and what of it was brought into our form. Raises MissingError without one."""
+    data = root.read(f"{root_layout.agent(agent_id)}/{root_layout.HEARTBEAT}", _LIMIT)
+    said, repairs = foreign_forms.mended(StatusHeartbeat, wire.read(data, limit=_LIMIT))
+    status = StatusHeartbeat.from_json(said)
+    if status.agent_id != agent_id:
+        raise InputError(
+            Code.PRODUCER_MISMATCH, f"it is that of {status.agent_id!r}", hint="an agent writes only its own"
+        )
+    return status, repairs

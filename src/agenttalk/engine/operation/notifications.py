@@ -1,0 +1,194 @@
+"""Telling people elsewhere: facts become notices, each is queued once with the cursor that has seen it, and sent.
+
+The ledger is read from where it was read last, by those alone who have somebody to tell. What is queued is an effect:
+it is sent at least once, under the same id each time, later if need be, and never holds up anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Row, Store, Tx
+from agenttalk.rules.core import circuit_breaker
+from agenttalk.rules.core.circuit_breaker import Breaker
+from agenttalk.rules.operation import notices
+from agenttalk.rules.operation.notices import Event, Format
+
+LOG = logging.getLogger(__name__)
+POLL: Final = 2.0
+"""Seconds between two looks at the ledger."""
+CURSOR: Final = "notices"
+KIND: Final = "notify."
+"""Effects are `notify.NAME`."""
+TRIES: Final = 12
+"""After so many it is given up: with pauses that double, that is after an hour and a half."""
+_TOGETHER: Final = 500
+_AT_ONCE: Final = 10
+_HOLD: Final = timedelta(seconds=60)
+_FAILURES: Final = 3
+_PROBE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Somebody who is told."""
+
+    name: str
+    url: str
+    form: Format
+    events: frozenset[Event]
+    secret: str | None = field(default=None, repr=False)
+    allow: tuple[str, ...] = ()
+    """Addresses that are not public, and may be told all the same."""
+
+
+class Said(NamedTuple):
+    """What came of telling somebody."""
+
+    ok: bool
+    why: str = ""
+    final: bool = False
+    """Whether it would be of no use to try again."""
+
+
+Post: TypeAlias = "Callable[[Target, Mapping[str, str], bytes], Awaitable[Said]]"
+"""Tells somebody: headers and a body. It takes its time, and never raises."""
+
+
+class Notifications:
+    """Tells `targets` what happens on the boards of a root."""
+
+    def __init__(self, deps: Deps, targets: Sequence[Target], post: Post, *, source: str) -> None:
+        self._deps = deps
+        self._targets = targets
+        self._post = post
+        self._source = source
+        self._breakers: dict[str, Breaker] = {}
+
+    async def begin(self) -> None:
+        """What is there before the first engine that tells somebody is old."""
+        for board in await boards(self._deps):
+            if await _seen(board) is None:
+                rows = await board.read("ledger_head")
+                head = rows[0][0] if rows else 0
+                await board.transact(partial(_set, value=head))
+
+    async def pass_(self) -> float:
+        """Queue what is new, send what is due; seconds until the next look."""
+        for board in await boards(self._deps):
+            while await self._queue(board):
+                pass
+            sending = (self._send(board, target) for target in self._targets)
+            for ended in await asyncio.gather(*sending, return_exceptions=True):
+                if ended is not None:
+                    raise ended
+        return POLL
+
+    async def _queue(self, board: Store) -> bool:
+        """Take in a part of the ledger; whether there may be more."""
+        after = await _seen(board) or 0
+        facts = await board.read("sealed_facts", after=after, limit=_TOGETHER)
+        if not facts:
+            return False
+
+        def work(tx: Tx) -> None:
+            known = tx.run("cursor", name=CURSOR)
+            if (known[0][0] if known else 0) != after:
+                return  # somebody else has taken it in
+            for fact in facts:
+                self._take(tx, fact)
+            tx.run("set_cursor", name=CURSOR, value=facts[-1][1])
+
+        await board.transact(work)
+        return len(facts) == _TOGETHER
+
+    def _take(self, tx: Tx, fact: Row) -> None:
+        _, link, at, board, kind, subject, body, *_ = fact
+        if board != tx.board or kind not in _TOLD:
+            return
+        said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        for notice in notices.of_fact(kind, subject, said):
+            identity = notices.identity(board, link, notice)
+            clean = notice._replace(text=self._deps.discretion.secrets.redact(notice.text))
+            for target in self._targets:
+                if notice.event in target.events:
+                    data = notices.worded(clean, target.form, identity=identity, source=self._source, at=at)
+                    text = base64.b64encode(data).decode()
+                    tx.effect(f"{KIND}{target.name}", f"{KIND}{target.name}/{identity}", {"id": identity, "body": text})
+
+    async def _send(self, board: Store, target: Target) -> None:
+        while self._may_ask(target):
+            now = self._deps.now()
+            due = await board.read("next_effect_at", kind=f"{KIND}{target.name}")
+            if not due or due[0][0] > instant(now):
+                return
+            rows = await board.transact(partial(_claimed, kind=f"{KIND}{target.name}", now=now))
+            for number, _, body, attempts in sorted(rows):
+                said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+                await self._tell(board, target, number, said, attempts)
+
+    def _may_ask(self, target: Target) -> bool:
+        return (
+            circuit_breaker.may_ask(self._breakers.get(target.name, circuit_breaker.CLOSED), self._deps.now()) != "no"
+        )
+
+    async def _tell(self, board: Store, target: Target, number: int, said: Mapping[str, Any], attempts: int) -> None:
+        """Tell one thing, if whoever is told answers at present; else later."""
+        now = self._deps.now()
+        if not self._may_ask(target):
+            await self._later(board, number, _PROBE)
+            return
+        body = base64.b64decode(said["body"])
+        timestamp = int(now.timestamp())
+        headers = notices.headers(target.form, said["id"], timestamp, body, target.secret)
+        answer = await self._post(target, headers, body)
+        if answer.ok:
+            self._breakers.pop(target.name, None)
+            await board.transact(lambda tx: tx.run("finish_effect", id=number))
+            return
+        known = self._breakers.get(target.name, circuit_breaker.CLOSED)
+        self._breakers[target.name] = circuit_breaker.failed(known, now, most=_FAILURES, probe_after=_PROBE)
+        if answer.final or attempts >= TRIES:
+            await self._give_up(board, target, number, said["id"], answer.why)
+        else:
+            await self._later(board, number, circuit_breaker.pause(attempts))
+
+    async def _later(self, board: Store, number: int, seconds: float) -> None:
+        until = instant(self._deps.now() + timedelta(seconds=seconds))
+        await board.transact(lambda tx: tx.run("retry_effect", id=number, not_before=until))
+
+    async def _give_up(self, board: Store, target: Target, number: int, identity: str, why: str) -> None:
+        def work(tx: Tx) -> None:
+            if tx.run("finish_effect", id=number):
+                tx.record("notice.given_up", target.name, {"id": identity, "why": why})
+
+        await board.transact(work)
+        LOG.warning("%s is not told of %s: %s", target.name, identity, why, extra={"action": "notify.given_up"})
+
+
+async def _seen(board: Store) -> int | None:
+    rows = await board.read("cursor", name=CURSOR)
+    return rows[0][0] if rows else None
+
+
+def _set(tx: Tx, value: int) -> None:
+    tx.run("set_cursor", name=CURSOR, value=value)
+
+
+def _claimed(tx: Tx, kind: str, now: datetime) -> list[Row]:
+    return tx.run("claim_effects", kind=kind, limit=_AT_ONCE, now=instant(now), until=instant(now + _HOLD))
+
+
+_TOLD: Final = frozenset({"plan.ended", "plan.cancelled", "human.asked", "alert", "turn.ended", "task.moved"})
+"""Facts that may be news; the others are not even read."""

@@ -1,0 +1,312 @@
+"""Schedules: what is done again and again, each time as a plan of its own, once, whatever dies meanwhile.
+
+That a time is due is written down with the id of its plan before the plan is submitted, by whoever finds it first.
+Submitting a plan twice submits it once, so whoever finds it unfinished goes on with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any, Final, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import ValidationError
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant, is_id, moment
+from agenttalk.contracts.core.cron import parse
+from agenttalk.contracts.core.problems import nearest, problems_of
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError, MachineError, UsageError
+from agenttalk.contracts.schedule import Schedule
+from agenttalk.engine.core.boards import SYSTEM, board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans import submission
+from agenttalk.ports import Row, Store, Tx
+from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.plans import schedules
+
+LOG = logging.getLogger(__name__)
+IDLE: Final = 3600.0
+"""Seconds after which it looks again although nothing is due: the clock may have been set."""
+SOON: Final = 60.0
+"""The same where something is."""
+RETRY: Final = 5.0
+LONGEST: Final = 96
+"""Characters of a name: the time comes behind it."""
+Compiler: TypeAlias = "Callable[[Schedule, str], Compiled]"
+"""Makes the plan of a schedule, under an id; it may read files. Raises AgentTalkError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A schedule as it stands."""
+
+    name: str
+    schedule: Schedule
+    configured: bool
+    """Whether the settings say it."""
+    paused: bool
+    since: str
+    plan_id: str
+    """Of its last run."""
+    due: bool
+    why: str
+    """Why the last time came to nothing, if it did."""
+
+    def as_json(self, now: datetime) -> dict[str, Any]:
+        """For doors."""
+        upcoming = schedules.after(parse(self.schedule.cron), zone(self.schedule), now)
+        return {
+            "name": self.name,
+            **self.schedule.as_json(),
+            "from": "settings" if self.configured else "command",
+            "paused": self.paused,
+            "last_plan_id": self.plan_id or None,
+            "last_problem": self.why or None,
+            "next_at": instant(upcoming.at) if upcoming and not self.paused else None,
+        }
+
+
+class Schedules:
+    """The schedules of a root: those of its settings, and those that were added."""
+
+    def __init__(self, deps: Deps, configured: Mapping[str, Schedule], compiler: Compiler) -> None:
+        self._deps = deps
+        self.configured = configured
+        """What the settings say."""
+        self._compiler = compiler
+        self.nudge: Callable[[], None] = lambda: None
+        """Has the loop look soon."""
+        self.submitted: Callable[[], None] = lambda: None
+        """Tells whoever runs plans."""
+
+    async def known(self) -> list[Known]:
+        """All schedules. One that the settings have for the first time counts from now on."""
+        system = await self._deps.stores.board(SYSTEM)
+        rows = {row[0]: row for row in await system.read("schedules")}
+        new = [name for name in self.configured if name not in rows]
+        if new:
+            since = self._deps.stamp()
+            await system.transact(lambda tx: _add(tx, dict.fromkeys(new), since))
+            rows = {row[0]: row for row in await system.read("schedules")}
+        found = (self._known(row) for row in rows.values())
+        return [each for each in found if each is not None]
+
+    def _known(self, row: Row) -> Known | None:
+        name, definition, paused, since, plan_id, state, why = row
+        said = self.configured.get(name)
+        if said is None and definition is None:
+            return None  # it has been taken out of the settings
+        schedule = said or Schedule.model_validate(wire.read(bytes(definition)))
+        return Known(name, schedule, said is not None, bool(paused), since, plan_id, state == "due", why)
+
+    async def listed(self) -> list[dict[str, Any]]:
+        """All schedules, for people."""
+        return [each.as_json(self._deps.now()) for each in await self.known()]
+
+    async def add(self, name: str, said: Mapping[str, Any], *, by: str) -> dict[str, Any]:
+        """Add a schedule. Raises InputError for one that is wrong, or when there is one of that name."""
+        if not is_id(name) or name.startswith("_") or len(name) > LONGEST:
+            hint = f"use letters, digits, '_' and '-', at most {LONGEST}"
+            raise UsageError(Code.ID_INVALID, f"{name[:140]!r} cannot be the name of a schedule", hint=hint)
+        schedule = _read(said)
+        zone(schedule)
+        compiled = await asyncio.to_thread(self._compiler, schedule, name)
+        if compiled.problems:
+            first = compiled.problems[0]
+            message = f"its plan is wrong: {first.field}: {first.message}"
+            raise ContractError(first.code, message, list(compiled.problems), hint=first.hint)
+        if any(each.name == name for each in await self.known()):
+            raise UsageError(
+                Code.NAME_TAKEN, f"there is a schedule {name!r}", hint="remove it first, or take another name"
+            )
+        since, body = self._deps.stamp(), wire.write(schedule.as_json())
+        system = await self._deps.stores.board(SYSTEM)
+
+        def work(tx: Tx) -> None:
+            tx.run("add_schedule", name=name, definition=body, since=since)
+            tx.record("schedule.added", name, {"by": by, "schedule": schedule.as_json()})
+
+        await system.transact(work)
+        self.nudge()
+        return (await self._one(name)).as_json(self._deps.now())
+
+    async def act(self, name: str, action: str, *, by: str) -> dict[str, Any]:
+        """Pause, resume, remove or run a schedule."""
+        found = await self._one(name)
+        if action == "run":
+            return await self._run_now(found, by=by)
+        statement = f"{action}_schedule"
+        if action not in {"pause", "resume", "remove"}:
+            hint = "there are: pause, resume, remove, run"
+            raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a schedule", hint=hint)
+        if action == "remove" and found.configured:
+            hint = "take it out of agenttalk.toml, or pause it"
+            raise UsageError(Code.NOT_ALLOWED, f"{name} stands in the settings", hint=hint)
+        since = {"since": self._deps.stamp()} if action == "resume" else {}
+        system = await self._deps.stores.board(SYSTEM)
+
+        def work(tx: Tx) -> bool:
+            changed = bool(tx.run(statement, name=name, **since))
+            if changed:
+                tx.record(f"schedule.{action}d", name, {"by": by})
+            return changed
+
+        changed = await system.transact(work)
+        self.nudge()
+        return {"name": name, "changed": changed}
+
+    async def _one(self, name: str) -> Known:
+        known = {each.name: each for each in await self.known()}
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else "'agenttalk schedule list' lists them"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no schedule {name[:80]!r}", hint=hint)
+        return known[name]
+
+    async def _run_now(self, found: Known, *, by: str) -> dict[str, Any]:
+        now = self._deps.now()
+        local = now.astimezone(zone(found.schedule))
+        plan_id = f"{found.name}-{local:%Y-%m-%dT%H-%M-%S}-{by_hand(self._deps.ids.new('run'))}"
+        system = await self._deps.stores.board(SYSTEM)
+
+        def work(tx: Tx) -> bool:
+            begun = bool(tx.run("begin_schedule", name=found.name, plan_id=plan_id))
+            if begun:
+                tx.record("schedule.due", found.name, {"plan_id": plan_id, "by": by})
+            return begun
+
+        if not await system.transact(work):
+            raise UsageError(Code.NAME_TAKEN, f"{found.name} is just being begun", hint="try again in a moment")
+        problem = await self._begin(system, found, plan_id)
+        if problem is not None:
+            raise problem
+        return {"name": found.name, "plan_id": plan_id}
+
+    async def pass_(self) -> float:
+        """Begin what is due; seconds until there is something to do again, if nobody asks before."""
+        pause = IDLE
+        for each in await self.known():
+            try:
+                pause = min(pause, await self._look(each))
+            except AgentTalkError as error:
+                LOG.warning("schedule %s: %s", each.name, error.message, extra={"action": "schedule.look"})
+                pause = min(pause, RETRY if isinstance(error, MachineError) else SOON)
+        return pause
+
+    async def _look(self, each: Known) -> float:
+        system = await self._deps.stores.board(SYSTEM)
+        if each.due:
+            await self._begin(system, each, each.plan_id)
+        if each.paused:
+            return IDLE
+        now = self._deps.now()
+        cron, clock = parse(each.schedule.cron), zone(each.schedule)
+        found = schedules.decide(cron, clock, moment(each.since), now, catch_up=each.schedule.catch_up)
+        if found.slot is not None and not each.due:
+            await self._decided(system, each, found)
+        if found.upcoming is None:
+            return IDLE
+        return min(SOON, max(0.0, (found.upcoming.at - self._deps.now()).total_seconds()))
+
+    async def _decided(self, system: Store, each: Known, found: schedules.Decision) -> None:
+        """Begin the plan of a time, or say why there is none."""
+        slot = found.slot
+        if slot is None:
+            return
+        plan_id = schedules.plan_id(each.name, slot)
+        why = "" if found.run else "nobody was there when it was due"
+        if found.run and each.plan_id and await self._runs(each.plan_id):
+            why = f"{each.plan_id} has not ended yet"
+        body = {"slot": slot.label, "at": instant(slot.at), "plan_id": plan_id, "missed_others": found.missed}
+        about = {"name": each.name, "since": each.since, "slot": instant(slot.at)}
+
+        def work(tx: Tx) -> bool:
+            if why:
+                passed = bool(tx.run("pass_schedule", **about, why=f"{slot.label}: {why}"))
+                if passed:
+                    tx.record("schedule.skipped", each.name, {**body, "why": why})
+                return False
+            claimed = bool(tx.run("claim_schedule", **about, plan_id=plan_id))
+            if claimed:
+                tx.record("schedule.due", each.name, body)
+            return claimed
+
+        if await system.transact(work):
+            await self._begin(system, each, plan_id)
+
+    async def _runs(self, plan_id: str) -> bool:
+        rows = await (await board_of(self._deps, plan_id)).read("run_state", plan_id=plan_id)
+        return bool(rows) and rows[0][0] != "ENDED"
+
+    async def _begin(self, system: Store, each: Known, plan_id: str) -> AgentTalkError | None:
+        """Submit the plan of a time that is due. What is wrong with it is told, and not tried again."""
+        problem: AgentTalkError | None = None
+        try:
+            await self._submit(each.schedule, plan_id)
+        except InputError as error:
+            if not await self._is_there(plan_id):  # else somebody else submitted it, from a file of another moment
+                problem = error
+        why = problem.message if problem else ""
+
+        def work(tx: Tx) -> None:
+            if tx.run("end_schedule", name=each.name, plan_id=plan_id, why=why):
+                kind = "schedule.failed" if why else "schedule.begun"
+                tx.record(kind, each.name, {"plan_id": plan_id, **({"why": why} if why else {})})
+
+        await system.transact(work)
+        if problem is not None:
+            LOG.warning("%s: %s", plan_id, problem.message, extra={"action": "schedule.failed"})
+        else:
+            self.submitted()
+        return problem
+
+    async def _submit(self, schedule: Schedule, plan_id: str) -> None:
+        if await self._is_there(plan_id):
+            return
+        compiled = await asyncio.to_thread(self._compiler, schedule, plan_id)
+        if compiled.problems:
+            first = compiled.problems[0]
+            raise ContractError(first.code, f"{first.field}: {first.message}", list(compiled.problems))
+        board = (await board_of(self._deps, plan_id)).name
+        await submission.keep_files(self._deps, board, compiled.dag, compiled.files)
+        await submission.submit(self._deps, compiled.dag, compiled.manifest, compiled.profiles)
+
+    async def _is_there(self, plan_id: str) -> bool:
+        """Whether a plan was submitted, all of it."""
+        rows = await (await board_of(self._deps, plan_id)).read("run_state", plan_id=plan_id)
+        return bool(rows) and rows[0][0] != "SUBMITTED"
+
+
+def zone(schedule: Schedule) -> tzinfo:
+    """The clock of a schedule. Raises UsageError for one that is not known here."""
+    try:
+        return ZoneInfo(schedule.timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        message = f"there is no time zone {schedule.timezone[:80]!r} on this machine"
+        hint = "write it as Europe/Berlin; if there is none at all, install tzdata"
+        raise UsageError(Code.FIELD_VALUE, message, hint=hint) from error
+
+
+def by_hand(new_id: str) -> str:
+    """The end of the id of a run that somebody asked for."""
+    return f"by-hand-{new_id[-6:]}"
+
+
+def _read(said: Mapping[str, Any]) -> Schedule:
+    try:
+        return Schedule.model_validate(dict(said))
+    except ValidationError as error:
+        problems = list(problems_of(error))
+        first = problems[0]
+        message = f"this schedule is wrong: {first.field}: {first.message}"
+        raise ContractError(first.code, message, problems, hint=first.hint) from error
+
+
+def _add(tx: Tx, definitions: Mapping[str, None], since: str) -> None:
+    for name in definitions:
+        tx.run("add_schedule", name=name, definition=None, since=since)

@@ -1,0 +1,229 @@
+"""Telling a tracing system what happened: the ledger is read from where it was read last, and its facts become spans.
+
+A part of the ledger is told, and only then the cursor moves, together with what is remembered of things that have
+begun. Whatever ends in between, the same spans are told again under the same ids. While the system is away nothing
+piles up but the ledger, which is there anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.engine.agents.transcript import LARGEST
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.trace_context import naming_of
+from agenttalk.ports import Folder, Row, Store, Tx
+from agenttalk.rules.core import circuit_breaker
+from agenttalk.rules.core.circuit_breaker import Breaker
+from agenttalk.rules.operation import otlp, spans
+from agenttalk.rules.operation.spans import Attributes, Call, Fact, Span
+from agenttalk.rules.operation.traces import FACTS, Book
+
+LOG = logging.getLogger(__name__)
+POLL: Final = 2.0
+"""Seconds between two looks at the ledger."""
+CURSOR: Final = "traces"
+TOGETHER: Final = 200
+"""Facts that are read at once."""
+AT_ONCE: Final = 256
+"""Spans that are told at once."""
+MOST_CALLS: Final = 500
+"""Calls of tools that are told of one attempt."""
+_FAILURES: Final = 2
+_PROBE: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of telling spans."""
+
+    ok: bool
+    why: str = ""
+    final: bool = False
+    """Whether it would be of no use to try again."""
+    rejected: int = 0
+    """Of what was taken, so many spans were not."""
+
+
+Send: TypeAlias = "Callable[[bytes], Awaitable[Sent]]"
+"""Tells a tracing system. It takes its time, and never raises."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of spans since the engine began."""
+
+    sent: int = 0
+    dropped: int = 0
+    failures: int = 0
+    """Times in a row that nobody took them."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far a board has been read, and what is still to be told of it."""
+
+    book: Book
+    stored: int
+    """Where the cursor stands."""
+    seen: int
+    """How far was read since."""
+    spans: list[Span] = field(default_factory=list)
+    """What is to be told before the cursor moves."""
+
+
+class Tracing:
+    """Tells one tracing system what happens on the boards of a root."""
+
+    def __init__(self, deps: Deps, send: Send, *, resource: Attributes, version: str, texts: bool = False) -> None:
+        self._deps = deps
+        self._send = send
+        self._resource = resource
+        self._version = version
+        self._texts = texts
+        self._readings: dict[str, _Reading] = {}
+        self._breaker: Breaker = circuit_breaker.CLOSED
+        self.counts = Counts()
+
+    async def begin(self) -> None:
+        """What is there before the first engine that tells somebody is old."""
+        for board in await boards(self._deps):
+            if not await board.read("cursor", name=CURSOR):
+                rows = await board.read("ledger_head")
+                await board.transact(partial(_move, value=rows[0][0] if rows else 0))
+
+    async def pass_(self) -> float:
+        """Tell what is new, as far as somebody takes it; seconds until the next look."""
+        for board in await boards(self._deps):
+            while await self._look(board):
+                pass
+        return POLL
+
+    async def _look(self, board: Store) -> bool:
+        """Tell of a part of the ledger; whether there may be more."""
+        reading = self._readings.get(board.name) or await self._opened(board)
+        self._readings[board.name] = reading
+        more = bool(reading.spans) or await self._read(board, reading)
+        news = bool(reading.spans)
+        if not await self._told(board, reading):
+            return False
+        if more or news or reading.book.is_changed:
+            await self._keep(board, reading)
+        return more
+
+    async def _opened(self, board: Store) -> _Reading:
+        rows = await board.read("cursor", name=CURSOR)
+        at = rows[0][0] if rows else 0
+        known: dict[str, Any] = {}
+        for name, body in await board.read("traced"):
+            known[name] = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        return _Reading(Book(await naming_of(board), known, texts=self._texts), at, at)
+
+    async def _read(self, board: Store, reading: _Reading) -> bool:
+        """Read a part of the ledger; whether there may be more."""
+        rows = await board.read("sealed_facts", after=reading.seen, limit=TOGETHER)
+        for row in rows:
+            if row[4] in FACTS and row[3] == board.name:
+                fact = self._fact(row)
+                reading.spans += reading.book.take(fact, await self._calls(fact))
+            reading.seen = row[1]
+        return len(rows) == TOGETHER
+
+    def _fact(self, row: Row) -> Fact:
+        _, link, at, board, kind, subject, body, *_ = row
+        said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        said = self._deps.discretion.secrets.redact_json(said) if self._texts else said
+        return Fact(link, at, board, kind, subject, said)
+
+    async def _calls(self, fact: Fact) -> Sequence[Call]:
+        """The calls of tools that an agent told of, if what it told is still there and unchanged."""
+        told = (fact.body.get("usage") or {}).get("events") if fact.kind == "turn.ended" else None
+        if not isinstance(told, Mapping) or not isinstance(told.get("file"), str):
+            return ()
+        events = await asyncio.to_thread(_events, self._deps.root, told["file"], str(told.get("sha256")))
+        return spans.calls_of(events, fact.at)[:MOST_CALLS]
+
+    async def _told(self, board: Store, reading: _Reading) -> bool:
+        """Tell what is to be told; whether all of it is."""
+        while reading.spans:
+            now = self._deps.now()
+            if circuit_breaker.may_ask(self._breaker, now) == "no":
+                return False
+            part = reading.spans[:AT_ONCE]
+            said = await self._send(otlp.request(part, resource=self._resource, version=self._version))
+            if said.ok:
+                self._breaker = circuit_breaker.CLOSED
+                self.counts.sent += len(part) - said.rejected
+                self.counts.failures = 0
+                if said.rejected:
+                    await self._give_up(board, said.rejected, said.why)
+            elif said.final:
+                await self._give_up(board, len(part), said.why)
+            else:
+                self._fail(said.why)
+                return False
+            del reading.spans[:AT_ONCE]
+        return True
+
+    def _fail(self, why: str) -> None:
+        if not self.counts.failures:
+            LOG.warning("nobody takes spans; they are told later: %s", why, extra={"action": "telemetry.away"})
+        self.counts.failures += 1
+        self._breaker = circuit_breaker.failed(self._breaker, self._deps.now(), most=_FAILURES, probe_after=_PROBE)
+
+    async def _give_up(self, board: Store, many: int, why: str) -> None:
+        """Spans that will never be taken do not hold up the others."""
+        self.counts.dropped += many
+        LOG.warning("%s spans are dropped: %s", many, why, extra={"action": "telemetry.dropped"})
+        await board.transact(lambda tx: tx.record("telemetry.dropped", "traces", {"spans": many, "why": why[:500]}))
+
+    async def _keep(self, board: Store, reading: _Reading) -> None:
+        """Write down how far it has come, and what has begun by then."""
+        changes = reading.book.changes()
+
+        def work(tx: Tx) -> bool:
+            rows = tx.run("cursor", name=CURSOR)
+            if (rows[0][0] if rows else 0) != reading.stored:
+                return False  # somebody else tells of this board, too
+            for name, row in changes.items():
+                if row is None:
+                    tx.run("drop_traced", name=name)
+                else:
+                    tx.run("put_traced", name=name, body=wire.write(row))
+            _move(tx, reading.seen)
+            return True
+
+        try:
+            kept = await board.transact(work)
+        except BaseException:
+            del self._readings[board.name]  # what is written down decides where it goes on
+            raise
+        if kept:
+            reading.stored = reading.seen
+        else:
+            del self._readings[board.name]
+
+
+def _move(tx: Tx, value: int) -> None:
+    tx.run("set_cursor", name=CURSOR, value=value)
+
+
+def _events(root: Folder, path: str, digest: str) -> list[dict[str, Any]]:
+    """What an agent told while it ran; nothing if that is not what the ledger says it was."""
+    try:
+        data = root.read(path, LARGEST)
+        if f"sha256:{sha256(data).hexdigest()}" != digest:
+            return []
+        found: list[Any] = [wire.read(line) for line in data.splitlines()]
+    except (AgentTalkError, OSError):
+        return []
+    return found

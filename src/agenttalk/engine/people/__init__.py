@@ -1,0 +1,1 @@
+"""Questions to people, their answers, and agents that are people."""

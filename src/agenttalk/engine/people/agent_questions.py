@@ -1,0 +1,63 @@
+"""Questions of an attempt to a person, and the answers to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.engine.core import records, task_comments
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.people import questions
+from agenttalk.ports import Tx
+
+
+async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
+    """Put a question to a person; the same question of the same attempt is put once.
+
+    Raises UsageError when the attempt is over.
+    """
+    question = deps.discretion.secrets.redact(question)
+    store, at = await task_comments.board_of(deps, task), deps.stamp()
+    epoch = caller.attempt.epoch if caller.attempt else 0
+    wanted = records.named("req", f"{task.subject}/{epoch}/{wire.sha256(question.encode())}")
+    request = HumanInterventionRequest.from_json(
+        {
+            "schema_version": "1.0",
+            "request_id": wanted,
+            "created_at": write_time(moment(at)),
+            "created_by": {"agent_id": caller.name, "task_id": task.task_id},
+            "severity": "MEDIUM",
+            "type": "CLARIFY",
+            "title": question.splitlines()[0][:200],
+            "blocking": False,
+            "needed": {"decision": {"question": question}},
+        }
+    )
+
+    def work(tx: Tx) -> str:
+        task_comments.fence(tx, task, caller)
+        return questions.ask_own(tx, request, plan_id=task.plan_id, at=at)
+
+    return {"question_id": await store.transact(work), "state": "open"}
+
+
+async def answer(deps: Deps, task: TaskName, question_id: str) -> dict[str, Any]:
+    """What came of a question about a task. Raises UsageError when there is none of that id."""
+    store = await task_comments.board_of(deps, task)
+    rows = await store.read("request", request_id=question_id)
+    if not rows or tuple(rows[0][1:3]) != (task.plan_id, task.task_id):
+        raise UsageError(Code.NAME_UNKNOWN, f"{task.subject} has asked no question {question_id[:80]!r}")
+    state, response = rows[0][7], rows[0][8]
+    told: Any = wire.read(bytes(response)) if response else {}
+    return {
+        "question_id": question_id,
+        "state": state,
+        "decision": told.get("decision"),
+        "answers": told.get("decision_answers", []),
+        "notes": told.get("notes"),
+    }

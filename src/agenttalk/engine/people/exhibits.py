@@ -1,0 +1,97 @@
+"""What people are shown of what they decide about: it stands in the question, so an answer is bound to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.engine.budgets import denials
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import questions
+from agenttalk.ports import Exhibit, Handed, Made, Tx
+from agenttalk.rules.core.redaction import Secrets
+
+MOST_FILES: Final = 100
+"""Files that a question names."""
+PREVIEW: Final = 4 * 1024
+"""Bytes of a file that are shown with a question."""
+PREVIEWED: Final = 10
+"""Files of which something is shown."""
+
+
+def told(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, Any]:
+    """What a question says of what is decided about; `shown` is the hash of all of it, where it has one."""
+    return {
+        **({"shown": shown} if shown else {}),
+        **({"files": [_file(each) for each in exhibit.files[:MOST_FILES]]} if exhibit.files else {}),
+        **({"more_files": len(exhibit.files) - MOST_FILES} if len(exhibit.files) > MOST_FILES else {}),
+        **({"diff": secrets.redact(exhibit.diff)} if exhibit.diff else {}),
+    }
+
+
+def keep(tx: Tx, exhibit: Exhibit) -> None:
+    """Keep the contents of files that a question names, as long as it lasts. Larger ones are kept already."""
+    for each in exhibit.files[:MOST_FILES]:
+        if each.data is not None:
+            records.keep(tx, each.data)
+
+
+def _file(file: Made | Handed) -> dict[str, Any]:
+    return {"name": file[0], "path": file.path, "sha256": file.sha256, "size_bytes": file.size}
+
+
+def files_of(criteria: Any) -> list[dict[str, Any]]:
+    """The files that a question names, from what it says people should know."""
+    said = criteria.get("files") if isinstance(criteria, Mapping) else None
+    if isinstance(said, Mapping):  # by path alone, as questions about rework name them
+        said = [{"name": path, "path": path, "sha256": digest} for path, digest in said.items() if path != "commit"]
+    named = said if isinstance(said, Sequence) and not isinstance(said, str) else ()
+    return [dict(each) for each in named if isinstance(each, Mapping) and isinstance(each.get("sha256"), str)]
+
+
+async def shown(deps: Deps, request: questions.Request) -> dict[str, Any]:
+    """What there is to decide about: files with their beginnings, what was changed, what was said before."""
+    criteria = request.document.needed.criteria
+    blobs = await deps.stores.blobs(request.board)
+    files = files_of(criteria)
+    for number, each in enumerate(files):
+        try:
+            each["size_bytes"] = await blobs.size(each["sha256"])
+            each["kept"] = True
+            each["beginning"] = await blobs.piece(each["sha256"], 0, PREVIEW) if number < PREVIEWED else None
+        except AgentTalkError:
+            each["kept"] = False
+    known = criteria if isinstance(criteria, Mapping) else {}
+    gates = await _gates(deps, request)
+    return {
+        "files": files,
+        "more_files": known.get("more_files", 0),
+        "diff": known.get("diff") if isinstance(known.get("diff"), str) else None,
+        "commit": known["files"].get("commit") if isinstance(known.get("files"), Mapping) else None,
+        "history": known.get("history") or [],
+        "gates": gates,
+    }
+
+
+async def _gates(deps: Deps, request: questions.Request) -> list[dict[str, Any]]:
+    """What checkpoints hold against the task that the question is about, and nobody has overridden."""
+    if request.task_id is None or request.document.type != "APPROVAL":
+        return []
+    store = await deps.stores.board(request.board)
+    rows = await store.read("objections_to", plan_id=request.plan_id, task_id=request.task_id)
+    return [
+        each for each in map(denials.shown, rows) if each["severity"] == "soft-deny" and "overridden_by" not in each
+    ]
+
+
+async def file(deps: Deps, request_id: str, sha256: str) -> tuple[str, str]:
+    """The board and the name of a file that a question names. Raises UsageError when it names none like it."""
+    _, asked = await questions.request(deps, request_id)
+    for each in files_of(asked.document.needed.criteria):
+        if each["sha256"] == sha256:
+            return asked.board, str(each.get("path") or each.get("name")).rpartition("/")[2]
+    raise UsageError(
+        Code.NAME_UNKNOWN, f"the request {request_id[:80]!r} names no such file", hint="its page lists them"
+    )

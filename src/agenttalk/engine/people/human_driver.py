@@ -1,0 +1,154 @@
+"""Tasks that a person does: the command becomes a question, and the answer is what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.promise import HumanCheck
+from agenttalk.engine.core import records
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import exhibits, questions
+from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
+from agenttalk.rules.agents import results
+from agenttalk.rules.people.attestation import Proof
+from agenttalk.rules.proof.check_results import Confirmation
+
+POLL: Final = 1.0
+"""Seconds between looks for an answer."""
+MOST_TEXT: Final = 32_000
+"""Bytes of inputs that stand in a question."""
+
+
+async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: Exhibit = NO_EXHIBIT) -> Confirmation:
+    """Have a person say yes or no to what a job left, of which `shown` is the hash; waits however long it takes.
+
+    The same about the same is asked once, also when the engine ended meanwhile.
+    """
+    store = await board_of(deps, job.plan_id)
+    request_id = question_id(job, check.id, shown)
+    question = f"{check.question}\n(task {job.task_id}; what is judged has the hash {shown})"
+    criteria = exhibits.told(exhibit, deps.discretion.secrets, shown=shown)
+    needed = {"decision": {"question": question}, "criteria": criteria}
+
+    def work(tx: Tx) -> str:
+        exhibits.keep(tx, exhibit)
+        return ask(tx, deps, job, request_id, "APPROVAL", check.question, needed)
+
+    asked = await store.transact(work)
+    response, by, proof = await answered(store, asked)
+    return Confirmation(by, response.decision == "APPROVE", shown, proof.trust)
+
+
+def question_id(job: Job, check_id: str, shown: str) -> str:
+    """The question about what a command left or was given. A later attempt at the command has no other."""
+    return records.named("req", f"{job.plan_id}/{job.command.command_id}/{check_id}/{shown}")
+
+
+async def answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, Proof]:
+    """The answer to a question once it is there, whose it is, and what shows that."""
+    while True:
+        rows = await store.read("request", request_id=request_id)
+        if rows and rows[0][7] == "answered":
+            return HumanInterventionResponse.from_bytes(bytes(rows[0][8])), rows[0][10], questions.proof_in(rows[0])
+        await asyncio.sleep(POLL)
+
+
+def ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
+    """Put a question about a job; its id."""
+    request: dict[str, Any] = {
+        "schema_version": "1.0",
+        "request_id": request_id,
+        "created_at": write_time(moment(deps.stamp())),
+        "created_by": {"agent_id": job.agent_id, "task_id": job.task_id, "command_id": job.command.command_id},
+        "severity": "MEDIUM",
+        "type": kind,
+        "title": title[:200],
+        "blocking": True,
+        "needed": needed,
+    }
+    return questions.ask_own(tx, HumanInterventionRequest.from_json(request), plan_id=job.plan_id, at=deps.stamp())
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Carries out jobs by asking a person."""
+
+    deps: Deps
+
+    async def perform(self, job: Job) -> Performance:
+        """Ask, and wait for the answer however long it takes; the question stays when the engine ends meanwhile."""
+        store = await board_of(self.deps, job.plan_id)
+        names = results.expected(job.command)
+        told = await self._given(job)
+        made: dict[str, Made] = {}
+        while True:  # a person may bring one file after the other
+            missing = [name for name in names if name not in made]
+            response = await self._ask(store, job, missing, told, whole=not made)
+            if response.decision in {"REJECT", "ABORT"}:
+                why = response.notes or f"{response.decision} by {response.responder.name}"
+                return Performance("crashed", error=why, usage={"by": response.responder.name})
+            new = {each.output_name: each for each in await self._made(store, response)}
+            made |= new
+            if not new or made.keys() >= set(names):
+                return _told(response, tuple(made.values()))
+
+    async def _ask(
+        self, store: Store, job: Job, missing: Sequence[str], told: Sequence[str], *, whole: bool
+    ) -> HumanInterventionResponse:
+        """Ask for what is missing, and wait. The `whole` question is the first one."""
+        name = f"{job.plan_id}/{job.command.command_id}"
+        request_id = records.named("req", name if whole else f"{name}/{'/'.join(missing)}")
+        prompt = job.command.prompt
+        possible = [f"{output}: {when or 'optional'}" for output, when in results.possible(job.command)]
+        criteria = exhibits.told(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets) if job.inputs else None
+        needed = {
+            "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in missing],
+            "decision": {"question": "\n\n".join([prompt, *told, *possible])},
+            **({"criteria": criteria} if criteria is not None else {}),
+        }
+        kind = "MISSING_FILE" if missing else "CLARIFY"
+        title = prompt if whole else f"{job.task_id} needs {', '.join(missing)}"
+        asked = await store.transact(lambda tx: ask(tx, self.deps, job, request_id, kind, title, needed))
+        return (await answered(store, asked))[0]
+
+    async def _given(self, job: Job) -> list[str]:
+        """What the person is given to work from: texts as they are, up to a limit, anything else by its hash."""
+        told, left = [], MOST_TEXT
+        for each in job.inputs:
+            name = each.input_name if each.path == each.input_name else f"{each.input_name}: {each.path}"
+            text = await self._text(job, each) if each.size <= left else None
+            left -= each.size if text is not None else 0
+            told.append(f"{name}\n{text}" if text is not None else f"{name} ({each.size} bytes, {each.sha256})")
+        return told
+
+    async def _text(self, job: Job, handed: Handed) -> str | None:
+        data = handed.data
+        if data is None:
+            data = await (await self.deps.stores.blobs(job.board)).get(handed.sha256)
+        with suppress(UnicodeDecodeError):
+            text = data.decode()
+            return text if text.isprintable() or all(each.isprintable() or each in "\n\r\t" for each in text) else None
+        return None
+
+    async def _made(self, store: Store, response: HumanInterventionResponse) -> list[Made]:
+        """The files of an answer."""
+        blobs = await self.deps.stores.blobs(store.name)
+        made = []
+        for file in response.provided_files:
+            data = await blobs.get(file.sha256)
+            small = data if len(data) <= records.SMALL else None
+            made.append(Made(file.name, file.name, file.sha256, len(data), small))
+        return made
+
+
+def _told(response: HumanInterventionResponse, made: tuple[Made, ...]) -> Performance:
+    answers = [str(each) for each in response.decision_answers]
+    said = response.notes or ", ".join(answers) or response.decision
+    return Performance("finished", result=said, outputs=made, usage={"by": response.responder.name})

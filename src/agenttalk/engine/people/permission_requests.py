@@ -1,0 +1,82 @@
+"""Questions of an agent at work whether it may do something, put to a person. The agent waits, and its time runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass, field
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.engine.core import records
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import human_driver, questions
+from agenttalk.ports import Job, Tx
+from agenttalk.rules.agents.permissions import Wish
+
+
+@dataclass(slots=True)
+class Permits:
+    """What one attempt asks people for.
+
+    The same wish of the same command is one question, also when the engine ended meanwhile; when an attempt wishes the
+    same for the second time, that is another. A question that we closed ourselves was not answered.
+    """
+
+    deps: Deps
+    job: Job
+    _wishes: Counter[str] = field(default_factory=Counter)
+    _open: set[str] = field(default_factory=set)
+
+    async def ask(self, wish: Wish) -> tuple[bool, str]:
+        """Have a person say whether the agent may; who said it. Waits however long it takes."""
+        store = await board_of(self.deps, self.job.plan_id)
+        key = wire.sha256(f"{wish.kind}\n{wish.about}\n{sorted(wish.paths)}".encode("utf-8", "replace"))
+        number, self._wishes[key] = self._wishes[key], self._wishes[key] + 1
+
+        def work(tx: Tx) -> str:
+            asked = self._put(tx, wish, key, number)
+            self._open.add(asked)  # here, because whoever waits for it may be cancelled meanwhile
+            return asked
+
+        request_id = await store.handed_over(work)
+        response, by, _ = await human_driver.answered(store, request_id)
+        self._open.discard(request_id)
+        return allows(response), by
+
+    async def close(self, why: str) -> None:
+        """Nobody waits for the answers any more."""
+        if not self._open:
+            return
+        store, at = await board_of(self.deps, self.job.plan_id), self.deps.stamp()
+        left, self._open = sorted(self._open), set()
+
+        def work(tx: Tx) -> None:
+            for each in left:
+                if tx.run("request", request_id=each):  # it was put, and not taken back
+                    questions.close(tx, each, why, at=at)
+
+        await store.transact(work)
+
+    def _put(self, tx: Tx, wish: Wish, key: str, number: int) -> str:
+        job = self.job
+        for count in itertools.count():
+            wanted = records.named("req", f"{job.plan_id}/{job.command.command_id}/may/{key}/{number}/{count}")
+            rows = tx.run("request", request_id=wanted)
+            if not rows or rows[0][10] != "engine":
+                break
+        line = self.deps.discretion.secrets.redact(wish.line)
+        title = f"May {job.agent_id} do this for {job.task_id}: {line}"
+        files = "".join(f"\n- {path}" for path in wish.paths)
+        question = self.deps.discretion.secrets.redact(f"{title}\n{wish.about}{files}")
+        options = [{"key": "allow", "label": "allow it once"}, {"key": "refuse", "label": "refuse it"}]
+        needed = {"decision": {"question": question[:4000], "options": options}}
+        return human_driver.ask(tx, self.deps, job, wanted, "APPROVAL", title, needed)
+
+
+def allows(response: HumanInterventionResponse) -> bool:
+    """Whether an answer permits it: only what says so does."""
+    if response.decision == "APPROVE":
+        return True
+    return response.decision == "PROVIDE" and [str(each) for each in response.decision_answers] == ["allow"]

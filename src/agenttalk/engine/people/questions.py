@@ -1,0 +1,550 @@
+"""The human gateway: questions reach a person, and the answer becomes messages to the agents that wait.
+
+An answer is bound to the hash of what was asked, and what shows that a person gave it is written down beside it: the
+session of a page, a token, or the operator's own folder. No agent's outbox can answer. The gateway's can where the
+operator switched that on; nothing shows then that a person wrote there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.dag import EVERYONE
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import Code, ContractError, UsageError
+from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.engine.core import boards, cursors, outbox_writer, plan_settings, profiles, records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import dispute_rows
+from agenttalk.ports import Row, Store, Tx
+from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.people import choices
+from agenttalk.rules.people.attestation import UNKNOWN, Proof, exposed, read_proof
+
+Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
+ANSWER_OUTPUT: Final = "human_answer"
+"""Under which output the answer itself reaches the agent that asked."""
+_DISPUTED: Final = "answer upheld or dismissed"
+PAGE: Final = 100
+LONGEST_PAGE: Final = 500
+_ANY_TIME: Final = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question, as it is shown to people."""
+
+    board: str
+    request_id: str
+    plan_id: str
+    task_id: str | None
+    agent_id: str
+    sha256: str
+    at: str
+    state: str
+    document: HumanInterventionRequest
+    response: dict[str, Any] | None
+    answered_by: str | None
+    proof: Proof | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "board": self.board,
+            "plan_id": self.plan_id,
+            "state": self.state,
+            "asked_at": self.at,
+            "sha256": self.sha256,
+            "request": self.document.as_json(),
+            "response": self.response,
+            "answered_by": self.answered_by,
+            "proof": self.proof.as_json() if self.proof is not None else None,
+        }
+
+    def is_answered_so(
+        self, by: str, decision: Decision, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
+    ) -> bool:
+        """Whether it was answered just like this, by the same person."""
+        response = self.response or {}
+        provided = {file["name"]: file["sha256"] for file in response.get("provided_files", [])}
+        return (
+            self.answered_by == by
+            and response.get("decision") == decision
+            and provided == {name: wire.sha256(data) for name, data in files.items()}
+            and list(response.get("decision_answers", [])) == list(answers)
+            and response.get("notes") == (notes or None)
+        )
+
+
+def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> bool:
+    """Put a question to a person; asking the same twice asks once."""
+    body = request.as_json()
+    data = wire.write(body)
+    new = tx.run(
+        "add_request",
+        request_id=request.request_id,
+        plan_id=plan_id,
+        task_id=request.created_by.task_id,
+        agent_id=request.created_by.agent_id,
+        body=data,
+        sha256=wire.sha256(data),
+        at=at,
+    )
+    if new:
+        name = f"human_intervention_request_{request.request_id}.json"
+        records.show(tx, f"plans/{plan_id}/human_requests/{name}", body)
+        records.show(tx, f"{root_layout.box(root_layout.GATEWAY, 'inbox', plan_id)}/{name}", body)
+        tx.record("human.asked", request.request_id, {"plan_id": plan_id, "sha256": wire.sha256(data)})
+    return bool(new)
+
+
+def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
+    """Close a question that nobody needs to answer any more. That is written down as an answer of the engine's."""
+    [row] = tx.run("request", request_id=request_id)
+    response = HumanInterventionResponse.from_json(
+        {
+            "schema_version": "1.0",
+            "request_id": request_id,
+            "responded_at": records.written(at),
+            "responder": {"name": "engine", "role": "system"},
+            "decision": "ABORT",
+            "notes": why,
+        }
+    )
+    _settle(tx, response, row[1], by="engine", bound=row[5], at=at, proof=Proof("engine"))
+
+
+def read_request(row: Row) -> HumanInterventionRequest:
+    """The question of a row (the query `request`)."""
+    return HumanInterventionRequest.from_bytes(bytes(row[4]))
+
+
+def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool:
+    """Whether this very question was put before in this plan, and no other under its id."""
+    rows = tx.run("request", request_id=request.request_id)
+    _, known_plan, _, _, _, sha256, *_ = rows[0] if rows else (None,) * 6
+    return bool(known_plan == plan_id and sha256 == wire.sha256(wire.write(request.as_json())))
+
+
+def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:
+    """Put a question of the engine's own, and return the id under which it was put; asking it twice asks once.
+
+    Its id follows from what it is about, so whoever knows that can put another question under it first. Then ours
+    gets another id: an answer is an answer to the words that were shown, and to no others.
+    """
+    wanted = request.request_id
+    for number in itertools.count(1):
+        if ask(tx, request, plan_id=plan_id, at=at) or _says_the_same(tx, request, plan_id):
+            break
+        request = request.model_copy(update={"request_id": records.named("req", f"{wanted}/{number}")})
+    return request.request_id
+
+
+def _says_the_same(tx: Tx, request: HumanInterventionRequest, plan_id: str) -> bool:
+    """Whether the question that has this id is the same in every word; when it was put does not matter."""
+    _, known_plan, _, _, body, *_ = tx.run("request", request_id=request.request_id)[0]
+    known: Any = wire.read(bytes(body))
+    asked: Any = wire.read(wire.write(request.as_json()))
+    return bool(known_plan == plan_id and {**known, "created_at": None} == {**asked, "created_at": None})
+
+
+async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
+    """Whether a question was answered, and all that the answer sent to who asked has reached its end there."""
+    rows = await board.read("request", request_id=request_id)
+    if not rows or rows[0][7] == "open":
+        return False
+    asker, response = rows[0][3], HumanInterventionResponse.from_bytes(bytes(rows[0][8]))
+    files = [file.name for file in response.provided_files if file.deliver_to_agent_id in {None, asker}]
+    sent = [(f"{request_id}/answer", ANSWER_OUTPUT), *((f"{request_id}/file", name) for name in files)]
+    for key, output in sent:
+        message_id = records.named("msg", f"{key}/{output}/{asker}")
+        rows = await board.read("known_delivery", plan_id=plan_id, message_id=message_id, receiver=asker)
+        if not rows or rows[0][4] not in {"processed", "dead"}:
+            return False
+    return True
+
+
+class Page(NamedTuple):
+    """Some open questions, and where the next ones begin."""
+
+    requests: list[Request]
+    next: str | None
+
+
+async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
+    """Open questions, the oldest first, from a place on. Raises UsageError when it is none."""
+    match cursors.read(after) if after else ["", ""]:
+        case [str() as at, str() as name]:
+            place = {"at": at.replace("\0", ""), "request_id": name.replace("\0", "")}
+        case _:
+            raise cursors.unreadable()
+    size = max(1, min(limit, LONGEST_PAGE))
+    found = [
+        _request(board.name, row)
+        for board in await boards.boards(deps)
+        for row in await board.read("open_requests", **place, limit=size + 1)
+    ]
+    found.sort(key=lambda each: (each.at, each.request_id))
+    last = found[size - 1] if len(found) > size else None
+    return Page(found[:size], cursors.written([last.at, last.request_id]) if last else None)
+
+
+async def requests(deps: Deps) -> list[Request]:
+    """Every open question, the oldest first."""
+    found: list[Request] = []
+    place: str | None = ""
+    while place is not None:
+        some, place = await page(deps, after=place, limit=LONGEST_PAGE)
+        found += some
+    return found
+
+
+async def request(deps: Deps, request_id: str) -> tuple[Store, Request]:
+    """One question, also an answered one. Raises UsageError when there is none."""
+    for board in await boards.boards(deps):
+        rows = await board.read("request", request_id=request_id)
+        if rows:
+            return board, _request(board.name, rows[0])
+    raise UsageError(Code.NAME_UNKNOWN, f"there is no request {request_id!r}", hint="'agenttalk inbox' lists them")
+
+
+def _request(board: str, row: Row) -> Request:
+    request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by, proof = row
+    document = HumanInterventionRequest.from_bytes(bytes(body))
+    answer: Any = wire.read(bytes(response)) if response else None
+    shown = proof_in(row) if proof else None
+    return Request(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
+
+
+def proof_in(row: Row) -> Proof:
+    """What shows that a person answered a question, from its row (the query `request`)."""
+    return read_proof(wire.read(wire.encoded(row[-1])) if row[-1] else None)
+
+
+async def answer(
+    deps: Deps,
+    request_id: str,
+    *,
+    by: str,
+    proof: Proof = UNKNOWN,
+    decision: Decision,
+    files: Mapping[str, bytes] | None = None,
+    answers: Sequence[Any] = (),
+    notes: str | None = None,
+    seen_sha256: str | None = None,
+) -> dict[str, Any]:
+    """Answer a question once, in a person's name. Raises UsageError when it does not fit what was asked.
+
+    `proof` is what shows that a person did; whether an agent could have done so instead is found out here.
+    """
+    board, asked = await request(deps, request_id)
+    if seen_sha256 is not None and seen_sha256 != asked.sha256:
+        raise _refused(request_id, "it is not the request that was shown", "look at it again with 'agenttalk inbox'")
+    if decision == "PROVIDE" and not files and not answers and not notes:
+        raise _refused(request_id, "PROVIDE without a file, an answer or a note provides nothing", "give one of them")
+    blobs = await deps.stores.blobs(board.name)
+    hashes = {name: await blobs.put(data) for name, data in (files or {}).items()}
+    receivers = {need.name: need.deliver_to_agent_id for need in asked.document.needed.files}
+    response = HumanInterventionResponse.from_json(
+        {
+            "schema_version": "1.0",
+            "request_id": request_id,
+            "responded_at": deps.stamp(),
+            "responder": {"name": by, "role": "operator"},
+            "decision": decision,
+            "provided_files": [
+                {"name": name, "sha256": sha256, "deliver_to_agent_id": receivers.get(name) or asked.agent_id}
+                for name, sha256 in hashes.items()
+            ],
+            "decision_answers": _meant(asked.document, answers),
+            **({"notes": notes} if notes else {}),
+        }
+    )
+    at = deps.stamp()
+    of_engine = bool(await board.read("run", plan_id=asked.plan_id))  # its agents need no folders
+    if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.agents_in(deps.root)):
+        raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
+
+    def work(tx: Tx) -> None:
+        if lacking := _without_files(tx, asked.document, asked.plan_id, response):
+            raise _refused(request_id, lacking, "--file NAME=PATH gives one; --decision REJECT gives the task up")
+        if unclear := _unclear(tx, asked.document, asked.plan_id, response):
+            raise _refused(request_id, unclear, f"answer one of: {', '.join(_offered(asked.document))}")
+        if dispute_rows.outcome(tx, response, by=by) == (True, None):
+            raise _refused(request_id, "it asks whether a check is wrong", _DISPUTED)
+        shown = replace(proof, isolated=not exposed_agents(tx, deps, asked.plan_id))
+        if not _settle(tx, response, asked.plan_id, by=by, bound=seen_sha256, at=at, proof=shown):
+            raise _refused(request_id, "it was answered before", "'agenttalk inbox' shows what is still open")
+
+    await board.transact(work)
+    return response.as_json()
+
+
+def _refused(request_id: str, why: str, hint: str) -> UsageError:
+    return UsageError(Code.ANSWER_REFUSED, f"request {request_id!r} is not answered: {why}", hint=hint)
+
+
+def _offered(document: HumanInterventionRequest) -> list[str]:
+    """The ways to decide that a question offers; none where other words may mean something, too."""
+    decision = document.needed.decision
+    if decision is None or document.type == "REEXECUTE_LIMIT":  # such an answer is read, and asked for again
+        return []
+    return [each.key for each in decision.options]
+
+
+def _meant(document: HumanInterventionRequest, answers: Sequence[Any]) -> list[Any]:
+    """Answers as the question offers them. What is none of its options is left as it was said."""
+    offered = _offered(document)
+    return [(choices.meant(offered, str(each)) or each) if offered else each for each in answers]
+
+
+def _without_files(
+    tx: Tx, document: HumanInterventionRequest, plan_id: str, response: HumanInterventionResponse
+) -> str | None:
+    """Why an answer does not do: a task waits for files, which no word replaces, and it brings none of them."""
+    if document.type != "MISSING_FILE" or response.decision in {"REJECT", "ABORT"}:
+        return None
+    names = [each.name for each in document.needed.files]
+    brings = {each.name for each in response.provided_files}
+    if not brings.isdisjoint(names) or not tx.run("run", plan_id=plan_id) or not _decides(tx, document, plan_id):
+        return None  # of a foreign plan the agent hears what was said, and asks again
+    return f"the task cannot run without {', '.join(names)}"
+
+
+def _unclear(
+    tx: Tx, document: HumanInterventionRequest, plan_id: str, response: HumanInterventionResponse
+) -> str | None:
+    """Why an answer does not say which of what was offered is chosen. A word that is not known decides nothing.
+
+    An agent that asked may make something of a note; a task that waits for the decision cannot.
+    """
+    offered = _offered(document)
+    chosen = [str(each) for each in response.decision_answers]
+    if not offered:
+        return None
+    for each in chosen:
+        if each not in offered:
+            return f"{each[:60]!r} is none of what it offers"
+    if response.decision != "PROVIDE" or not _decides(tx, document, plan_id):
+        return None
+    if len(set(chosen)) > 1:
+        return "it asks for one decision"
+    return None if chosen else "it asks for a decision, and nothing is chosen"
+
+
+def _decides(tx: Tx, document: HumanInterventionRequest, plan_id: str) -> bool:
+    """Whether a task of the engine's waits for the answer, and goes by it."""
+    task_id = document.created_by.task_id
+    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id) if task_id is not None else []
+    return bool(rows) and rows[0][16] == document.request_id
+
+
+def _unfit(response: HumanInterventionResponse, plan_id: str, agents: Collection[str] | None) -> Rejection | None:
+    """Why the files of an answer cannot be sent as payloads; where no agents are named, any will do."""
+    known: set[tuple[str, str | None]] = set()
+    for file in response.provided_files:
+        if (file.name, file.deliver_to_agent_id) in known:
+            return Rejection(Code.ANSWER_REFUSED, f"it provides {file.name!r} twice")
+        known.add((file.name, file.deliver_to_agent_id))
+        try:
+            ArtifactEnvelope.from_json(
+                _envelope("msg", plan_id, "task", file.name, (file.name, file.sha256), _ANY_TIME)
+            )
+        except ContractError as error:
+            return Rejection(Code.PATH_OUTSIDE_FOLDER, f"{file.name!r} cannot be a payload", error.problems)
+        if agents is not None and file.deliver_to_agent_id not in {None, *agents}:
+            return Rejection(Code.TARGET_AGENT_NOT_FOUND, f"no folder agents/{file.deliver_to_agent_id}")
+    return None
+
+
+def answer_by_file(
+    tx: Tx, response: HumanInterventionResponse, *, plan_id: str, at: str, agents: Collection[str] | None
+) -> Rejection | None:
+    """An answer that lay in the gateway's outbox. It is bound to the request's id alone, and recorded so."""
+    rows = tx.run("request", request_id=response.request_id)
+    if not rows:
+        return Rejection(Code.ANSWER_REFUSED, f"there is no request {response.request_id!r}")
+    if rows[0][1] != plan_id:
+        return Rejection(Code.PLAN_MISMATCH, f"the request belongs to plan {rows[0][1]!r}")
+    if unfit := _unfit(response, plan_id, agents):
+        return unfit
+    document = read_request(rows[0])
+    response = response.model_copy(update={"decision_answers": tuple(_meant(document, response.decision_answers))})
+    if lacking := _without_files(tx, document, plan_id, response):
+        return Rejection(Code.ANSWER_REFUSED, lacking)
+    if unclear := _unclear(tx, document, plan_id, response):
+        return Rejection(Code.ANSWER_REFUSED, f"{unclear}: {', '.join(_offered(document))}")
+    if dispute_rows.outcome(tx, response, by=response.responder.name) == (True, None):
+        return Rejection(Code.ANSWER_REFUSED, f"it asks whether a check is wrong: {_DISPUTED}")
+    if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at, proof=Proof("file")):
+        return Rejection(Code.ANSWER_REFUSED, f"request {response.request_id!r} was answered before")
+    return None
+
+
+def exposed_agents(tx: Tx, deps: Deps, plan_id: str) -> list[str]:
+    """Agents that nothing keeps from what people decide with: those of the plan, and those that ran here so."""
+    found = set(deps.exposed)
+    profiles = plan_settings.agents_of(tx, plan_id)
+    found.update(exposed(profiles.values()) if profiles is not None else [EVERYONE])  # who runs those of folders?
+    return sorted(found)
+
+
+def _settle(
+    tx: Tx,
+    response: HumanInterventionResponse,
+    plan_id: str,
+    *,
+    by: str,
+    bound: str | None,
+    at: str,
+    proof: Proof,
+) -> bool:
+    """Close the request and send what was answered; False when it was closed before."""
+    body = response.as_json()
+    data = wire.write(body)
+    request_id = response.request_id
+    shown = wire.text(proof.as_json())
+    if not tx.run("answer_request", request_id=request_id, response=data, at=at, by=by, proof=shown):
+        return False
+    _, _, task_id, agent_id, *_ = tx.run("request", request_id=request_id)[0]
+    fact = {"by": by, "bound_to": bound, "sha256": wire.sha256(data), **proof.as_json()}
+    tx.record("human.answered", request_id, fact)
+    dispute_rows.settle(tx, response, by=by, at=at)
+    records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
+    gateway = root_layout.box(root_layout.GATEWAY, "inbox", plan_id)
+    records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
+    if tx.run("run", plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
+        for file in response.provided_files:
+            to = file.deliver_to_agent_id or agent_id
+            task, key = task_id or request_id, f"{request_id}/file"
+            send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
+        _ask_for_the_rest(tx, response, plan_id, at=at)
+        return True
+    if task_id and response.decision in {"REJECT", "ABORT"}:
+        _give_up(tx, request_id, Waiting(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
+    name = f"human_intervention_response_{request_id}.json"
+    sha256 = records.keep(tx, data)
+    send(tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
+    for file in response.provided_files:
+        to = file.deliver_to_agent_id or agent_id
+        task, key = task_id or request_id, f"{request_id}/file"
+        send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
+    return True
+
+
+def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, at: str) -> None:
+    """Ask for the files that an answer did not bring, in the place of the question that it closed."""
+    [row] = tx.run("request", request_id=response.request_id)
+    document = read_request(row)
+    task_id = document.created_by.task_id
+    brought = {each.name for each in response.provided_files}
+    files = [each for each in document.needed.files if each.name not in brought]
+    if not files or document.type != "MISSING_FILE" or response.decision in {"REJECT", "ABORT"}:
+        return
+    if task_id is None or not _decides(tx, document, plan_id):
+        return
+    names = ", ".join(each.name for each in files)
+    rest = document.model_copy(
+        update={
+            "request_id": records.named("req", f"{response.request_id}/rest"),
+            "created_at": moment(at),
+            "title": f"{task_id} needs {names}",
+            "needed": document.needed.model_copy(update={"files": tuple(files)}),
+        }
+    )
+    request_id = ask_own(tx, rest, plan_id=plan_id, at=at)
+    about = {"plan_id": plan_id, "task_id": task_id, "request_id": request_id}
+    tx.run("note_request", **about, reason=f"waits for {names}")
+
+
+def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple[str, str], at: str) -> wire.JsonValue:
+    return {
+        "schema_version": "1.0",
+        "message_id": message_id,
+        "plan_id": plan_id,
+        "producer_agent_id": root_layout.GATEWAY,
+        "type": "artifact",
+        "created_at": at,
+        "task_id": task,
+        "output_name": output,
+        "payload": {"files": [{"path": file[0], "sha256": file[1]}]},
+    }
+
+
+class Waiting(NamedTuple):
+    """An agent that waits for an answer."""
+
+    agent_id: str
+    plan_id: str
+
+
+def _give_up(tx: Tx, request_id: str, waiting: Waiting, task_id: str, why: str, at: str) -> None:
+    """A person said no: the command that waits for the answer fails."""
+    rows = tx.run("task", plan_id=waiting.plan_id, task_id=task_id)
+    if not rows or rows[0][10] != request_id or rows[0][4] is not None or rows[0][6] is None:
+        return  # nothing waits for it any more
+    delivery = rows[0][6]
+    done = tx.run("finish_delivery", id=delivery, state="processed", ack="FAILED", at=at, details=why, acted=0)
+    if not done:
+        return
+    [(envelope, consumed_at, _)] = tx.run("order_of", id=delivery)
+    command = CommandEnvelope.from_bytes(bytes(envelope))
+    about = {"task_id": task_id, "message_id": command.message_id, "command_id": command.command_id}
+    result = {"ok": False, "details": why}
+    outbox_writer.acknowledge(tx, waiting, about, "FAILED", consumed_at=consumed_at, finished_at=at, result=result)
+    tx.run("set_task_state", plan_id=waiting.plan_id, task_id=task_id, state="FAILED", at=at)
+    tx.run("stop_waiting", plan_id=waiting.plan_id, task_id=task_id)
+    outbox_writer.report_state(tx, waiting, task_id, "FAILED", at=at, message_id=command.message_id)
+
+
+def send(
+    tx: Tx,
+    key: str,
+    plan_id: str,
+    task: str,
+    output: str,
+    file: tuple[str, str],
+    receiver: str,
+    at: str,
+    *,
+    arrived: bool = False,
+) -> None:
+    """An artifact from the gateway to one agent. It does not go by the DAG: a person was asked for it.
+
+    One that has `arrived` needs no folder: whoever runs the agent reads it from the store.
+    """
+    message_id = records.named("msg", f"{key}/{output}/{receiver}")
+    envelope = wire.write(_envelope(message_id, plan_id, task, output, file, at))
+    [(message,)] = tx.run(
+        "add_message",
+        plan_id=plan_id,
+        message_id=message_id,
+        sha256=wire.sha256(envelope),
+        type="artifact",
+        task_id=task,
+        command_id=None,
+        seq=0,
+        output_name=output,
+        producer=root_layout.GATEWAY,
+        name=root_layout.artifact(task, output, message_id),
+        envelope=envelope,
+        dag_sha256="",
+        at=at,
+        state="delivered" if arrived else "stored",
+    )
+    delivery_id = records.named("dlv", f"{message_id}/{receiver}")
+    about: dict[str, Any] = {"plan_id": plan_id, "message": message, "receiver": receiver, "delivery_id": delivery_id}
+    tx.record("message.accepted", message_id, {"sha256": wire.sha256(envelope), "to": [receiver]})
+    if not arrived:
+        tx.run("add_delivery", **about, priority=1)
+        records.tally(tx, plan_id, sent=1)
+        return
+    tx.run("add_arrived_artifact", **about, at=at)
+    letter = records.Letter(plan_id, message_id, wire.sha256(envelope), root_layout.GATEWAY, task, None, output)
+    records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
+    records.tally(tx, plan_id, sent=1, delivered=1)

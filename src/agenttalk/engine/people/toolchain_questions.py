@@ -1,0 +1,60 @@
+"""Questions of the board `_toolchain` to people: what nobody else can decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, Final
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.engine.core import records
+from agenttalk.engine.people import questions
+from agenttalk.ports import Tx
+
+SEEN: Final = ("seen",)
+_LONGEST: Final = 500
+
+
+def ask(
+    tx: Tx,
+    key: str,
+    title: str,
+    question: str,
+    options: Sequence[str] = SEEN,
+    *,
+    at: str,
+    agent: str = root_layout.GATEWAY,
+    task_id: str | None = None,
+    criteria: Any = None,
+) -> str:
+    """Put a question, once for each key; its id."""
+    body: dict[str, Any] = {
+        "schema_version": "1.0",
+        "request_id": _id(key),
+        "plan_id": tx.board,
+        "created_at": records.written(at),
+        "created_by": {"agent_id": agent, **({"task_id": task_id} if task_id else {})},
+        "severity": "HIGH",
+        "type": "DECISION",
+        "title": title[:_LONGEST],
+        "blocking": False,
+        "needed": {
+            "decision": {"question": question, "options": [{"key": each, "label": each} for each in options]},
+            **({"criteria": criteria} if criteria is not None else {}),
+        },
+    }
+    return questions.ask_own(tx, HumanInterventionRequest.from_json(body), plan_id=tx.board, at=at)
+
+
+def ask_once(tx: Tx, subject: str, title: str, question: str, options: Sequence[str] = SEEN, *, at: str) -> str | None:
+    """Put a question about a subject, unless one about it is open; its id if it is a new one."""
+    for number in count(1):
+        rows = tx.run("request", request_id=_id(f"{subject}/{number}"))
+        if not rows or rows[0][7] == "open":
+            break
+    return None if rows else ask(tx, f"{subject}/{number}", title, question, options, at=at)
+
+
+def _id(key: str) -> str:
+    return records.named("req", f"toolchain/{key}")

@@ -1,0 +1,1 @@
+"""Plans in the store: submission, task transitions, commands, inputs, control."""

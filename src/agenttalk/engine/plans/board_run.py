@@ -1,0 +1,229 @@
+"""Boards whose tasks have a kind of their own: one run that never ends, to which tasks are added as they come.
+
+The run has the name of its board. It holds one open unit, so that it never ends because nothing is left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.plan import Policies
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.plan_settings import settings_of
+from agenttalk.engine.plans import submission
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.submission import Links
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx, Wait
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.proof import done
+from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.toolchain import read_back
+
+_NO_DAG: Final = b"{}"
+_NO_LINKS: Final = Links({}, {}, {})
+_ON: Final[dict[task_states.State, Cause]] = {
+    "PENDING": "INPUTS_PICKED",
+    "BLOCKED_WAITING_INPUT": "INPUT_ARRIVED",
+    "BLOCKED_WAITING_REVIEW": "DECIDED",
+    "BLOCKED_WAITING_HUMAN": "ANSWERED",
+}
+"""How a task that waits comes to be one that somebody could be given."""
+MOOT: Final = frozenset({"moot", "conflict"})
+"""Names of evidence that a task is not due any more."""
+_MOST_SAID: Final = 1_000
+"""Remarks of a task that are looked at when a turn ends."""
+
+
+def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], at: str) -> None:
+    """Have a board's run there, with the agents as the settings describe them now."""
+    settings = settings_of(policies, dict(profiles))
+    rows = tx.run("submitted", plan_id=tx.board)
+    if rows[0][2] is None:
+        digest = wire.sha256(_NO_DAG)
+        tx.run("put_plan", plan_id=tx.board, origin="virtual", dag_sha256=digest, revision=1, halted=None)
+        tx.run("put_documents", plan_id=tx.board, dag=_NO_DAG, pointer=None, manifest=None)
+        tx.run("add_run", plan_id=tx.board, state="RUNNING", settings=settings, open=1, closing=0, at=at)
+        tx.record("run.opened", tx.board, {"agents": sorted(profiles)})
+    elif bytes(rows[0][3]) != settings:
+        tx.run("set_run_settings", plan_id=tx.board, settings=settings)
+        tx.record("run.settings", tx.board, {"agents": sorted(profiles)})
+
+
+def add(moves: Moves, kind: TaskKind, task: KindTask, **limits: int) -> None:
+    """Add a task to its board's run. One that asks for nothing is done by being stored, as the one rule decides."""
+    node = put(moves, kind, task, task.description or task.title, limits)
+    if not kind.wants_run(task):
+        _deliver(moves, kind, task, node)
+
+
+def put(
+    moves: Moves, kind: TaskKind, task: KindTask, prompt: str, limits: Mapping[str, int], *, held: bool = False
+) -> Node:
+    """Put a task on its board, with what its command is to say. One that is `held` nobody is given: it waits."""
+    tx = moves.tx
+    links = Links({}, {task.task_id: []}, {}) if held else _NO_LINKS
+    node = Node(
+        task_id=task.task_id,  # type: ignore[arg-type]  # ours
+        name=task.title[:200],
+        assigned_agent_id=task.agent_id,  # type: ignore[arg-type]  # checked when it was proposed
+        prompt=prompt,
+        promise=kind.promise(task),
+        **limits,  # type: ignore[arg-type]
+    )
+    tx.run("put_engine_task", **submission.task_row(tx.board, node, links, moves.at))
+    submission.put_nodes(tx, tx.board, [node], links)
+    tx.run("count_run", plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
+    return node
+
+
+def _deliver(moves: Moves, kind: TaskKind, task: KindTask, node: Node) -> None:
+    detail = f"stored for {task.agent_id}"
+    found = [Evidence("delivered", True, True, "observed", "engine", moves.at, detail)]
+    verdict = done.decide(moves.sheets.of(moves.tx, moves.tx.board).promise(node), found, ())
+    _end(moves, kind, task.task_id, "PENDING", verdict, detail)
+
+
+def settle(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]) -> bool:
+    """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
+    sheet = moves.sheets.of(moves.tx, moves.tx.board)
+    verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
+    if verdict.fulfilled:
+        _end(moves, kind, task_id, state, verdict, "; ".join(each.detail for each in found))
+    return verdict.fulfilled
+
+
+def _end(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str) -> None:
+    """Write down what was decided of a task that nobody runs."""
+    cause: Cause = "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD"
+    ready = task_states.move(state, _ON[state]) if state in _ON else state
+    ended = task_states.move(task_states.move(ready, "LEASED"), cause)
+    about = {"plan_id": moves.tx.board, "task_id": task_id}
+    moves.tx.run("set_engine_task", **about, state=ended, cause=cause, reason=None, missing=None, request_id=None,
+        at=moves.at)  # fmt: skip
+    body = {"state": ended, "cause": cause, "reason": detail, "trust": verdict.trust}
+    moves.tx.record("task.moved", f"{moves.tx.board}/{task_id}", body)
+    moves.count(moves.tx.board, "completed" if verdict.fulfilled else "failed")
+    kind.closed(moves.tx, task_id, verdict.trust or detail, moves.at)
+
+
+def withdraw(moves: Moves, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
+    """Take back a task that has not begun."""
+    if delivery is not None:
+        moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+    moves.put(moves.sheets.of(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
+    moves.count(moves.tx.board, "skipped")
+
+
+def restore(moves: Moves, kind: TaskKind, task_id: str) -> None:
+    """Have a task that was taken back done after all."""
+    moves.put(moves.sheets.of(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
+    moves.tx.run("count_run", plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
+    kind.closed(moves.tx, task_id, "", moves.at)
+
+
+def note_end(
+    moves: Moves,
+    granted: Granted,
+    cause: Cause,
+    reason: str | None,
+    verdict: Verdict | None,
+    found: Sequence[Evidence] = (),
+) -> None:
+    """Tell the kind of a task how a turn of it ended, and queue what it says must follow."""
+    kind, task = moves.deps.kinds.get(moves.tx.board), granted.kind_task
+    if kind is None or task is None:
+        return
+    state = task_states.move("RUNNING", cause)
+    if state in task_states.FINAL:
+        trust = verdict.trust if verdict else None
+        kind.closed(moves.tx, task.task_id, trust or (reason or cause.lower())[:1000], moves.at)
+    if cause == "FULFILLED":
+        return
+    code = next((each.id for each in found if each.id in MOOT), "") if cause == "MOOT" else ""
+    outcome = KindOutcome(cause, state, reason or "", (), (), granted.job.command.command_id, code)
+    if verdict is not None:
+        result = read_back.told(verdict, found)
+        outcome = outcome._replace(
+            missing=verdict.missing,
+            blockers=verdict.blockers,
+            code=result.code,
+            detail=result.detail,
+            infrastructure=result.infrastructure,
+        )
+    for each in kind.failed(task, outcome):
+        moves.tx.effect(each.kind, each.key, each.body)
+
+
+def told(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
+    """What was found after a turn, for people and the ledger."""
+    return tuple(
+        {"id": each.id, "passed": each.passed, "trust": each.trust, "by": each.by, "detail": each.detail}
+        for each in found
+    )
+
+
+async def turn_of(
+    kind: TaskKind,
+    store: Store,
+    granted: Granted,
+    performance: Performance,
+    *,
+    at: str,
+    confirm: Confirm | None = None,
+    wait: Wait | None = None,
+) -> KindTurn:
+    """What a kind may look at when a turn has ended: what was said since its command was given out."""
+    job = granted.job
+    rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
+    said = tuple(_said(row) for row in rows if row[7] >= granted.consumed_at)
+    return KindTurn(
+        job.agent_id,
+        job.command.command_id,
+        granted.consumed_at,
+        performance,
+        said,
+        at,
+        confirm,
+        store.read,
+        wait,
+        away=partial(_tell_away, kind, store, granted),
+    )
+
+
+async def _tell_away(kind: TaskKind, store: Store, granted: Granted, why: str) -> None:
+    """Queue what a kind wants to follow while what it has to ask is out of order. Its task goes on being verified."""
+    task, command_id = granted.kind_task, granted.job.command.command_id
+    if task is None:
+        return
+    outcome = KindOutcome(
+        "NOT_FULFILLED", "RUNNING", why, (), (), command_id, code="verify_error", detail=why, infrastructure=True
+    )
+    follow_ups = kind.failed(task, outcome)
+
+    def work(tx: Tx) -> None:
+        for each in follow_ups:
+            tx.effect(each.kind, each.key, each.body)
+
+    await store.transact(work)
+
+
+def _said(row: Row) -> Said:
+    _, kind, author, type_, body, claims, _, at = row
+    return Said(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
+
+
+async def opened_again(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
+    """Bring the run of a board, if it is there, up to date with the settings."""
+    if not deps.stores.has(board):
+        return
+    store = await deps.stores.board(board)
+    if await store.read("run_state", plan_id=board):
+        at = deps.stamp()
+        await store.transact(lambda tx: open_run(tx, policies, profiles, at))

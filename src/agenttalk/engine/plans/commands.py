@@ -1,0 +1,282 @@
+"""The engine's own commands: made of a node and the inputs that were picked for it, and put into the agent's queue.
+
+A command of the engine is a message like any other. For an agent that works in folders the router brings it to
+the inbox; for all others it has arrived as soon as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from agenttalk.contracts.command import (
+    PRIORITIES,
+    Command,
+    DagRef,
+    Possible,
+    ProducedFile,
+    Produces,
+    Reexecution,
+    ResolvedInput,
+)
+from agenttalk.contracts.core import canonical, root_layout, wire
+from agenttalk.contracts.core.base import is_path
+from agenttalk.contracts.dag import Node, Output
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.engine.core import records
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.ports import Tx
+from agenttalk.rules.proof import rework as reworks
+from agenttalk.rules.proof import score_gates
+
+ENGINE: Final = "engine"
+FOLDER: Final = "folder"
+"""The driver of agents that are worked by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command that was made, and who it is for."""
+
+    plan_id: str
+    agent_id: str
+    command: Command
+    message: int
+    message_id: str
+    delivery_id: str
+    priority: int
+    line: str
+    """What the journal says of its delivery, in its canonical form."""
+    first: bool
+    """Whether it is the first one of its task."""
+    in_folder: bool
+    """Whether it has to be brought to an inbox."""
+
+
+def order(
+    tx: Tx,
+    sheet: Sheet,
+    node: Node,
+    inputs: Sequence[ResolvedInput],
+    *,
+    at: str,
+    first: bool = False,
+    rework: dict[str, Any] | None = None,
+) -> Order:
+    """Make the next command of a task, which may be its `first`. It has still to be put into a queue."""
+    last = 0 if first else tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0]
+    document, command = compose(sheet, node, inputs, last + 1, rework)
+    agent_id = node.assigned_agent_id
+    in_folder = sheet.profile(agent_id).driver == FOLDER
+    message_id = records.named("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
+    envelope = wire.encoded(
+        f'{{"command_id":"{command.command_id}",{sheet.correlation(node.task_id)}"created_at":"{records.written(at)}",'
+        f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
+        f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
+        f'"schema_version":"1.0","task_id":"{node.task_id}","type":"command"}}'
+    )
+    sha256 = wire.sha256(envelope)
+    number = _keep(
+        tx, sheet, command, (message_id, sha256, envelope), at=at, state="stored" if in_folder else "delivered"
+    )
+    delivery_id = records.named("dlv", message_id)
+    letter = records.Letter(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
+    line = records.delivered(letter, at=at, delivery_id=delivery_id, to=agent_id)
+    priority = PRIORITIES[command.priority]
+    return Order(sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder)
+
+
+def post(tx: Tx, order: Order, *, at: str) -> int:
+    """Have the router bring a command to an inbox; its delivery."""
+    [(delivery,)] = tx.run("add_delivery", **_about(order))
+    records.tally(tx, order.plan_id, sent=1)
+    if order.command.reexecute is not None:
+        _lay_beside(tx, order, order.command.reexecute, at)
+    return int(delivery)
+
+
+def _lay_beside(tx: Tx, order: Order, again: Reexecution, at: str) -> None:
+    """Who works in folders finds what was refused, and why, in a folder beside the command."""
+    folder = f"{root_layout.agent(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
+    records.show(tx, f"{folder}/{reworks.FEEDBACK}", reworks.feedback(again, at=records.written(at)).as_json())
+    for each in again.previous:
+        path = f"{folder}/{reworks.PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}"
+        records.show(tx, path, None, content=each.sha256)
+
+
+def enqueue(tx: Tx, order: Order, *, at: str) -> int:
+    """A command that waits in its agent's queue; its delivery."""
+    return _arrived(tx, order, at=at, state="delivered")
+
+
+def hand_over(tx: Tx, order: Order, *, at: str, prompt_sha256: str) -> int:
+    """A command that its agent gets at once; its delivery."""
+    return _arrived(tx, order, at=at, state="claimed", ack="CONSUMED", taken_at=at, prompt_sha256=prompt_sha256)
+
+
+def _arrived(
+    tx: Tx,
+    order: Order,
+    *,
+    at: str,
+    state: str,
+    ack: str | None = None,
+    taken_at: str | None = None,
+    prompt_sha256: str | None = None,
+) -> int:
+    number = tx.number("deliveries")
+    tx.later(
+        "put_delivery",
+        {
+            **_about(order),
+            "id": number,
+            "state": state,
+            "at": at,
+            "ack": ack,
+            "taken_at": taken_at,
+            "injected_at": taken_at,
+            "finished_at": None,
+            "prompt_sha256": prompt_sha256,
+        },
+    )
+    return number
+
+
+def _about(order: Order) -> dict[str, Any]:
+    return {
+        "plan_id": order.plan_id,
+        "message": order.message,
+        "receiver": order.agent_id,
+        "delivery_id": order.delivery_id,
+        "priority": order.priority,
+    }
+
+
+def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
+    """The inputs that were picked for an earlier command."""
+    [(_, envelope)] = tx.run("command_of_delivery", id=delivery)
+    return reworks.own_inputs(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command)
+
+
+def compose(
+    sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
+) -> tuple[str, Command]:
+    """The command, in its canonical form and as a model. It is not validated once more: all of its parts were."""
+    again = Reexecution.model_validate(rework) if rework is not None else None
+    if again is not None:
+        inputs = (*inputs, *reworks.extra_inputs(again))
+    command_id = f"cmd_{node.task_id}_{seq:03d}"
+    dag_ref = _dag_ref(sheet.dag_sha256, sheet.revision)
+    fields: dict[str, Any] = {
+        "schema_version": "1.0",
+        "plan_id": sheet.plan_id,
+        "task_id": node.task_id,
+        "command_id": command_id,
+        "command_seq": seq,
+        "prompt": node.prompt or node.name or node.task_id,
+        "required_inputs": tuple([path for each in inputs for path in each.paths]),
+        "wait_for_inputs": False,
+        "score_required": bool(node.score_required),
+        "timeout": node.timeout or sheet.policies.timeout_default_seconds,
+        "retry_times": node.retry_times or 0,
+        "priority": node.priority or "MEDIUM",
+        "idempotency_key": f"{sheet.plan_id}:{node.task_id}:{command_id}",
+        "dag_ref": dag_ref[0],
+        "resolved_inputs": tuple(inputs),
+    }
+    outputs = score_gates.due_outputs(node, None)
+    produces = _produces(tuple([each.name for each in outputs]))
+    if outputs:
+        fields["produces"] = produces[0]
+    special = _special(sheet, node)
+    if again is not None:
+        document = {
+            **Command.of(**fields, **special).as_json(),
+            "reexecute": rework,
+        }  # as it was ordered, to the letter
+        return wire.text(document), Command.of(**fields, **special, reexecute=again)
+    command = Command.of(**fields, **special)
+    return canonical.text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
+
+
+def _special(sheet: Sheet, node: Node) -> dict[str, Any]:
+    """What only some commands have."""
+    found: dict[str, Any] = {}
+    if node.score_required:
+        found["score_criteria"] = node.score_criteria or "0-100"
+    if node.promise is not None or node.task_id in sheet.joined:
+        found["promise"] = sheet.promise(node)
+    possible = score_gates.possible_outputs(node)
+    if possible:
+        found["may_produce"] = tuple([_possible(each) for each in possible])
+    if node.on_complete is not None:
+        found["on_complete"] = node.on_complete
+    if node.on_failure is not None:
+        found["on_failure"] = node.on_failure
+    return found
+
+
+def _possible(output: Output) -> Possible:
+    when = {"when": output.when} if output.when is not None else {}
+    return Possible.of(output_name=output.name, **when)
+
+
+def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
+    """The canonical form of a command without anything special: as `canonical` has it, only quicker."""
+    paths = ",".join([wire.quoted(path) for path in command.required_inputs])
+    inputs = ",".join([canonical.text(each) for each in command.resolved_inputs or ()])
+    return (
+        f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},"dag_ref":{dag_ref},'
+        f'"idempotency_key":"{command.idempotency_key}","plan_id":"{command.plan_id}","priority":"{command.priority}",'
+        f'{produces}"prompt":{wire.quoted(command.prompt)},"required_inputs":[{paths}],"resolved_inputs":[{inputs}],'
+        f'"retry_times":{command.retry_times},"schema_version":"1.0","score_required":false,'
+        f'"task_id":"{command.task_id}","timeout":{command.timeout},"wait_for_inputs":false}}'
+    )
+
+
+@lru_cache(maxsize=64)
+def _dag_ref(sha256: str, revision: int) -> tuple[DagRef, str]:
+    """The reference to a DAG, and its text."""
+    part = DagRef.of(sha256=sha256, revision=revision)
+    return part, canonical.text(part)
+
+
+@lru_cache(maxsize=256)
+def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
+    """What a command says of outputs, and its text where there are any."""
+    parts = tuple(Produces.of(output_name=name, files=(ProducedFile.of(path=_file_of(name)),)) for name in names)
+    return parts, f'"produces":[{",".join([canonical.text(each) for each in parts])}],' if parts else ""
+
+
+def _file_of(name: str) -> str:
+    """The file that is expected for an output: one of its name, as far as a file can be called so."""
+    return name if is_path(name) and root_layout.payload_is_safe(name) else root_layout.segment(name)
+
+
+def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:
+    message_id, sha256, envelope = message
+    again = "reexecute_" if command.reexecute else ""
+    number = tx.number("messages")
+    tx.later(
+        "put_message",
+        {
+            "id": number,
+            "plan_id": sheet.plan_id,
+            "message_id": message_id,
+            "sha256": sha256,
+            "type": "command",
+            "task_id": command.task_id,
+            "command_id": command.command_id,
+            "seq": command.command_seq,
+            "output_name": None,
+            "producer": ENGINE,
+            "name": f"cmd_{again}{command.task_id}_{command.command_seq:03d}{root_layout.MESSAGE}",
+            "envelope": envelope,
+            "dag_sha256": sheet.dag_sha256,
+            "at": at,
+            "state": state,
+        },
+    )
+    return number

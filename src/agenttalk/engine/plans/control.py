@@ -1,0 +1,287 @@
+"""What an operator does with a plan that runs: pause it, let it go on, call it off, try a task again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.budgets import denials, spending
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans import commands, dag_reviews, releases, reset
+from agenttalk.engine.plans.commands import FOLDER
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.reset import Stand
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Row, Tx
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.core import task_states
+from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.proof import checkpoints
+
+
+def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
+    """Begin nothing new; what runs goes on to its end. False when it was paused before."""
+    state = _run(tx, plan_id)[0]
+    if state == "ENDED":
+        raise UsageError(Code.ILLEGAL_TRANSITION, f"plan {plan_id!r} has ended", hint="there is nothing to pause")
+    if not tx.run("set_run_state", plan_id=plan_id, state="PAUSED", at=at):
+        return False
+    tx.run("unqueue_plan", plan_id=plan_id)
+    tx.record("plan.paused", plan_id, {"by": by})
+    return True
+
+
+def hold(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
+    """Pause a plan if it runs, which one that is ending by itself may no longer do; the state it was in."""
+    state = str(_run(tx, plan_id)[0])
+    if state == "RUNNING":
+        pause(tx, plan_id, by=by, at=at)
+    return state
+
+
+def resume(moves: Moves, plan_id: str, *, by: str) -> bool:
+    """Let a paused plan go on. False when it was not paused."""
+    tx = moves.tx
+    if _run(tx, plan_id)[0] != "PAUSED":
+        return False
+    dag_reviews.require_approved(tx, plan_id)
+    begin(moves, plan_id)
+    tx.record("plan.resumed", plan_id, {"by": by})
+    return True
+
+
+def begin(moves: Moves, plan_id: str) -> None:
+    """Let the tasks of a plan begin."""
+    moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+    for (agent_id,) in moves.tx.run("requeue_plan", plan_id=plan_id):
+        moves.agents[agent_id] = None
+    for agent_id, profile in moves.sheets.of(moves.tx, plan_id).profiles.items():
+        if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks lie in its inbox, and in no queue
+            moves.tx.run("unqueue_agent", plan_id=plan_id, agent_id=agent_id)
+            del moves.agents[agent_id]
+    moves.left = True
+
+
+def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
+    """Call everything off that is still open; how many tasks. Whatever ran must be dead before."""
+    tx = moves.tx
+    if _run(tx, plan_id)[0] == "ENDED":
+        return 0
+    reason = f"cancelled by {by}" + (f": {why}" if why else "")
+    tx.run("drop_reviews", plan_id=plan_id)
+    tasks = tx.run("cancel_tasks", plan_id=plan_id, reason=reason, at=moves.at)
+    tx.run("cancel_deliveries", plan_id=plan_id, reason=reason, at=moves.at)
+    if tasks:
+        tx.run("count_run", plan_id=plan_id, open=-len(tasks), completed=0, failed=len(tasks), skipped=0)
+    for (request_id,) in tx.run("open_requests_in", plan_id=plan_id):
+        questions.close(tx, request_id, reason, at=moves.at)
+    tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=moves.at)
+    tx.record("plan.cancelled", plan_id, {"by": by, "reason": reason, "tasks": len(tasks)})
+    return len(tasks)
+
+
+def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
+    """Stop a task that is still open; whatever ran of it must be dead before, and may have been stopped just so."""
+    tx = moves.tx
+    _run(tx, plan_id)
+    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
+    if not rows:
+        raise no_task(plan_id, task_id)
+    agent_id, state, _, lease, delivery, *_ = rows[0]
+    reason = str(Abort("user-aborted", detail))
+    if state == "FAILED" and rows[0][9] == reason:
+        _close_questions(moves, plan_id, task_id, reason)
+        return {"task_id": task_id, "state": state, "reason": reason}
+    if state in task_states.FINAL:
+        raise UsageError(
+            Code.ILLEGAL_TRANSITION, f"{task_id} has ended: it is {state}", hint="there is nothing to stop"
+        )
+    if lease is not None:
+        raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
+    sheet = moves.sheets.of(tx, plan_id)
+    if delivery is not None:
+        reset.withdraw(moves, plan_id, agent_id, delivery, reason)
+    _close_questions(moves, plan_id, task_id, reason)
+    decision = checkpoints.decide(
+        "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.at}:post-act"
+    )
+    moves.call_off(sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    moves.left = True
+    return {"task_id": task_id, "state": "FAILED", "reason": reason}
+
+
+def _close_questions(moves: Moves, plan_id: str, task_id: str, why: str) -> None:
+    for (request_id,) in moves.tx.run("open_requests_of", plan_id=plan_id, task_id=task_id):
+        questions.close(moves.tx, request_id, why, at=moves.at)
+
+
+def held_up(
+    plan_id: str, task_id: str, rows: Sequence[Row], found: Sequence[Row], checkpoint: str
+) -> tuple[str, dict[str, Any]]:
+    """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
+    if not rows:
+        raise no_task(plan_id, task_id)
+    denial = denials.newest(list(found))
+    hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
+    if rows[0][8] != "SOFT_DENIED" or rows[0][16] is None or denial is None:
+        message = f"no checkpoint holds {task_id} up that could be overridden: it is {rows[0][1]}"
+        raise UsageError(Code.ILLEGAL_TRANSITION, message, hint=hint)
+    if denial["checkpoint"] != checkpoint:
+        message = f"{task_id} is held up at {denial['checkpoint']}, not at {checkpoint[:40]!r}"
+        raise UsageError(Code.ILLEGAL_TRANSITION, message, hint=hint)
+    return str(rows[0][16]), denial
+
+
+def retry(
+    moves: Moves, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
+) -> list[str]:
+    """Try a failed task again, with all its rounds; those that its failure stopped wait for it again.
+
+    `onwards`, it may also be done or skipped, and everything that hangs on it begins anew too, whatever came of it.
+    Then whatever of it runs must be dead before; a plan that was paused for that alone is to `go_on`.
+    """
+    tx = moves.tx
+    if go_on:
+        resume(moves, plan_id, by=by)
+    paused = _run(tx, plan_id)[0] == "PAUSED"
+    sheet = moves.sheets.of(tx, plan_id)
+    row = _retriable(tx, plan_id, task_id, onwards=onwards)
+    stand = Stand.of(tx, plan_id)
+    if onwards:
+        again = reset.follow(tx, sheet, stand, task_id)
+    else:
+        wards = reset.uncalled_wards(tx, sheet, stand, task_id, {task_id})
+        again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
+    tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
+    for each in again:
+        _close_questions(moves, plan_id, each, f"{by} has {task_id} done again")
+    releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.at)
+    if not paused:
+        tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+    may_run = row[4] is not None and _may_run(sheet.node(tx, task_id), stand, row[8])
+    if again == [task_id] and may_run and not onwards:
+        again += _at_once(moves, sheet, task_id, row[4])
+    else:
+        again += _begin_anew(moves, sheet, again, by=by, free=may_run, onwards=onwards)
+    return again
+
+
+def runs_again(moves: Moves, plan_id: str, task_id: str) -> set[str]:
+    """The tasks that begin anew when a task is retried with everything that hangs on it."""
+    tx = moves.tx
+    _run(tx, plan_id)
+    _retriable(tx, plan_id, task_id, onwards=True)
+    return set(reset.follow(tx, moves.sheets.of(tx, plan_id), Stand.of(tx, plan_id), task_id))
+
+
+def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
+    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
+    if not rows or rows[0][8] == "REMOVED":
+        raise no_task(plan_id, task_id)
+    state = rows[0][1]
+    if state == "FAILED" or (onwards and state in task_states.FINAL):
+        return rows[0]
+    what = "what ended" if onwards else "what failed"
+    hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
+    if state in task_states.FINAL:
+        hint = f"'agenttalk retry {plan_id}/{task_id} --from' runs it again, and everything after it"
+    raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is {state}, and only {what} can be tried again", hint=hint)
+
+
+def _may_run(node: Node, stand: Stand, cause: str | None) -> bool:
+    """Whether a task that was given out before may be so again: nothing before it is open.
+
+    Something before it may have failed, and somebody had it run all the same; but not if it was called off then.
+    """
+    before = {stand.standing(each) for each in node.depends_on}
+    return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
+
+
+def _at_once(moves: Moves, sheet: Sheet, task_id: str, delivery: int) -> list[str]:
+    """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
+    tx, plan_id = moves.tx, sheet.plan_id
+    tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+    spending.begin_anew(tx, plan_id, task_id)
+    tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
+    inputs = commands.inputs_of(tx, delivery)
+    picked = Picked(inputs=inputs, sources={}, absent=())
+    moves.queue(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
+    return wake_stopped(moves, sheet, task_id)
+
+
+def _begin_anew(moves: Moves, sheet: Sheet, tasks: Sequence[str], *, by: str, free: bool, onwards: bool) -> list[str]:
+    """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
+    tx, plan_id, first = moves.tx, sheet.plan_id, tasks[0]
+    before = Stand.of(tx, plan_id)
+    held = reset.held_anew(tx, sheet, before, tasks)
+    standing_in = reset.stand_ins(tx, sheet, before, tasks[1:] if free else tasks)
+    reset.reset(moves, sheet, tasks, why=f"tried again by {by}")
+    woken = [] if onwards else wake_stopped(moves, sheet, first)
+    stand = Stand.of(tx, plan_id)
+    if all(stand.standing(guard) != "open" for guard in sheet.spec(tx, first).guards):
+        held -= {first}  # nobody else is left to call for it
+    at_once = {first} - held if free else ()
+    reset.count_anew(tx, sheet, stand, held, free=at_once, standing_in=standing_in)
+    _consider(moves, sheet, first)
+    reset.fail_anew(moves, sheet, stand, standing_in)
+    if _consider(moves, sheet, first) == "SKIPPED":
+        raise UsageError(
+            Code.ILLEGAL_TRANSITION,
+            f"{first} would be skipped again, because something before it has failed",
+            hint="try that again, with '--from'",
+        )
+    moves.left = True
+    return woken
+
+
+def _consider(moves: Moves, sheet: Sheet, task_id: str) -> str:
+    """Give a task out if nothing holds it up; its state."""
+    about = {"plan_id": sheet.plan_id, "task_id": task_id}
+    row = moves.tx.run("engine_task", **about)[0]
+    if (row[1], row[6]) != ("PENDING", 0):
+        return str(row[1])
+    moves.consider(sheet, task_id)
+    state = str(moves.tx.run("engine_task", **about)[0][1])
+    if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
+        moves.tx.run("ready_task", **about, cause="INPUTS_PICKED", at=moves.at)
+    return state
+
+
+def wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
+    """Have those that the failure of a task stopped wait for it again, unless another one stops them; who they are."""
+    woken: list[str] = []
+    ahead = deque([task_id])
+    while ahead:
+        source = ahead.popleft()
+        for dependant, state in moves.tx.run("stopped_dependants", plan_id=sheet.plan_id, task_id=source):
+            if moves.any_lost(sheet, sheet.node(moves.tx, dependant).depends_on):
+                continue
+            moves.put(sheet, dependant, state, "DEPENDENCY_RETRIED")
+            if state == "SKIPPED":
+                moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=0, failed=0, skipped=-1)
+                ahead.append(dependant)
+            woken.append(dependant)
+    return woken
+
+
+def require(tx: Tx, plan_id: str, task_id: str | None = None) -> None:
+    """Raise UsageError unless the engine runs such a plan, and it has such a task."""
+    _run(tx, plan_id)
+    if task_id is not None and not tx.run("engine_task", plan_id=plan_id, task_id=task_id):
+        raise no_task(plan_id, task_id)
+
+
+def no_task(plan_id: str, task_id: str) -> UsageError:
+    """The error that a plan has no such task."""
+    hint = f"'agenttalk status {plan_id}' lists its tasks"
+    return UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}", hint=hint)
+
+
+def _run(tx: Tx, plan_id: str) -> Any:
+    rows = tx.run("run", plan_id=plan_id)
+    if not rows:
+        raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint="'agenttalk status' lists all")
+    return rows[0]

@@ -1,0 +1,177 @@
+"""What an attempt is given: the files of its inputs, from the versions that are in force."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Handed, Tx
+from agenttalk.rules.messages.inbox_inputs import laid_out
+from agenttalk.rules.plans import failure
+from agenttalk.rules.plans.input_selection import Candidate
+from agenttalk.rules.prompts.execute import InputText
+from agenttalk.rules.proof import rework
+from agenttalk.rules.text import render
+
+_TEXT: Final = 32 * 1024
+"""Up to this size the text of an input stands in the prompt."""
+_TEXTS: Final = 128 * 1024
+"""All of them together."""
+
+
+def picked(
+    moves: Moves, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
+) -> tuple[tuple[Handed, ...], list[str]]:
+    """The files of inputs that were just picked, and the messages that brought them."""
+    found: list[Handed] = []
+    used: dict[str, None] = {}
+    for each in command.resolved_inputs or ():
+        lies = laid_out(each.paths)
+        for source in sources[each.input_name]:
+            used[source.message_id] = None
+            folder = f"{source.task_id}/{root_layout.segment(source.output_name)}"
+            for path, sha256 in source.paths:
+                inside = lies.get(f"{folder}/{path}")
+                if inside is not None:
+                    data = moves.contents.get(sha256)
+                    if data is None:
+                        data = _small(moves.tx, sha256)
+                    found.append(Handed(each.input_name, inside, sha256, len(data) if data is not None else 0, data))
+    return tuple(found), list(used)
+
+
+def of_command(
+    tx: Tx, sheet: Sheet, command: Command, agent_id: str, at: str
+) -> tuple[tuple[Handed, ...], list[str], bool]:
+    """The files of a command's inputs, the messages that brought them, and whether some are not in force any more."""
+    found: list[Handed] = []
+    used: dict[str, None] = {}
+    room = _TEXTS
+    lost = False
+    for each in rework.own_inputs(command):
+        for path, lies in laid_out(each.paths).items():
+            task_id, output_name, inside = path.split("/", 2)
+            version = _version(tx, sheet.plan_id, task_id, output_name)
+            if version is None or inside not in version[1]:
+                lost = True
+                continue
+            message_id, files = version
+            used[message_id] = None
+            sha256, size = files[inside]
+            data = _small(tx, sha256) if size <= room else None
+            room -= len(data) if data else 0
+            found.append(Handed(each.input_name, lies, sha256, size, data))
+    if command.reexecute is not None:
+        found += _extras(tx, render.reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
+    return tuple(found), list(used), lost
+
+
+def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[Handed]:
+    """What was refused, and why."""
+    for each in again.previous:
+        data = _small(tx, each.sha256) if each.size_bytes <= _TEXTS else None
+        path = f"{root_layout.segment(each.output_name)}/{each.path}"
+        yield Handed(rework.PREVIOUS_INPUT, path, each.sha256, each.size_bytes, data)
+    data = rework.feedback(again, at=at).to_bytes() + b"\n"
+    yield Handed(rework.FEEDBACK_INPUT, rework.FEEDBACK, wire.sha256(data), len(data), data)
+
+
+def _small(tx: Tx, sha256: str) -> bytes | None:
+    rows = tx.run("get_blob", hash=sha256)
+    return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
+    """The newest version of an output, which paths name as a folder is named after it."""
+    rows = tx.run("versions_from", plan_id=plan_id, task_id=task_id)
+    envelope = next((row[5] for row in rows if root_layout.segment(row[0]) == segment), None)
+    if envelope is None:
+        return None
+    artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
+    files = {
+        (file.path.partition("/")[2] or file.path): (file.sha256, file.size_bytes or 0)
+        for file in artifact.payload.files
+    }
+    return artifact.message_id, files
+
+
+def place_of(file: Handed) -> str:
+    """Where a file lies among the inputs."""
+    return f"{root_layout.segment(file.input_name)}/{file.path}"
+
+
+def shown(file: Handed, above: str) -> InputText:
+    """A file as the prompt has it; `above` is said before its place among the inputs."""
+    return InputText(file.input_name, f"{above}{place_of(file)}", file.sha256, text_of(file))
+
+
+def text_of(file: Handed) -> str | None:
+    """What a file says, if that is text and short enough to be shown."""
+    if file.data is None or len(file.data) > _TEXT:
+        return None
+    try:
+        return file.data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+Known: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
+"""Everything that tasks made, by plan and task."""
+_NOTHING: Final[Known] = {}
+
+
+def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, given: bool = False) -> list[Candidate]:
+    """What the tasks before this one have made, and what people gave it, if some of its inputs come from people.
+
+    Of those that are `known` nothing is read. With `given`, people were asked for any input.
+    """
+    found: list[Candidate] = []
+    if not node.needs:
+        return found
+    for task_id in sources(tx, sheet, node, given=given):
+        if (sheet.plan_id, task_id) in known:
+            found += known[sheet.plan_id, task_id]
+            continue
+        for output_name, message_id, seq, command_id, at, envelope in tx.run(
+            "versions_from", plan_id=sheet.plan_id, task_id=task_id
+        ):
+            artifact = json.loads(envelope)  # ours, and checked when it was accepted
+            found.append(
+                Candidate(
+                    message_id=message_id,
+                    task_id=task_id,
+                    output_name=output_name,
+                    subtype=artifact.get("subtype"),
+                    paths=tuple((inside(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]),
+                    delivered_at=at,
+                    score=artifact["score"]["value"] if artifact.get("score") else None,
+                    seq=seq,
+                    command_id=command_id,
+                )
+            )
+    return found
+
+
+def sources(tx: Tx, sheet: Sheet, node: Node, *, given: bool = False) -> dict[str, None]:
+    """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
+    found: dict[str, None] = dict.fromkeys(node.depends_on)
+    for task_id in node.depends_on:
+        wards = sheet.spec(tx, task_id).wards
+        row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
+        if row is not None and failure.standing(row[1], row[8]) == "failed":
+            found |= dict.fromkeys(wards)
+    if given or any(need.external for need in node.needs):  # what people give is filed under the task itself
+        found[node.task_id] = None
+    return found
+
+
+def inside(path: str) -> str:
+    """A payload's path inside its output: the sender's folder for it is left out."""
+    return path.partition("/")[2] or path

@@ -1,0 +1,35 @@
+"""An attempt that was leased: its job, and what is known of its task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agenttalk.contracts.dag import Node
+from agenttalk.engine.budgets.turn_monitor import Watching
+from agenttalk.ports import Job, KindTask
+from agenttalk.rules.proof.checkpoints import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A lease, and the job that it is for."""
+
+    job: Job
+    delivery: int
+    message_id: str
+    retries: int
+    sent_back: int
+    ticket: int
+    """For the agent's place."""
+    consumed_at: str
+    """When the agent got the command first."""
+    fact: int | None
+    """The fact of the task's turn before this one."""
+    node: Node
+    """What is asked for in the task."""
+    watch: Watching
+    """Who looks on."""
+    gates: tuple[Decision, ...] = ()
+    """What checkpoints before the turn decided; none of a task that has nothing to be decided."""
+    kind_task: KindTask | None = None
+    """The task as its kind has it, if its board has a kind of its own."""

@@ -1,0 +1,84 @@
+"""Commands of the engine that are taken back, because the plan, or what they were made for, is another by now.
+
+Whoever reads the plan's folder sees that: a line in the journal says which command took its place, if one did, and a
+receipt says that it was not carried out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agenttalk.contracts.command import make_command_id
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code
+from agenttalk.contracts.record import Ack
+from agenttalk.engine.core import records
+from agenttalk.ports import Tx
+
+if TYPE_CHECKING:
+    from agenttalk.engine.plans.definition import Sheet
+    from agenttalk.engine.plans.transitions import Moves
+
+
+def take_back(moves: Moves, sheet: Sheet, delivery: int | None, why: str, *, newer: int | None = None) -> None:
+    """Take back a command that is not to be carried out any more; one in an inbox vanishes from there.
+
+    `newer` is the number of the command that takes its place, if there is one already.
+    """
+    if delivery is None:
+        return
+    tx, plan_id = moves.tx, sheet.plan_id
+    [order] = tx.run("order_of_delivery", id=delivery)
+    number, message_id, state, seq, command_id, envelope, receiver, progress, sha256 = order
+    if progress not in {"stored", "delivered", "claimed"}:
+        return
+    details = f"{Code.SUPERSEDED}: {why}"
+    profile = sheet.profiles.get(receiver)
+    in_folder = profile is None or profile.driver == "folder"  # who is not in the plan any more may have an inbox
+    ack = None if in_folder and progress != "claimed" else "FAILED"
+    if in_folder:
+        tx.run("withdraw", id=delivery, ack=ack, at=moves.at, details=details)
+        moves.in_folders = True
+    else:
+        tx.run("withdraw_direct", id=delivery, at=moves.at, details=details)
+    tx.run("set_message_state", id=number, state="superseded")
+    records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
+    tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "why": why})
+    command = CommandEnvelope.model_validate_json(bytes(envelope))
+    letter = records.Letter(plan_id, message_id, sha256, command.producer_agent_id, command.task_id, command_id)
+    by: dict[str, Any] = {}
+    if newer is not None:
+        command_of_newer = make_command_id(command.task_id, newer)
+        by = {"superseded_by_command_id": command_of_newer, "superseded_by_command_seq": newer}
+    records.journal(
+        tx,
+        letter,
+        "SKIPPED_SUPERSEDED",
+        at=moves.at,
+        delivery_id=moves.deps.ids.new("dlv"),
+        to=receiver,
+        skip_reason=why,
+        **by,
+    )
+    if ack is not None:
+        _acknowledge(tx, command, receiver, seq, details, moves.at)
+
+
+def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, details: str, at: str) -> None:
+    """The receipt of a command that the engine took back: nobody else leaves one."""
+    said: dict[str, Any] = {
+        "schema_version": "1.0",
+        "plan_id": command.plan_id,
+        "message_id": command.message_id,
+        "task_id": command.task_id,
+        "command_id": command.command_id,
+        "command_seq": seq,
+        "consumer_agent_id": receiver,
+        "status": "FAILED",
+        "consumed_at": records.written(at),
+        "finished_at": records.written(at),
+        "result": {"ok": False, "details": details},
+    }
+    ack = Ack.from_json(said)
+    records.show(tx, f"plans/{command.plan_id}/acks/{root_layout.ack(command.message_id)}", ack.as_json())

@@ -1,0 +1,138 @@
+"""Releases as the store keeps them: one that is due, what was decided, and an approval that is taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.core import records
+from agenttalk.engine.core.boards import board_of
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.plan import Policies
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.ports import Row, Store, Tx
+
+MANIFEST: Final = "release_manifest.json"
+RECORD: Final = "decision_record.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The last release of a plan."""
+
+    number: int
+    release_id: str
+    state: str
+    footing: str
+    manifest: dict[str, Any] | None
+    told: dict[str, Any] | None
+    """Gates, reasons, and who decided."""
+    at: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For people and programs."""
+        manifest, told = self.manifest or {}, self.told or {}
+        return {
+            "release_id": self.release_id,
+            "state": self.state,
+            "decision": manifest.get("decision"),
+            "reasons": manifest.get("reasons", []),
+            "artifacts": manifest.get("artifacts", []),
+            "commit": manifest.get("commit"),
+            "not_isolated": manifest.get("not_isolated", 0),
+            "gates": told.get("gates", []),
+            "checkpoint": told.get("checkpoint"),
+            "at": self.at,
+        }
+
+
+def _of(row: Row) -> Release:
+    number, release_id, state, footing, manifest, told, at = row
+    documents: list[Any] = [wire.read(bytes(each)) if each is not None else None for each in (manifest, told)]
+    return Release(number, release_id, state, footing, documents[0], documents[1], at)
+
+
+def latest(tx: Tx, plan_id: str) -> Release | None:
+    """The last release of a plan."""
+    rows = tx.run("latest_release", plan_id=plan_id)
+    return _of(rows[0]) if rows else None
+
+
+async def last(store: Store, plan_id: str) -> Release | None:
+    """The same, of what is committed."""
+    rows = await store.read("latest_release", plan_id=plan_id)
+    return _of(rows[0]) if rows else None
+
+
+async def found(deps: Deps, plan_id: str) -> Release:
+    """The last release of a plan. Raises UsageError when it has none."""
+    known = await last(await board_of(deps, plan_id), plan_id)
+    if known is None:
+        hint = "it is decided when all tasks have ended, if the plan says what it ships"
+        raise UsageError(Code.NAME_UNKNOWN, f"plan {plan_id!r} has no release", hint=hint)
+    return known
+
+
+def due(tx: Tx, plan_id: str, policies: Policies, *, at: str) -> bool:
+    """A plan has come to its end: if it ships anything, that has to be decided. Asking twice asks once."""
+    if policies.release is None:
+        return False
+    known = latest(tx, plan_id)
+    if known is None or known.state != "due":
+        number = known.number + 1 if known else 1
+        release_id = records.named("rel", f"{plan_id}/{number}")
+        tx.run("add_release", plan_id=plan_id, number=number, release_id=release_id, at=at)
+    return True
+
+
+def folder(plan_id: str, release_id: str) -> str:
+    """Where what is shipped is archived."""
+    return f"artifacts/{plan_id}/{release_id}"
+
+
+def show(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, Any], record: dict[str, Any]) -> None:
+    """Publish a decision: in the plan's folder the last one, in the archive each."""
+    for place in (f"plans/{plan_id}", folder(plan_id, release_id)):
+        records.show(tx, f"{place}/{MANIFEST}", manifest)
+    records.show(tx, f"{folder(plan_id, release_id)}/{RECORD}", record)
+    records.show(tx, f"plans/{plan_id}/decided/{record['decision_id']}.json", record)
+
+
+def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
+    """Take an approval back, because what it rests on does not hold any more; False when there is none."""
+    rows = tx.run("approved_release", plan_id=plan_id)
+    if not rows:
+        return False
+    known = _of(rows[0])
+    approved, told = known.manifest or {}, known.told or {}
+    reason = f"revoked: {why}"
+    manifest = {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.written(at)}
+    tx.run("revoke_release", plan_id=plan_id, number=known.number, manifest=wire.write(manifest))
+    record = {
+        "schema_version": "1.0",
+        "plan_id": plan_id,
+        "decision_id": f"{known.release_id}-revoked",
+        "decision_type": "RELEASE",
+        "decision": "REJECT",
+        "decided_by_agent_id": "engine",
+        "decided_at": records.written(at),
+        "subject": told["subject"],
+        "evidence_files": [MANIFEST],
+        "reasons": [reason],
+        "not_isolated": manifest.get("not_isolated", 0),
+    }
+    show(tx, plan_id, known.release_id, manifest, record)
+    tx.record("release.revoked", plan_id, {"release_id": known.release_id, "why": why})
+    records.alert(
+        tx,
+        at=at,
+        plan_id=plan_id,
+        code=Code.RELEASE_REVOKED,
+        message=f"release {known.release_id} is revoked: {why}",
+        key=known.release_id,
+        severity="CRITICAL",
+    )
+    return True

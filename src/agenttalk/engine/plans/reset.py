@@ -1,0 +1,230 @@
+"""Having tasks begin anew: their commands are withdrawn, and what they made is out of date.
+
+All tasks count again what they wait for. Whatever ran must be dead before. It is one transaction, the asker's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from agenttalk.contracts.command import PRIORITIES
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.dag import FailurePolicy
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.budgets import spending
+from agenttalk.engine.core import records
+from agenttalk.engine.plans import recalls, supersede
+from agenttalk.engine.plans.commands import FOLDER
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Tx
+from agenttalk.rules.core.task_states import Cause, State
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import score_gates
+
+States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
+"""Task → its state, and what brought it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """The tasks of a plan as they stand, without those that a new revision removed."""
+
+    states: States
+    agents: dict[str, str]
+    scores: dict[str, float | None]
+    held: frozenset[str]
+    """Tasks that run only if another says so, which none has yet."""
+
+    @classmethod
+    def of(cls, tx: Tx, plan_id: str) -> Stand:
+        """Read it."""
+        rows = [row for row in tx.run("standings", plan_id=plan_id) if (row[2], row[4]) != ("SKIPPED", "REMOVED")]
+        held = frozenset(row[0] for row in tx.run("held_tasks", plan_id=plan_id))
+        states: States = {row[0]: (row[2], row[4]) for row in rows}
+        return cls(states, {row[0]: row[1] for row in rows}, {row[0]: row[6] for row in rows}, held)
+
+    def standing(self, task_id: str) -> failure.Standing:
+        """What a task means to those that wait for it."""
+        return failure.standing(*self.states[task_id])
+
+
+def follow(tx: Tx, sheet: Sheet, stand: Stand, task_id: str) -> list[str]:
+    """A task and everything that hangs on its end: whoever depends on it, and whom it may call for.
+
+    A branch that was not taken is left as it is, unless whoever decides on it begins anew.
+    """
+    found = {task_id: None}
+    ahead = deque([task_id])
+    while ahead:
+        source = ahead.popleft()
+        after = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=source)]
+        after = [each for each in after if stand.states[each][1] != "BRANCH_NOT_TAKEN"]
+        for each in (*after, *uncalled_wards(tx, sheet, stand, source, found)):
+            if each not in found:
+                found[each] = None
+                ahead.append(each)
+    return list(found)
+
+
+def uncalled_wards(tx: Tx, sheet: Sheet, stand: Stand, task_id: str, again: Collection[str]) -> list[str]:
+    """Tasks that run only if this one says so: nobody calls for them but those that begin `again`."""
+    return [each for each in sheet.spec(tx, task_id).wards if not _is_called_for(tx, sheet, stand, each, again)]
+
+
+def _is_called_for(tx: Tx, sheet: Sheet, stand: Stand, ward: str, again: Collection[str]) -> bool:
+    for guard in sheet.spec(tx, ward).guards:
+        if guard in again or guard not in stand.states:
+            continue
+        node = sheet.node(tx, guard)
+        branches = {each for branch in (node.gates.branches if node.gates else ()) for each in branch.activate}
+        if stand.standing(guard) == "failed" and ward not in branches:
+            return True
+        scores = {guard: stand.scores[guard]}
+        if (
+            stand.states[guard][0] == "COMPLETED"
+            and ward in score_gates.judge(node, scores=scores, evidence=()).activate
+        ):
+            return True
+    return False
+
+
+def held_anew(tx: Tx, sheet: Sheet, stand: Stand, again: Collection[str]) -> frozenset[str]:
+    """Which tasks run only if another says so, when some begin again."""
+    changed = {each for each in again if _is_held(tx, sheet, stand, each, again)}
+    return (stand.held - frozenset(again)) | changed
+
+
+def _is_held(tx: Tx, sheet: Sheet, stand: Stand, task_id: str, again: Collection[str]) -> bool:
+    guards = sheet.spec(tx, task_id).guards
+    if not any(guard in again for guard in guards) and task_id not in stand.held:
+        return False
+    return bool(guards) and not _is_called_for(tx, sheet, stand, task_id, again)
+
+
+def reset(moves: Moves, sheet: Sheet, tasks: Iterable[str], *, why: str) -> None:
+    """Take tasks back to where nobody has looked at them yet. Raises UsageError when one of them runs."""
+    for task_id in tasks:
+        _, state, _, lease, delivery, *_ = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
+        if lease is not None:
+            raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
+        if state == "PENDING":
+            continue
+        recalls.take_back(moves, sheet, delivery, why)
+        moves.put(sheet, task_id, state, "RUN_AGAIN", reason=why)
+        moves.tx.run("fresh_start", plan_id=sheet.plan_id, task_id=task_id)
+        spending.begin_anew(moves.tx, sheet.plan_id, task_id)
+        _outdate(moves, sheet, task_id, why)
+
+
+def withdraw(moves: Moves, plan_id: str, agent_id: str, delivery: int, why: str) -> None:
+    """Take back a command that nobody has worked on to its end."""
+    tx = moves.tx
+    [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
+    rows = tx.run("delivery_of", plan_id=plan_id, message_id=message_id, receiver=agent_id)
+    if not rows or rows[0][1] != "stored":
+        tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+        return
+    tx.run("withdraw", id=delivery, ack=None, at=moves.at, details=why)  # no folder has it yet, and none shall
+    tx.run("set_message_state", id=rows[0][5], state="superseded")
+    records.tally(tx, plan_id, superseded=1)
+    tx.record("message.recalled", message_id, {"was": "stored", "why": why})
+
+
+def _outdate(moves: Moves, sheet: Sheet, task_id: str, why: str) -> None:
+    """Nobody is to use what a task made before. What people gave it stays, and what lies in somebody's inbox."""
+    tx, plan_id = moves.tx, sheet.plan_id
+    by_hand = [each for each in sheet.profiles if sheet.profile(each).driver == FOLDER]
+    for output_name, message_id, seq, command_id, _, envelope in tx.run(
+        "versions_from", plan_id=plan_id, task_id=task_id
+    ):
+        about = {"plan_id": plan_id, "message_id": message_id}
+        [(message, _, _, _, _, _, _, producer, _)] = tx.run("message_by_id", **about)
+        there = [row[1] for receiver in by_hand for row in tx.run("delivery_of", **about, receiver=receiver)]
+        if producer == root_layout.GATEWAY or any(state != "processed" for state in there):
+            continue
+        tx.run("set_message_state", id=message, state="superseded")
+        records.tally(tx, plan_id, superseded=1, delivered=-1)
+        tx.record("message.recalled", message_id, {"seq": seq, "was": "delivered", "why": why})
+        supersede.put_away(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
+
+
+def stand_ins(tx: Tx, sheet: Sheet, stand: Stand, again: Collection[str]) -> list[tuple[str, str]]:
+    """Who stands in for a failed task, and with whom: not those that begin again, nor those that still wait."""
+    found = []
+    for task_id in stand.states:
+        if not sheet.spec(tx, task_id).guards:
+            continue
+        for dependant, state, _ in tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
+            settled = dependant not in again and state != "PENDING"
+            if settled and task_id not in sheet.node(tx, dependant).depends_on:
+                found.append((task_id, dependant))
+    return found
+
+
+def fail_anew(moves: Moves, sheet: Sheet, stand: Stand, standing_in: Sequence[tuple[str, str]]) -> None:
+    """Have those that wait for a failed task follow their policies; whoever stands in for it serves them all."""
+    for task_id in stand.states:
+        if stand.standing(task_id) != "failed":
+            continue
+        spares = [
+            spare
+            for spare, dependant in standing_in
+            if task_id in sheet.node(moves.tx, dependant).depends_on and task_id in sheet.spec(moves.tx, spare).guards
+        ]
+        seen = _spared(moves.tx, sheet, task_id, spares[0]) if spares else sheet
+        moves.fail_dependants_of(seen, task_id)
+
+
+def _spared(tx: Tx, sheet: Sheet, failed: str, spare: str) -> Sheet:
+    """The plan as if all that depend on a failed task named who stands in for it."""
+    specs = dict(sheet.specs)
+    for dependant, *_ in tx.run("dependants", plan_id=sheet.plan_id, task_id=failed):
+        spec = sheet.spec(tx, dependant)
+        own = spec.node.failure_policy
+        if dependant != spare and (own is None or own.on_dependency_failed != "FALLBACK"):
+            policy = (own or FailurePolicy()).model_copy(
+                update={"on_dependency_failed": "FALLBACK", "fallback_task_id": spare}
+            )
+            specs[dependant] = replace(spec, node=spec.node.model_copy(update={"failure_policy": policy}))
+    return replace(sheet, specs=specs)
+
+
+def count_anew(
+    tx: Tx,
+    sheet: Sheet,
+    stand: Stand,
+    held: Collection[str],
+    *,
+    free: Collection[str] = (),
+    standing_in: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write down anew who waits for whom, and for how many; those that are `free` wait for nobody.
+
+    Whoever else has to stand in for a failed task is found by `fail_anew`.
+    """
+    plan_id = sheet.plan_id
+    nodes = [sheet.node(tx, task_id) for task_id in stand.states]
+    edges: dict[str, list[str]] = {}
+    for before, after in (*standing_in, *((each, node.task_id) for node in nodes for each in node.depends_on)):
+        edges.setdefault(before, []).append(after)
+    rows: list[dict[str, Any]] = []
+    for node in nodes:
+        waits = sum(stand.standing(each) != "fine" for each in set(node.depends_on))
+        rows.append(
+            {
+                "plan_id": plan_id,
+                "task_id": node.task_id,
+                "agent_id": stand.agents[node.task_id],
+                "priority": PRIORITIES[node.priority or "MEDIUM"],
+                "unmet": 0 if node.task_id in free else waits + (node.task_id in held),
+                "held": int(node.task_id in held),
+            }
+        )
+    tx.run("drop_edges", plan_id=plan_id)
+    tx.run("put_edges", plan_id=plan_id, rows=wire.write(edges).decode())
+    tx.run_many("recount_task", rows)
+    tx.run("recount_run", plan_id=plan_id)

@@ -1,0 +1,237 @@
+"""A new revision of a plan that runs: what did not change goes on, the rest begins anew or is called off.
+
+All of it is one transaction. Programs of tasks that changed must be dead before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import PRIORITIES, ResolvedInput
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.plan import PlanManifest
+from agenttalk.engine.budgets import spending
+from agenttalk.engine.core import records
+from agenttalk.engine.core.plan_settings import keep_settings, settings_of
+from agenttalk.engine.plans import commands, control, recalls, releases, submission, submission_gate, supersede
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Tx, Value
+from agenttalk.rules.commands import promises
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause, State
+from agenttalk.rules.plans import failure
+from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.proof import staleness
+
+States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
+"""Task → its state, and what brought it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a new DAG changes."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"added": self.added, "changed": self.changed, "removed": self.removed}
+
+
+def difference(tx: Tx, dag: TaskDag) -> Difference:
+    """Compare a DAG with the one in force. Raises UsageError when the engine runs no such plan."""
+    rows = tx.run("run", plan_id=dag.plan_id)
+    if not rows or rows[0][0] == "SUBMITTED":
+        hint = "'agenttalk run' submits a plan"
+        raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {dag.plan_id!r}", hint=hint)
+    dag = named(tx, dag)
+    known = {task_id: bytes(node) for task_id, node in tx.run("nodes_of", plan_id=dag.plan_id)}
+    new = {node.task_id: wire.write(node.as_json()) for node in dag.nodes}
+    gone = {row[0] for row in tx.run("removed_tasks", plan_id=dag.plan_id)}
+    return Difference(
+        [task_id for task_id in new if task_id not in known or task_id in gone],
+        [task_id for task_id in new if task_id in known and task_id not in gone and known[task_id] != new[task_id]],
+        [task_id for task_id in known if task_id not in new and task_id not in gone],
+    )
+
+
+def named(tx: Tx, dag: TaskDag) -> TaskDag:
+    """A DAG for a plan that runs, in which promises have the ids that they have there."""
+    began_at: str = tx.run("run", plan_id=dag.plan_id)[0][6]
+    return promises.named(dag, int(moment(began_at).timestamp() * 1000))
+
+
+def apply(
+    moves: Moves,
+    dag: TaskDag,
+    manifest: PlanManifest,
+    profiles: Mapping[str, AgentProfile],
+    *,
+    by: str,
+    paused: bool = False,
+) -> Difference:
+    """Put a new DAG in force; a plan that somebody had `paused` stays so."""
+    tx, plan_id = moves.tx, dag.plan_id
+    found = difference(tx, dag)
+    dag = named(tx, dag)
+    _forget_proof(tx, plan_id, (*found.removed, *found.changed))
+    revision = _put_documents(moves, dag, manifest, profiles)
+    gate = submission_gate.pre_plan(dag, manifest, revision=revision)
+    gate.note(tx, moves.at)
+    moves.sheets.forget(plan_id)
+    sheet = moves.sheets.of(tx, plan_id)
+    if sheet.limits is not None:
+        spending.limit_plan(tx, plan_id)
+    links = submission.Links.of(dag)
+    tx.run("drop_edges", plan_id=plan_id)
+    submission.put_nodes(tx, plan_id, dag.nodes, links)
+    nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
+    for task_id in found.removed:
+        _move(moves, plan_id, task_id, "REMOVED", "the new plan has no such task")
+        supersede.withdraw_outputs(moves, sheet, task_id)
+    for task_id in found.changed:
+        _move(moves, plan_id, task_id, "CHANGED", None)
+        supersede.take_down_outputs(moves, sheet, task_id)
+        tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+        spending.begin_anew(tx, plan_id, task_id)
+        control.wake_stopped(moves, sheet, task_id)
+    for task_id in found.added:
+        tx.run("drop_task", plan_id=plan_id, task_id=task_id)
+        tx.run("put_engine_task", **submission.task_row(plan_id, nodes[task_id], links, moves.at))
+    states = _count_anew(tx, plan_id, nodes, links)
+    for task_id, (state, _) in states.items():
+        if state == "READY" and task_id in nodes:  # its command names the old DAG
+            _order_anew(moves, plan_id, nodes[task_id])
+    waits = _decided_anew(moves, sheet, found, held=paused)
+    if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=staleness.closes(dag, manifest)):
+        releases.due(tx, plan_id, sheet.policies, at=moves.at)
+    for task_id, (state, cause) in states.items():
+        if task_id in nodes:
+            _follow(moves, sheet, task_id, state, cause)
+    tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.told()})
+    moves.left = True
+    return found
+
+
+def _follow(moves: Moves, sheet: Sheet, task_id: str, state: State, cause: Cause | None) -> None:
+    """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
+    tx, plan_id = moves.tx, sheet.plan_id
+    if state in task_states.FINAL and failure.standing(state, cause) == "failed":
+        moves.fail_dependants_of(sheet, task_id)
+    elif cause == "SOFT_DENIED":  # the new plan may allow more
+        moves.let_go(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
+
+
+def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
+    """What was proven of tasks that changed was proven of others."""
+    for task_id in tasks:
+        tx.run("drop_evidence", plan_id=plan_id, task_id=task_id)
+        tx.run("drop_joined", plan_id=plan_id, task_id=task_id)
+
+
+def _decided_anew(moves: Moves, sheet: Sheet, found: Difference, *, held: bool) -> bool:
+    """What was decided about an older revision holds no more; whether the new one has to be approved first."""
+    tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
+    if found.added or found.changed or found.removed:
+        releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.at)
+    return submission_gate.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
+
+
+def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> int:
+    tx, plan_id = moves.tx, dag.plan_id
+    dag_bytes, manifest_bytes = dag.to_bytes(), manifest.to_bytes()
+    sha256 = wire.sha256(dag_bytes)
+    [(_, _, old_sha256, old_revision, *_)] = tx.run("plan", plan_id=plan_id)
+    revision = (old_revision or 1) + 1
+    [(old, _, _)] = tx.run("plan_documents", plan_id=plan_id)
+    pointer = wire.write(
+        {
+            "schema_version": "1.0",
+            "plan_id": plan_id,
+            "dag_kind": "business",
+            "task_dag_sha256": sha256,
+            "task_dag_revision": revision,
+            "updated_at": moves.at,
+        }
+    )
+    tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=revision, halted=None)
+    tx.run("put_documents", plan_id=plan_id, dag=dag_bytes, pointer=pointer, manifest=manifest_bytes)
+    settings = keep_settings(tx, settings_of(manifest.policies, dict(profiles)))
+    tx.run("set_run_settings", plan_id=plan_id, settings=settings)
+    folder = f"plans/{plan_id}"
+    name = old_sha256.removeprefix("sha256:")[:16]
+    records.show(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))
+    records.show(tx, f"{folder}/{root_layout.DAG}", dag_bytes)
+    records.show(tx, f"{folder}/{root_layout.MANIFEST}", manifest_bytes)
+    records.show(tx, f"{folder}/{root_layout.POINTER}", pointer)
+    for agent_id, profile in sorted(profiles.items()):
+        records.show(tx, f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}", profile.to_bytes() + b"\n")
+    return revision
+
+
+def _move(moves: Moves, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
+    """Take a task that changed, or is gone, out of whatever it was in."""
+    sheet = moves.sheets.of(moves.tx, plan_id)
+    row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
+    state, lease, delivery = row[1], row[3], row[4]
+    if lease is not None:
+        raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
+    recalls.take_back(moves, sheet, delivery, _revised(sheet))
+    supersede.close_questions(moves, sheet, task_id)
+    moves.put(sheet, task_id, state, cause, reason=reason)
+
+
+def _revised(sheet: Sheet) -> str:
+    return f"revision {sheet.revision} of the plan is in force"
+
+
+def _order_anew(moves: Moves, plan_id: str, node: Node) -> None:
+    tx = moves.tx
+    sheet = moves.sheets.of(tx, plan_id)
+    row = tx.run("engine_task", plan_id=plan_id, task_id=node.task_id)[0]
+    inputs: tuple[ResolvedInput, ...] = ()
+    if row[4] is not None:
+        inputs = commands.inputs_of(tx, row[4])
+        newer = tx.run("last_seq", plan_id=plan_id, task_id=node.task_id)[0][0] + 1
+        recalls.take_back(moves, sheet, row[4], _revised(sheet), newer=newer)
+    moves.queue(sheet, node, Picked(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
+
+
+def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.Links) -> States:
+    """Count what every task waits for; the states of all tasks."""
+    states: States = {row[0]: (row[2], row[4]) for row in tx.run("standings", plan_id=plan_id)}
+    held = {row[0] for row in tx.run("held_tasks", plan_id=plan_id)} & links.guards.keys()
+    rows: list[dict[str, Value]] = []
+    for task_id, node in nodes.items():
+        waits = sum(failure.standing(*states[each]) != "fine" for each in set(node.depends_on))
+        rows.append(
+            {
+                "plan_id": plan_id,
+                "task_id": task_id,
+                "agent_id": node.assigned_agent_id,
+                "priority": PRIORITIES[node.priority or "MEDIUM"],
+                "unmet": waits + (task_id in held),
+                "held": int(task_id in held),
+            }
+        )
+    tx.run_many("recount_task", rows)
+    return states
+
+
+def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> bool:
+    """Count the plan's tasks anew; whether it has ended."""
+    tx.run("recount_run", plan_id=plan_id)
+    tx.run("set_run_closing", plan_id=plan_id, closing=int(closing))
+    [(_, _, still_open, *_)] = tx.run("run", plan_id=plan_id)
+    goes_on = "PAUSED" if paused else "RUNNING"
+    tx.run("set_run_state", plan_id=plan_id, state=goes_on if still_open or closing else "ENDED", at=at)
+    return not still_open and not closing

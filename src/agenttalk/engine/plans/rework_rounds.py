@@ -1,0 +1,111 @@
+"""The rounds of a task: who refused what it made, why, and what came of it. They are facts, and kept for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.validation import Issue
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.ports import Row, Tx
+from agenttalk.rules.proof import rework
+from agenttalk.rules.proof.rework import Answer
+
+ORDERED: Final = "rework.ordered"
+EXHAUSTED: Final = "rework.exhausted"
+GRANTED: Final = "rework.granted"
+ACCEPTED: Final = "rework.accepted"
+ABORTED: Final = "rework.aborted"
+ALL: Final = 1_000
+"""Facts that are read of a task; there are as many rounds as people grant."""
+
+
+class Round(NamedTuple):
+    """One thing that happened to the work of a task."""
+
+    at: str
+    kind: str
+    body: dict[str, Any]
+
+
+def subject(plan_id: str, task_id: str) -> str:
+    """Under which subject the ledger keeps them."""
+    return f"rework/{plan_id}/{task_id}"
+
+
+def history(tx: Tx, plan_id: str, task_id: str) -> list[Round]:
+    """All of them, the oldest first."""
+    return read(tx.run("facts_of", subject=subject(plan_id, task_id), after=0, limit=ALL))
+
+
+def read(rows: Sequence[Row]) -> list[Round]:
+    """Rows of `facts_of`, read."""
+    return [Round(at, kind, _body(body)) for _, at, kind, body in rows]
+
+
+def latest(tx: Tx, plan_id: str, task_id: str, kind: str) -> dict[str, Any] | None:
+    """The last of a kind."""
+    rows = tx.run("latest_fact", subject=subject(plan_id, task_id), kind=kind)
+    return _body(rows[0][2]) if rows else None
+
+
+def _body(data: Any) -> dict[str, Any]:
+    body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
+    return dict(body)
+
+
+def most(tx: Tx, sheet: Sheet, node: Node) -> int:
+    """How many rounds a task has, with those that a person granted."""
+    own = node.failure_policy.max_reexecute_times if node.failure_policy else None
+    said = own if own is not None else sheet.policies.max_reexecute_times
+    granted = latest(tx, sheet.plan_id, node.task_id, GRANTED)
+    return max(said, granted["most"]) if granted else said
+
+
+def earlier_sets(told: Sequence[Round], consumer: str | None, used: int) -> list[list[str]]:
+    """The sets of issues that a consumer named in the rounds that count: not those before a person granted more."""
+    return [body["fingerprint"] for body in _counted(told, used) if body.get("consumer") == consumer]
+
+
+def _counted(told: Sequence[Round], used: int) -> list[dict[str, Any]]:
+    since = max((number for number, each in enumerate(told) if each.kind == GRANTED), default=-1)
+    ordered = [each.body for each in told[since + 1 :] if each.kind == ORDERED and each.body.get("round")]
+    return ordered[-used:] if used else []
+
+
+def breached(tx: Tx, plan_id: str, task_id: str, used: int) -> bool:
+    """Whether a task left its scope in one of the rounds that count."""
+    return any(body.get("breach") for body in _counted(history(tx, plan_id, task_id), used)) if used else False
+
+
+def another(
+    tx: Tx,
+    sheet: Sheet,
+    node: Node,
+    issues: Sequence[Issue],
+    *,
+    used: int,
+    consumer: str | None = None,
+    converges: bool = True,
+) -> Answer:
+    """Whether a task is done once more because of these issues; `consumer` is the task that refuses, None the engine.
+
+    Every place that sends work back asks here. `converges` is false for what is found in the world outside, on a forge
+    say: that it is the same again does not mean that the next look will find it so.
+    """
+    told = history(tx, sheet.plan_id, node.task_id) if converges else ()
+    earlier = earlier_sets(told, consumer, used)
+    return rework.another_round(earlier, rework.fingerprint(issues), used=used, most=most(tx, sheet, node))
+
+
+def shown(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:
+    """The rounds for people; of each so many issues."""
+    found = []
+    for each in told:
+        body = {key: value for key, value in each.body.items() if key not in {"evidence", "verdict", "made_in"}}
+        if len(body.get("issues", ())) > issues:
+            body |= {"issues": body["issues"][:issues], "more_issues": len(body["issues"]) - issues}
+        found.append({"at": each.at, "what": each.kind.removeprefix("rework."), **body})
+    return found

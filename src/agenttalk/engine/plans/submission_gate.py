@@ -1,0 +1,92 @@
+"""The first checkpoint: whether a plan is worth being run. It is refused as a whole, or what was noticed is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import Code, ContractError, Problem
+from agenttalk.contracts.plan import PlanManifest, Policies
+from agenttalk.engine.budgets import denials
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans import dag_reviews
+from agenttalk.ports import Tx
+from agenttalk.rules.proof import checkpoints
+from agenttalk.rules.proof import dag_review as rules
+from agenttalk.rules.proof.checkpoints import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class PrePlan:
+    """What the checkpoint decided of a plan, and of those of its tasks of which there is something to be said."""
+
+    plan_id: str
+    decision: Decision | None = None
+    """None of a plan in which nothing is promised and nothing limited: then there was nothing to decide."""
+    tasks: tuple[tuple[str, Decision], ...] = ()
+    promises: tuple[tuple[str, str], ...] = ()
+    """Which promise each task has."""
+
+    def told(self) -> dict[str, Any]:
+        """For the fact of the plan's submission."""
+        if self.decision is None:
+            return {}
+        held = [{"task_id": task_id, **decision.as_json()} for task_id, decision in self.tasks]
+        named = {"promises": dict(self.promises)} if self.promises else {}
+        return {"gates": [self.decision.as_json(), *held], **named}
+
+    def note(self, tx: Tx, at: str) -> None:
+        """Keep what people should see."""
+        for task_id, decision in self.tasks:
+            denials.note(tx, self.plan_id, task_id, decision, at)
+
+
+def pre_plan(dag: TaskDag, manifest: PlanManifest, *, revision: int, faults: Collection[str] = ()) -> PrePlan:
+    """Decide about a plan; raises ContractError with everything for which it must not be run."""
+    limits = manifest.limits
+    promised = [(number, node) for number, node in enumerate(dag.nodes) if node.promise is not None]
+    if not promised and limits is None and not faults:
+        return PrePlan(dag.plan_id)
+    held: list[tuple[str, Decision]] = []
+    problems: list[Problem] = []
+    for number, node in promised:
+        assert node.promise is not None  # noqa: S101 - they were chosen so
+        trace_id = f"{dag.plan_id}/{node.task_id}@{revision}:pre-plan"
+        decision = checkpoints.decide("pre-plan", checkpoints.promised(node.promise, limits), trace_id=trace_id)
+        if decision.severity:
+            held.append((node.task_id, decision))
+        if decision.severity == "hard-deny":
+            where = f"nodes[{number}].promise"
+            problems += [Problem(Code.PROMISE_INVALID, where, reason, "correct it") for reason in decision.reasons]
+    trace_id = f"{dag.plan_id}@{revision}:pre-plan"
+    whole = checkpoints.decide("pre-plan", checkpoints.planned(faults=faults, plan=limits), trace_id=trace_id)
+    if not whole.allowed:
+        problems += [Problem(Code.PROMISE_INVALID, "", reason, "correct it") for reason in whole.reasons]
+    if problems:
+        message = f"the plan must not be run: {problems[0].message}"
+        raise ContractError(problems[0].code, message, problems, hint=problems[0].hint)
+    named = tuple([(node.task_id, node.promise.id) for _, node in promised if node.promise is not None])
+    return PrePlan(dag.plan_id, whole, tuple(held), named)
+
+
+def open_review(
+    tx: Tx, plan_id: str, revision: int, dag_sha256: str, policies: Policies, *, at: str, held: bool = False
+) -> bool:
+    """Have a revision reviewed, if its policies say so; whether its tasks have to wait for that.
+
+    A DAG that was approved stays so. A review of an older revision counts no more.
+    """
+    known = dag_reviews.latest(tx, plan_id) if revision > 1 else None
+    if known is not None and known.undecided:
+        for (request_id,) in tx.run("drop_reviews", plan_id=plan_id):
+            if request_id is not None:
+                questions.close(tx, request_id, "the plan was changed since", at=at)
+    if policies.review is None or (known and known.state == "approved" and known.dag_sha256 == dag_sha256):
+        return False
+    review_plan = rules.review_plan_id(plan_id, revision, dag_sha256)
+    about: dict[str, Any] = {"revision": revision, "dag_sha256": dag_sha256, "review_plan": review_plan}
+    tx.run("add_review", plan_id=plan_id, **about, held=int(held), at=at)
+    tx.record("review.opened", plan_id, {**about, "reviewers": list(policies.review.reviewers)})
+    return True

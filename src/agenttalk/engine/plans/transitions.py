@@ -1,0 +1,417 @@
+"""What a change of a task entails: dependants become ready, are skipped or blocked, and the plan ends.
+
+Everything here happens in one transaction. Rules decide; this writes down what they decided. A fan-out that is too
+wide for one transaction is left to the next look, which finds it by its index.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.engine.budgets import denials
+from agenttalk.engine.core import records
+from agenttalk.engine.plans import inputs, questions, supersede
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transaction import AT_ONCE, Noting, changed_meanwhile
+from agenttalk.ports import Row
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause, State
+from agenttalk.rules.plans import failure, input_selection
+from agenttalk.rules.plans.failure import Standing
+from agenttalk.rules.plans.input_selection import Ambiguous, Missing, Picked
+from agenttalk.rules.proof.checkpoints import Decision
+
+_COUNTED: Final[dict[State, str]] = {"COMPLETED": "completed", "SKIPPED": "skipped"}
+Ends: TypeAlias = "deque[tuple[str, Standing, tuple[str, ...]]]"
+"""Tasks that ended, what that means to those who waited for them, and which tasks they activate."""
+
+
+@dataclass(slots=True)
+class Moves(Noting):
+    """Changes of the tasks of a board, in one transaction."""
+
+    def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
+        """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
+        state = task_states.move("RUNNING", cause)
+        self.count(sheet.plan_id, _COUNTED.get(state, "failed"))
+        self._settle(sheet, task_id, state, cause, activated)
+
+    def lost(self, sheet: Sheet, task_id: str) -> None:
+        """A task that was completed has failed after all."""
+        self.count(sheet.plan_id, "failed")
+        self._settle(sheet, task_id, "FAILED", "REWORK_EXHAUSTED")
+
+    def fine(self, sheet: Sheet, task_id: str) -> None:
+        """A task that had failed counts as done after all: whoever waits for it goes on."""
+        self._settle_all(sheet, deque([(task_id, "fine", ())]))
+
+    def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
+        """Go through everything that follows from the end of a task, and from what follows from that."""
+        self._settle_all(sheet, deque([(task_id, failure.standing(state, cause), tuple(activated))]))
+
+    def _settle_all(self, sheet: Sheet, ends: Ends) -> None:
+        """Dependants come first: what is lost with a dependency is not merely a branch that nobody took."""
+        wards: deque[tuple[str, tuple[str, ...]]] = deque()
+        while ends or wards:
+            if not ends:
+                self._decide_ward(sheet, *wards.popleft(), ends)
+                continue
+            ended, standing, chosen = ends.popleft()
+            if standing == "failed":
+                chosen = self._fail_dependants(sheet, ended, ends)
+            else:
+                self._meet(sheet, ended)
+            wards.extend((ward, chosen) for ward in sheet.spec(self.tx, ended).wards)
+
+    def fail_dependants_of(self, sheet: Sheet, task_id: str) -> None:
+        """Have those that wait for a task that failed before follow their policies; they may be new."""
+        ends: Ends = deque()
+        chosen = self._fail_dependants(sheet, task_id, ends)
+        for ward in sheet.spec(self.tx, task_id).wards:
+            if ward in chosen:
+                self._decide_ward(sheet, ward, chosen, ends)
+        self._settle_all(sheet, ends)
+
+    def follow_failure(self, sheet: Sheet, task_id: str, failed: str) -> None:
+        """Have one task that waits for a failed one follow its policy."""
+        ends: Ends = deque()
+        for ward in self._fail_dependants(sheet, failed, ends, only=task_id):
+            self._decide_ward(sheet, ward, (ward,), ends)
+        self._settle_all(sheet, ends)
+
+    def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends, only: str | None = None) -> tuple[str, ...]:
+        """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
+        rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
+        states: dict[str, State] = {row[0]: row[1] for row in rows if row[1] in {"PENDING", "BLOCKED_WAITING_INPUT"}}
+        began = [row for row in rows if row[1] in {"READY", "RUNNING", "COMPLETED"}]
+        states |= dict.fromkeys(supersede.reopened(self, sheet, failed, began) if began else (), "PENDING")
+        if only is not None:
+            states = {task_id: state for task_id, state in states.items() if task_id == only}
+        nodes = [self._before(sheet, dependant, failed) for dependant in states]
+        fallbacks: dict[str, None] = {}
+        why = f"{failed} failed"
+        for task_id, consequence in failure.cascade(nodes, failed).items():
+            match consequence:
+                case failure.Skip():
+                    self._skip(sheet, task_id, "DEPENDENCY_SKIP", why, ends, state=states[task_id])
+                case failure.Block():
+                    self._ask_whether(sheet, sheet.node(self.tx, task_id), why, states[task_id])
+                case failure.Replan():
+                    self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed, states[task_id])
+                case failure.Fallback(task_id=fallback):
+                    fallbacks[fallback] = None
+                    self._stand_in(sheet, fallback, task_id, ends)
+        return tuple(fallbacks)
+
+    def _before(self, sheet: Sheet, task_id: str, failed: str) -> Node:
+        """A task that waits for a failed one, which may only stand in for what it depends on."""
+        node = sheet.node(self.tx, task_id)
+        return node if failed in node.depends_on else node.model_copy(update={"depends_on": (failed,)})
+
+    def _stand_in(self, sheet: Sheet, fallback: str, dependant: str, ends: Ends) -> None:
+        """Have a task wait for a fallback. It may have ended before, or stand in for another dependency already."""
+        plan_id = sheet.plan_id
+        waits = dependant in [row[0] for row in self.tx.run("dependants", plan_id=plan_id, task_id=fallback)]
+        self.tx.run("put_edge", plan_id=plan_id, task_id=fallback, dependant=dependant)
+        row = self.tx.run("engine_task", plan_id=plan_id, task_id=fallback)[0]
+        standing = failure.standing(row[1], row[8])
+        if standing == "failed":
+            self._fail_dependants(sheet, fallback, ends)
+        elif waits or standing == "fine":
+            [(unmet, state)] = self.tx.run("meet_one", plan_id=plan_id, task_id=dependant)
+            if unmet == 0 and state == "PENDING":
+                self._due(sheet, dependant)
+
+    def _decide_ward(self, sheet: Sheet, task_id: str, chosen: Sequence[str], ends: Ends) -> None:
+        """A task that runs only if somebody says so: activated, or skipped once nobody is left to say so."""
+        if task_id in chosen:
+            rows = self.tx.run("activate", plan_id=sheet.plan_id, task_id=task_id)
+            if rows and rows[0] == (0, "PENDING"):
+                self._due(sheet, task_id)
+            return
+        row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
+        if row[1] == "PENDING" and row[18] and not self._any_open(sheet, sheet.spec(self.tx, task_id).guards):
+            self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
+
+    def _any_open(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
+        rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
+        return any(row[1] not in task_states.FINAL for row in rows)
+
+    def any_lost(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
+        """Whether one of them failed, or was skipped because another did."""
+        rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
+        return any(failure.standing(row[1], row[8]) == "failed" for row in rows)
+
+    def _skip(
+        self, sheet: Sheet, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
+    ) -> None:
+        new = self.put(sheet, task_id, state, cause, reason=why)
+        self.count(sheet.plan_id, "skipped")
+        ends.append((task_id, failure.standing(new, cause), ()))
+
+    def look(self, sheet: Sheet, limit: int = AT_ONCE) -> int:
+        """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
+        for row in self.tx.run("answered_tasks", plan_id=sheet.plan_id):
+            self._answered(sheet, row)
+        for task_id, since, request_id, cause in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
+            if cause != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, task_id).depends_on):
+                self._look_again(sheet, task_id, since, request_id)
+        rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
+        for task_id, delivery in rows:
+            self.consider(sheet, task_id, first=delivery is None)
+        return len(rows)
+
+    def look_at_waiting(self, sheet: Sheet, task_id: str) -> None:
+        """Look at those that wait for another version of what a task makes."""
+        for dependant, state, _ in self.tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
+            if state != "BLOCKED_WAITING_INPUT":
+                continue
+            row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=dependant)[0]
+            if row[8] != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
+                self._look_again(sheet, dependant, row[17], row[16])
+
+    def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
+        """Everything before a task has ended: pick its inputs, and make its command if they are there."""
+        if (sheet.plan_id, task_id) not in self._ordered:
+            node = sheet.node(self.tx, task_id)
+            self._considered(sheet, node, self.pick(sheet, node), first=first)
+
+    def _considered(self, sheet: Sheet, node: Node, picked: Picked | Missing | Ambiguous, *, first: bool) -> None:
+        """Go on with what was picked for a task."""
+        match picked:
+            case Picked():
+                self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
+            case Missing():
+                self._meet_now(sheet, node.task_id)
+                self._wait(sheet, node, picked)
+            case Ambiguous():
+                self._meet_now(sheet, node.task_id)
+                self._ask_which(sheet, node, picked, "PENDING")
+
+    def _meet_now(self, sheet: Sheet, task_id: str) -> None:
+        """Write down that what a task waited for has ended, if its first command was to say so."""
+        if self.is_unmet(sheet.plan_id, task_id):
+            lost = changed_meanwhile(task_id)
+            self.tx.later("meet_first", {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
+
+    def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+        """Fill the inputs of a task with what is there."""
+        found = inputs.candidates(self.tx, sheet, node, self.made)
+        return input_selection.pick(node, found, final=frozenset(node.depends_on))
+
+    def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
+        """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
+        outside = [need.name for need in node.needs if need.external and need.name in missing.names]
+        request_id = questions.for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
+        reason = f"waits for {', '.join(missing.names)}"
+        names = missing.names
+        self.put(sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id)
+
+    def _look_again(self, sheet: Sheet, task_id: str, since: str, request_id: str | None) -> None:
+        """A task that waits for inputs: they came, or it has waited too long and a person is asked."""
+        if (sheet.plan_id, task_id) in self._ordered:
+            return
+        node = sheet.node(self.tx, task_id)
+        match self.pick(sheet, node):
+            case Picked() as picked:
+                self.queue(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
+            case Ambiguous() as unclear:
+                self._ask_which(sheet, node, unclear, "BLOCKED_WAITING_INPUT")
+            case Missing() as missing:
+                self._wait_on(sheet, node, missing, since, request_id)
+
+    def _wait_on(self, sheet: Sheet, node: Node, missing: Missing, since: str, request_id: str | None) -> None:
+        """Inputs are still missing: after the time limit a person is asked, unless somebody was, and alerted."""
+        patience = node.timeout or sheet.policies.timeout_default_seconds
+        if (moment(self.at) - moment(since)).total_seconds() < patience:
+            return
+        names = missing.names
+        request_id = request_id or questions.for_files(self.tx, sheet, node, names, at=self.at)
+        reason = f"has waited more than {patience} seconds for {', '.join(names)}"
+        state: State = "BLOCKED_WAITING_INPUT"
+        self.put(sheet, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
+        records.alert(
+            self.tx,
+            at=self.at,
+            plan_id=sheet.plan_id,
+            code=Code.WAIT_FOR_INPUTS_TIMEOUT,
+            message=f"task {node.task_id!r} {reason}",
+            key=f"{node.task_id}/{since}",
+            source=records.Source(node.assigned_agent_id, node.task_id),
+            details={"request_id": request_id, "missing": list(names)},
+        )
+
+    def _answered(self, sheet: Sheet, row: Row) -> None:
+        """A person answered: the task goes on, or is given up."""
+        task_id, state, cause, delivery, data, by = row
+        node = sheet.node(self.tx, task_id)
+        response = HumanInterventionResponse.from_bytes(bytes(data))
+        chosen = [str(each) for each in response.decision_answers]
+        gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
+        if cause == "GATE_UNMET":  # whatever comes next, what it made was not good enough
+            supersede.withdraw_outputs(self, sheet, task_id)
+        if cause == "SOFT_DENIED":
+            if not gives_up:
+                self._override(sheet, node, delivery, response, by)
+                return
+            self.tx.run("withdraw_direct", id=delivery, at=self.at, details=f"{response.decision} by {by}")
+        if gives_up:
+            self.call_off(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
+        elif "skip" in chosen:
+            ends: Ends = deque()
+            self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
+            self._settle_all(sheet, ends)
+        elif cause == "DEPENDENCY_REPLAN":  # what it needs is not there: it does not run before there is another plan
+            request_id = questions.until_plan(self.tx, sheet, node, at=self.at)
+            reason = f"{by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
+            about = {"plan_id": sheet.plan_id, "task_id": task_id}
+            self.tx.run("note_request", **about, request_id=request_id, reason=reason)
+        else:
+            self._go_on(sheet, node, state, cause, chosen)
+
+    def call_off(
+        self,
+        sheet: Sheet,
+        task_id: str,
+        state: State,
+        cause: Cause,
+        *,
+        reason: str,
+        gates: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        """A task that nobody runs has failed; whoever waited for it follows its own policy."""
+        self.put(sheet, task_id, state, cause, reason=reason, gates=gates)
+        self.count(sheet.plan_id, "failed")
+        self._settle(sheet, task_id, "FAILED", cause)
+
+    def hold(self, sheet: Sheet, node: Node, denied: Decision) -> None:
+        """A checkpoint wants the override of an operator before a task begins."""
+        why = "; ".join(denied.reasons)
+        request_id = self._ask_to_override(sheet, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
+        gates = [denied.as_json()]
+        self.put(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
+
+    def _ask_to_override(self, sheet: Sheet, node: Node, title: str) -> str:
+        return questions.request(self.tx, sheet, node, "APPROVAL", title, "", ("override", "give up"), at=self.at)
+
+    def _override(self, sheet: Sheet, node: Node, delivery: int, response: HumanInterventionResponse, by: str) -> None:
+        """An operator lets a task begin that a checkpoint held up, for exactly the reasons that were shown."""
+        about = {"plan_id": sheet.plan_id, "task_id": node.task_id}
+        chosen = [str(each) for each in response.decision_answers]
+        if response.decision != "APPROVE" and "override" not in chosen:
+            reason = self.tx.run("engine_task", **about)[0][9]
+            request_id = self._ask_to_override(sheet, node, f"{node.task_id} is still held up: {reason}")
+            self.tx.run("note_request", **about, request_id=request_id, reason=reason)
+            return
+        denials.override(self.tx, sheet.plan_id, node.task_id, by=by, why=response.notes or "")
+        self.let_go(sheet.plan_id, node.task_id, delivery)
+
+    def let_go(self, plan_id: str, task_id: str, delivery: int) -> None:
+        """Put a task that a checkpoint holds up back into its agent's queue; the checkpoint looks at it again."""
+        queued = delivery if self.goes_on(plan_id) else None
+        about = {"plan_id": plan_id, "task_id": task_id, "queued": queued}
+        for (agent_id,) in self.tx.run("requeue_task", **about, at=self.at):
+            self.agents[agent_id] = None
+
+    def _go_on(self, sheet: Sheet, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
+        """Make the next command of a task that a person let go on. What failed before it is done without, if so said.
+
+        A person may say that a task runs although one before it failed. Every other input that is required has to be
+        there: what is missing is asked for.
+        """
+        candidates = inputs.candidates(self.tx, sheet, node, given=True)
+        node = input_selection.as_given(node, candidates)
+        if cause == "INPUTS_AMBIGUOUS":
+            candidates = input_selection.chosen(candidates, chosen)
+        final = frozenset(node.depends_on)
+        without_failed = cause == "DEPENDENCY_BLOCK"
+        picked = (input_selection.pick_what_there_is if without_failed else input_selection.pick)(
+            node, candidates, final=final
+        )
+        moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
+        match picked:
+            case Picked():
+                self.queue(sheet, node, picked, state, moved)
+            case Ambiguous():
+                self._ask_which(sheet, node, picked, state)
+            case Missing() if self._any_open(sheet, node.depends_on):  # another version of it is being made
+                self.put(sheet, node.task_id, state, moved)
+                supersede.wait_for_inputs(self, sheet, node.task_id)
+            case Missing(names=names):
+                request_id = questions.for_files(self.tx, sheet, node, names, at=self.at)
+                about = {"plan_id": sheet.plan_id, "task_id": node.task_id, "request_id": request_id}
+                self.tx.run("note_request", **about, reason=f"waits for {', '.join(names)}")
+
+    def _meet(self, sheet: Sheet, task_id: str) -> None:
+        spec = sheet.spec(self.tx, task_id)
+        if spec.last:
+            return
+        if spec.followers and self._held is not None and self.lightly:
+            self._unmet.update([(sheet.plan_id, each) for each in spec.followers])
+            self._held += [(sheet, each, True) for each in spec.followers]
+            return
+        for dependant, unmet, state, delivery in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
+            if unmet == 0 and state == "PENDING":
+                self._due(sheet, dependant, first=delivery is None)
+
+    def all_ended(self, ended: Sequence[tuple[Sheet, str]]) -> None:
+        """Tasks that somebody ran are completed, without a word on who goes on: everybody who waited for them does.
+
+        The same as `ended` for each of them, only that what they make ready is looked at together.
+        """
+        held: list[tuple[Sheet, str, bool]] = []
+        self._held = held
+        for sheet, task_id in ended:
+            self.ended(sheet, task_id, "FULFILLED")
+        self._held = None
+        room = self.room
+        self.left = self.left or len(held) > room
+        for sheet, task_id, _ in held[room:]:
+            self._meet_now(sheet, task_id)
+        due = [(sheet, sheet.node(self.tx, task_id), first) for sheet, task_id, first in held[:room]]
+        picked = [self.pick(sheet, node) for sheet, node, _ in due]
+        for (sheet, node, first), each in zip(due, picked, strict=True):
+            if not self.is_ordered(sheet, node.task_id):
+                self._considered(sheet, node, each, first=first)
+
+    def _due(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
+        if self._held is not None:
+            self._held.append((sheet, task_id, first))
+        elif not self.full:
+            self.consider(sheet, task_id, first=first)
+        else:
+            self.left = True
+
+    def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
+        request_id = questions.which(self.tx, sheet, node, unclear, at=self.at)
+        self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
+
+    def order_again(self, sheet: Sheet, node: Node, cause: Cause) -> None:
+        """Make the next command of a task whose last one ended."""
+        picked = self.pick(sheet, node)
+        if not isinstance(picked, Picked):
+            picked = Picked(inputs=(), sources={}, absent=())
+        self.queue(sheet, node, picked, "RUNNING", cause)
+
+    def _ask_whether(self, sheet: Sheet, node: Node, why: str, state: State) -> None:
+        request_id = questions.whether(self.tx, sheet, node, why, at=self.at)
+        reason = f"{why}; somebody has to decide"
+        self.put(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
+
+    def ask_person(self, sheet: Sheet, node: Node, title: str) -> str:
+        """Ask a person what to do with a task that waits for that; the question."""
+        request_id = questions.what_next(self.tx, sheet, node, title, at=self.at)
+        self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
+        return request_id
+
+    def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str, state: State) -> None:
+        request_id = questions.for_plan(self.tx, sheet, node, failed, at=self.at)
+        why = f"{failed} failed; a new plan is asked for"
+        self.put(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)

@@ -1,0 +1,146 @@
+"""What others than its maker say of an artifact: it is accepted or refused by its hash, and archived accordingly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.contracts.promise import ArtifactCheck
+from agenttalk.contracts.validation import ArtifactValidationResult
+from agenttalk.engine.core import records
+from agenttalk.engine.plans.definition import Sheet, sheet_of
+from agenttalk.ports import Blobs, Job, Row, Store, Tx
+from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.messages.inbox_inputs import laid_out
+from agenttalk.rules.proof.check_results import Stored
+from agenttalk.rules.proof.rework import Judgement
+
+
+def files_of(envelope: bytes) -> dict[str, str]:
+    """Paths and hashes of an artifact's files; the sender's folder for them is left out."""
+    artifact = ArtifactEnvelope.model_validate_json(envelope)
+    return {file.path.partition("/")[2] or file.path: file.sha256 for file in artifact.payload.files}
+
+
+def folder_of(plan_id: str, task_id: str, output_name: str) -> str:
+    """Where an artifact is archived."""
+    return f"artifacts/{plan_id}/{task_id}/{root_layout.segment(output_name)}"
+
+
+def waits(sheet: Sheet, task_id: str, output_name: str) -> bool:
+    """Whether an artifact is archived only once somebody has accepted it."""
+    release = sheet.policies.release
+    return (
+        release is not None
+        and bool(release.accepted_by)
+        and any(each.name == output_name and each.from_task_id == task_id for each in release.deliverables)
+    )
+
+
+def waits_in(tx: Tx, plan_id: str, task_id: str, output_name: str) -> bool:
+    """The same, of an artifact that came through a folder."""
+    rows = tx.run("run", plan_id=plan_id)
+    return bool(rows) and waits(sheet_of(plan_id, rows[0]), task_id, output_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Validator:
+    """Who judges, and in which task."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+
+
+def take(tx: Tx, validator: Validator, contents: Iterable[str], *, at: str) -> None:
+    """A validator delivered its result: what it is about is accepted and archived, or refused and not archived."""
+    for content in contents:
+        why = _counted(tx, validator, content, at)
+        body = {"validator": validator.agent_id, "result_sha256": content, "counts": why is None, "why": why}
+        tx.record("artifact.validated", f"{validator.plan_id}/{validator.task_id}", body)
+
+
+def _counted(tx: Tx, by: Validator, content: str, at: str) -> str | None:
+    """Let a result count; else why it does not."""
+    rows = tx.run("get_blob", hash=content)
+    if not rows or rows[0][0] is None:
+        return "it is too large to be read"
+    try:
+        result = ArtifactValidationResult.from_bytes(bytes(rows[0][0]))
+    except AgentTalkError as error:
+        return error.message
+    subject = result.subject
+    if result.validator_agent_id != by.agent_id:
+        return f"it speaks for {result.validator_agent_id}"
+    versions = tx.run("artifacts_named", plan_id=by.plan_id, output_name=subject.artifact_name)
+    found = _artifact(versions, subject.task_id)
+    if found is None or bundle(found[1]) != subject.artifact_sha256:
+        return "there is no such artifact, or it is another one by now"
+    if found[0] == by.agent_id:
+        return f"{by.agent_id} made it and cannot judge it"
+    accepted = result.decision == "PASS"
+    _put(tx, by, subject.artifact_sha256, subject.task_id, subject.artifact_name, accepted=accepted, at=at)
+    folder = folder_of(by.plan_id, subject.task_id, subject.artifact_name)
+    for path, sha256 in found[1].items():
+        records.show(tx, f"{folder}/{path}", None, content=sha256 if accepted else None)
+    return None
+
+
+def _artifact(rows: Iterable[Row], task_id: str) -> tuple[str, dict[str, str]] | None:
+    """The newest version of a task's output: its maker and its files."""
+    newest = next((row for row in rows if row[0] == task_id), None)
+    return (newest[2], files_of(bytes(newest[4]))) if newest else None
+
+
+def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, at: str) -> None:
+    """A consumer judged its inputs before it used them, by a model; of what it made itself it cannot."""
+    by = Validator(job.plan_id, job.task_id, job.agent_id)
+    for each in job.command.resolved_inputs or ():
+        judgement = judgements.get(each.input_name)
+        if judgement is None or judgement.unusable or each.input_name in job.own_inputs:
+            continue  # a person judged it
+        hashes = {file.path: file.sha256 for file in job.inputs if file.input_name == each.input_name}
+        artifacts: dict[tuple[str, str], dict[str, str]] = {}
+        lies = laid_out(each.paths)
+        for path in each.paths:
+            task_id, output, inside = path.split("/", 2)
+            sha256 = hashes.get(lies[path])
+            if sha256 is not None:
+                artifacts.setdefault((task_id, output), {})[inside] = sha256
+        for (task_id, output), files in artifacts.items():
+            _put(tx, by, bundle(files), task_id, output, accepted=judgement.accepted, at=at, model=model)
+
+
+def _put(
+    tx: Tx, by: Validator, sha256: str, task_id: str, output_name: str, *, accepted: bool, at: str, model: str = ""
+) -> None:
+    about: dict[str, Any] = {"plan_id": by.plan_id, "sha256": sha256, "task_id": task_id, "output_name": output_name}
+    tx.run("put_judgement", **about, validator=by.agent_id, accepted=int(accepted), at=at, model=model)
+
+
+def others(job: Job) -> list[str]:
+    """Outputs of other tasks that a job's promise wants to see."""
+    promise = job.command.promise
+    checks = promise.checks if promise else ()
+    return [each.output for each in checks if isinstance(each, ArtifactCheck) and each.output not in job.outputs]
+
+
+async def stored(store: Store, blobs: Blobs, plan_id: str, names: Iterable[str]) -> dict[str, Stored]:
+    """Outputs as they are stored, and who has accepted them."""
+    found = {}
+    for name in names:
+        rows = await store.read("artifacts_named", plan_id=plan_id, output_name=name)
+        if not rows:
+            continue
+        newest = rows[0]
+        files = files_of(bytes(newest[4]))
+        sha256 = bundle(files)
+        whole = all([await blobs.exists(each) for each in files.values()])
+        said = await store.read("judgements_of", plan_id=plan_id, sha256=sha256)
+        accepted = {validator: sha256 for validator, accepts, _ in said if accepts}
+        found[name] = Stored(newest[2], sha256, sha256 if whole else "", accepted)
+    return found

@@ -1,0 +1,1 @@
+"""Proof over a plan's life: evidence, rework, staleness, disputes, release, honesty."""

@@ -1,0 +1,163 @@
+"""The end of a plan that proved something: it ends only when all of that still holds.
+
+When nothing of such a plan is open any more, it is looked at once more, at the tip of its branch: what is stale is
+verified again; what is red goes back to whoever broke it, and the plan goes on. All of it can be cut off anywhere and
+done again: a plan that is closing is one that runs and in which nothing is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from agenttalk.contracts.errors import AgentTalkError, Code
+from agenttalk.contracts.plan import Workspace
+from agenttalk.engine.core import records
+from agenttalk.engine.plans import control
+from agenttalk.engine.plans.definition import Sheets
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import regressions, staleness
+from agenttalk.engine.proof.staleness import Review, Seen
+from agenttalk.ports import Prover, Store
+from agenttalk.rules.core.isolation import Operator
+from agenttalk.rules.proof.evidence import Result
+
+LOG = logging.getLogger(__name__)
+TRIES: Final = 3
+"""How often it is tried before somebody is told that it does not work."""
+PAUSE: Final = 1.0
+"""Seconds after which it is tried again."""
+ENGINE: Final = "engine"
+T = TypeVar("T")
+
+
+class Step(Protocol):
+    """Does something in a transaction of a board, and what follows from it."""
+
+    async def __call__(self, do: Callable[[Moves], T]) -> T:
+        """Do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Looks again at what a plan proved."""
+
+    store: Store
+    sheets: Sheets
+    prover: Prover | None
+    step: Step
+    plan_id: str
+    without_secrets: Callable[[Result], Result]
+    """Takes secrets out of what a check printed."""
+    operator: Operator
+    """What the operator says of isolation, now and later."""
+
+    async def close(self) -> None:
+        """End the plan, or have it go on. If the machine does not let it be looked at, it is paused and people told."""
+        for tries in range(1, TRIES + 1):
+            try:
+                while await self._look_once():
+                    pass
+            except Exception as error:
+                why = error.message if isinstance(error, AgentTalkError) else f"{type(error).__name__}: {error}"
+                LOG.warning("%s: %s", self.plan_id, why, extra={"action": "closing"}, exc_info=True)
+                if tries == TRIES:
+                    await self.step(partial(_stop, plan_id=self.plan_id, why=why))
+                else:
+                    await asyncio.sleep(PAUSE)
+            else:
+                return
+
+    async def _look_once(self) -> bool:
+        """Look at everything; whether it has to be looked at again."""
+        found = await self._verified(None)
+        if await self.step(partial(regressions.settle, plan_id=self.plan_id, review=found)):
+            return False  # somebody mends it, and then it closes again
+        return bool(found.red) or await self.step(partial(regressions.end, plan_id=self.plan_id)) == "stale"
+
+    async def verify(self, task_id: str | None = None) -> dict[str, Any]:
+        """Look now, whether or not the plan has ended; what came of each check, and who has to mend what."""
+        found = await self._verified(task_id)
+        reopened = await self.step(partial(regressions.settle, plan_id=self.plan_id, review=found))
+        if any(each.why for each in found.seen) and not reopened:
+            await self.step(partial(regressions.end, plan_id=self.plan_id))
+        checks = [told(each) for each in found.seen]
+        return {"plan_id": self.plan_id, "commit": found.commit, "checks": checks, "reopened": reopened}
+
+    async def glance(self, repo: Workspace) -> bool:
+        """See whether the branch of an ended plan has moved; what was proven of what has changed is stale from now on.
+
+        Nothing is run for that, and nothing more is looked at while it stands where it did. Says whether it is stale.
+        """
+        rows = await self.store.read("watched_branch", plan_id=self.plan_id)
+        if not rows or self.prover is None:
+            return False
+        head = await self.prover.head(self.plan_id, repo)
+        if head == rows[0][0]:
+            return False
+        if not head:  # who deleted it is done with it; whoever merges it has to look first all the same
+            await self.store.transact(lambda tx: tx.run("leave_branch", plan_id=self.plan_id))
+            return False
+        found = await staleness.review(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
+        await self.step(partial(_looked, plan_id=self.plan_id, review=found, head=head))
+        return any(each.why for each in found.seen)
+
+    async def look(self) -> Review | None:
+        """See what is stale since something was merged; None if that does not work: then closing sees it."""
+        try:
+            return await staleness.review(
+                self.store, self.sheets, self.prover, self.plan_id, self.operator.words, fresh_only=True
+            )
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", self.plan_id, error.message, extra={"action": "closing.look"})
+            return None
+
+    async def _verified(self, task_id: str | None) -> Review:
+        found = await staleness.review(
+            self.store, self.sheets, self.prover, self.plan_id, self.operator.words, task_id=task_id
+        )
+        if self.prover is None or not any(each.why for each in found.seen):
+            return found
+        await self.step(partial(regressions.mark, plan_id=self.plan_id, review=found))
+        found = await staleness.verify(self.prover, found)
+        told = [replace(each, result=self.without_secrets(each.result)) if each.result else each for each in found.seen]
+        return replace(found, seen=tuple(told))
+
+
+def _looked(moves: Moves, plan_id: str, review: Review, head: str) -> None:
+    regressions.mark(moves, plan_id, review)
+    moves.tx.run("watch_branch", plan_id=plan_id, head=head)
+
+
+def told(seen: Seen) -> dict[str, Any]:
+    """What came of looking at evidence again, for people and programs."""
+    result = seen.result
+    body: dict[str, Any] = {
+        "task_id": seen.kept.task_id,
+        "check_id": seen.kept.check.id,
+        "state": seen.state,
+        "changed": list(seen.why),
+        "detail": (result.detail or result.reason or None) if result is not None else None,
+        "broke": {"commit": seen.broke, "task_id": seen.merged} if seen.state == "red" else None,
+    }
+    return body
+
+
+def _stop(moves: Moves, plan_id: str, why: str) -> None:
+    """A plan that cannot be looked at again does not end; somebody has to see to it."""
+    if not moves.goes_on(plan_id):
+        return
+    control.pause(moves.tx, plan_id, by=ENGINE, at=moves.at)
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=plan_id,
+        code=Code.CHECK_UNREPEATABLE,
+        message=f"plan {plan_id!r} is paused before its end: {why}",
+        key=moves.at,
+        details={"hint": f"'agenttalk resume {plan_id}' looks again"},
+    )

@@ -1,0 +1,269 @@
+"""Having a DAG reviewed: the reviewers work in a plan of their own, and what they say is decided on by rule.
+
+Everything is found again after a crash: a review is a row, its plan has a name that follows from the DAG, and the
+decision and the start of the plan's tasks are one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.errors import AgentTalkError, Code
+from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.plan import PhaseTimeout, Policies, ReviewPolicy
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.validation import DecisionRecord
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans import control, dag_reviews, submission, validator_verdicts
+from agenttalk.engine.plans.dag_reviews import Review
+from agenttalk.engine.plans.definition import Sheet, sheet_of
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Store, Tx
+from agenttalk.rules.planfile.compiler import compile_plan
+from agenttalk.rules.prompts.dag_review import coordinating, reviewing
+from agenttalk.rules.proof import dag_review as rules
+from agenttalk.rules.proof.dag_review import Ruling
+
+PATIENCE: Final = 3600
+"""Seconds that reviewers have where the plan does not say."""
+FOLDER: Final = "folder"
+T = TypeVar("T")
+
+
+class Step(Protocol):
+    """Does something in a transaction, and what follows from it."""
+
+    async def __call__(self, do: Callable[[Moves], T]) -> T:
+        """Do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewing:
+    """Looks after the reviews of a board."""
+
+    deps: Deps
+    store: Store
+    step: Step
+    cancel: Callable[[str], Awaitable[object]]
+    """Calls a plan off."""
+
+    async def look(self, plan_id: str, review: Review) -> bool:
+        """Begin the review of a plan, or decide on it if that can be done; whether anything changed."""
+        if review.state == "waits":
+            return await self._answered(plan_id, review)
+        sheet = sheet_of(plan_id, (await self.store.read("run", plan_id=plan_id))[0])
+        if sheet.policies.review is None:
+            return False
+        runs = await self.store.read("run", plan_id=review.review_plan)
+        if not runs:
+            return await self._begin(sheet, sheet.policies.review, review)
+        late = _is_late(review, sheet.policies, self.deps.stamp())
+        if runs[0][0] != "ENDED" and not late:
+            return False
+        await self._decide(sheet, sheet.policies.review, review)
+        if runs[0][0] != "ENDED":
+            await self.cancel(review.review_plan)
+        return True
+
+    async def _begin(self, sheet: Sheet, policy: ReviewPolicy, review: Review) -> bool:
+        """Submit the plan of a review. Doing it again changes nothing."""
+        limit = _limit(sheet.policies)
+        timeout = limit.timeout_seconds if limit else PATIENCE
+        named = [*policy.reviewers, *([policy.coordinator] if policy.coordinator else [])]
+        profiles = {str(name): sheet.profile(name) for name in named}
+        locale = profiles[named[0]].locale
+        document = rules.review_plan(
+            review.review_plan,
+            policy,
+            {},
+            ask=reviewing(policy.criteria, policy.min_score, locale=locale),
+            weigh=coordinating(locale=locale),
+            timeout=timeout,
+        )
+        compiled = compile_plan(reader.plan_of(Source(document)), agents=profiles)
+        dag = bytes((await self.store.read("plan_documents", plan_id=sheet.plan_id))[0][0])
+        sha256 = await (await self.deps.stores.blobs(self.store.name)).put(dag)
+        at = self.deps.stamp()
+
+        def hand_in(tx: Tx) -> None:
+            for node in compiled.dag.nodes:
+                agent_id, task_id = node.assigned_agent_id, node.task_id
+                name, plan_id = rules.given_as(task_id), review.review_plan
+                key = f"{plan_id}/{task_id}"
+                questions.send(tx, key, plan_id, task_id, name, (name, sha256), agent_id, at, arrived=True)
+                if profiles[agent_id].driver == FOLDER:
+                    records.show(tx, f"agents/{agent_id}/inbox/{plan_id}/{name}", None, content=sha256)
+
+        board = self.store.name
+        return await submission.submit(
+            self.deps, compiled.dag, compiled.manifest, compiled.profiles, board=board, also=hand_in
+        )
+
+    async def _decide(self, sheet: Sheet, policy: ReviewPolicy, review: Review) -> None:
+        said: dict[str, rules.Review | str] = {}
+        files = []
+        for number, reviewer in enumerate(policy.reviewers, 1):
+            name = f"{rules.RESULT}_{number}.json"
+            data, sha256 = await self._made(review.review_plan, f"review_{number}", reviewer, name)
+            said[reviewer] = data if isinstance(data, str) else rules.read(data, reviewer, review.dag_sha256)
+            files += [(name, sha256)] if sha256 else []
+        decided: Any = None
+        if policy.coordinator is not None:
+            data, _ = await self._made(review.review_plan, "decide", policy.coordinator, rules.DECISION)
+            decided = data if isinstance(data, str) else rules.read_decision(data)
+        limit = _limit(sheet.policies)
+        ruling = rules.decide(policy, said, decided, default=limit.default_decision if limit else None)
+        told = [each.as_json() for each in said.values() if isinstance(each, rules.Review)]
+        await self.step(lambda moves: conclude(moves, sheet.plan_id, review, ruling, told, files))
+
+    async def _made(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
+        """What a task of the review delivered, and its hash; else why nothing counts."""
+        rows = await self.store.read("release_task", plan_id=plan_id, task_id=task_id)
+        if not rows or rows[0][0] != "COMPLETED" or rows[0][3] != agent_id:
+            return f"its task is {rows[0][0] if rows else 'gone'}", ""
+        for task, _, producer, _, envelope in await self.store.read(
+            "artifacts_named", plan_id=plan_id, output_name=name
+        ):
+            files = validator_verdicts.files_of(bytes(envelope))
+            if task == task_id and producer == agent_id and len(files) == 1:
+                [sha256] = files.values()
+                try:
+                    return await (await self.deps.stores.blobs(self.store.name)).get(sha256), sha256
+                except AgentTalkError as error:
+                    return error.message, ""
+        return f"it delivered no {name}", ""
+
+    async def _answered(self, plan_id: str, review: Review) -> bool:
+        """See whether a person has decided about a DAG that was not approved."""
+        rows = await self.store.read("request", request_id=review.request_id)
+        if not rows or rows[0][7] != "answered":
+            return False
+        response = HumanInterventionResponse.from_bytes(bytes(rows[0][8]))
+        by = rows[0][10]
+        chosen = [str(each) for each in response.decision_answers]
+        if response.decision == "APPROVE" or "approve" in chosen:
+            ruling = Ruling("APPROVE", "operator", (f"approved by {by}",))
+            reviewed = (review.told or {}).get("reviews", [])
+            await self.step(lambda moves: conclude(moves, plan_id, review, ruling, reviewed, []))
+        else:
+            await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why="its DAG was not approved"))
+        return True
+
+
+def _limit(policies: Policies) -> PhaseTimeout | None:
+    return policies.timeouts.dag_review if policies.timeouts else None
+
+
+def _is_late(review: Review, policies: Policies, at: str) -> bool:
+    limit = _limit(policies)
+    return limit is not None and (moment(at) - moment(review.began_at)).total_seconds() > limit.timeout_seconds
+
+
+def conclude(
+    moves: Moves,
+    plan_id: str,
+    review: Review,
+    ruling: Ruling,
+    said: list[dict[str, Any]],
+    files: list[tuple[str, str]],
+) -> bool:
+    """Write a decision down; only APPROVE lets the plan begin. False when it is decided, or about another revision."""
+    tx = moves.tx
+    now = dag_reviews.latest(tx, plan_id)
+    if now is None or not now.undecided or now.revision != review.revision or now.state != review.state:
+        return False
+    approved = ruling.decision == "APPROVE"
+    told = {
+        "decision": ruling.decision,
+        "decided_by": ruling.by,
+        "reasons": list(ruling.reasons),
+        "missing": list(ruling.missing),
+        "reviews": said,
+    }
+    request_id = now.request_id
+    if not approved:
+        request_id = _ask(moves, plan_id, review, ruling)
+    state = "approved" if approved else "waits"
+    about: dict[str, Any] = {"plan_id": plan_id, "revision": review.revision}
+    tx.run("decide_review", **about, state=state, request_id=request_id, told=wire.write(told))
+    _show(moves, plan_id, review, ruling, files)
+    tx.record("review.decided", plan_id, {**told, "revision": review.revision, "dag_sha256": review.dag_sha256})
+    _tell_people(moves, plan_id, review, ruling)
+    if approved and not now.held and tx.run("run_state", plan_id=plan_id) == [("PAUSED",)]:
+        control.begin(moves, plan_id)
+    return True
+
+
+def _show(moves: Moves, plan_id: str, review: Review, ruling: Ruling, files: list[tuple[str, str]]) -> None:
+    suffix = "-by-operator" if ruling.by == "operator" else ""
+    decision_id = f"{review.review_plan}{suffix}"
+    folder = f"plans/{plan_id}/decided"
+    record: dict[str, Any] = {
+        "schema_version": "1.0",
+        "plan_id": plan_id,
+        "decision_id": decision_id,
+        "decision_type": "DAG_REVIEW",
+        "decision": ruling.decision,
+        "decided_by_agent_id": ruling.by,
+        "decided_at": records.written(moves.at),
+        "subject": {"kind": "task_dag", "ref_sha256": review.dag_sha256},
+        "missing_participants": list(ruling.missing),
+        "evidence_files": [f"{review.review_plan}/{name}" for name, _ in files],
+        "reasons": list(ruling.reasons),
+    }
+    DecisionRecord.from_json(record)
+    records.show(moves.tx, f"{folder}/{decision_id}.json", record)
+    for name, sha256 in files:
+        records.show(moves.tx, f"{folder}/{review.review_plan}/{name}", None, content=sha256)
+
+
+def _tell_people(moves: Moves, plan_id: str, review: Review, ruling: Ruling) -> None:
+    said = "; ".join(ruling.reasons)
+    if ruling.missing:
+        records.alert(
+            moves.tx,
+            at=moves.at,
+            plan_id=plan_id,
+            code=Code.REVIEWERS_MISSING,
+            message=f"the DAG of {plan_id!r} was decided on ({ruling.decision}) without {', '.join(ruling.missing)}",
+            key=review.review_plan,
+            severity="WARNING",
+            details={"missing_participants": list(ruling.missing), "decision": ruling.decision},
+        )
+    if ruling.decision != "APPROVE":
+        records.alert(
+            moves.tx,
+            at=moves.at,
+            plan_id=plan_id,
+            code=Code.DAG_NOT_APPROVED,
+            message=f"the DAG of {plan_id!r} is not approved ({ruling.decision}): {said}"[:2000],
+            key=review.review_plan,
+        )
+
+
+def _ask(moves: Moves, plan_id: str, review: Review, ruling: Ruling) -> str:
+    """Ask a person what to do with a plan whose DAG was not approved."""
+    request_id = records.named("req", f"{plan_id}/{review.review_plan}")
+    reasons = "\n".join(f"- {each}" for each in ruling.reasons)
+    question = f"{ruling.decision} by {ruling.by}:\n{reasons}\nThe DAG has the hash {review.dag_sha256}."
+    choices = [{"key": "approve", "label": "begin all the same"}, {"key": "give up", "label": "call it off"}]
+    body: dict[str, Any] = {
+        "schema_version": "1.0",
+        "request_id": request_id,
+        "plan_id": plan_id,
+        "created_at": records.written(moves.at),
+        "created_by": {"agent_id": rules.ENGINE},
+        "severity": "HIGH",
+        "type": "APPROVAL",
+        "title": f"The DAG of {plan_id} is not approved. Shall it begin all the same?"[:200],
+        "blocking": True,
+        "needed": {"decision": {"question": question[-4000:], "options": choices}},
+    }
+    return questions.ask_own(moves.tx, HumanInterventionRequest.from_json(body), plan_id=plan_id, at=moves.at)

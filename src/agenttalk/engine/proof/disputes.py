@@ -1,0 +1,119 @@
+"""Disputing a check: an agent says that it is wrong, and a person is asked. The task goes on as before."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.errors import Code, Problem, UsageError
+from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest
+from agenttalk.engine.core import records, task_comments
+from agenttalk.engine.core.access import Caller
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.people import dispute_rows as kept
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans.definition import Sheets
+from agenttalk.ports import Tx
+from agenttalk.rules.core import task_states
+from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.proof import disputes
+from agenttalk.rules.proof.disputes import Dispute
+
+_OPTIONS: Final = (
+    (disputes.UPHELD, "the check is wrong", "it stays in force until you change the plan: agenttalk plan apply FILE"),
+    (disputes.DISMISSED, "the check is right", "the agent is told so, with your note, when it goes on"),
+)
+
+
+async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, reason: str) -> dict[str, Any]:
+    """Put it to a person that a check of the caller's own task is wrong; the same check is disputed once at a time.
+
+    Raises UsageError when that may not be said now, or the attempt is over.
+    """
+    reason = deps.discretion.secrets.redact(reason)
+    store, at = await task_comments.board_of(deps, task), deps.stamp()
+
+    def work(tx: Tx) -> Dispute | Problem:
+        task_comments.fence(tx, task, caller)
+        return _raise(tx, task.plan_id, task.task_id, caller.name, check_id, reason, at)
+
+    found = await store.transact(work)
+    if isinstance(found, Problem):
+        raise UsageError(found.code, found.message, hint=found.hint)
+    return {**found.as_json(), "question_id": found.request_id, "task": task.subject}
+
+
+def by_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str, at: str) -> Rejection | None:
+    """A dispute that an agent who works in folders left in its outbox; or why it does not count."""
+    rows = tx.run("task", plan_id=plan_id, task_id=said.task_id)
+    if not rows:
+        return Rejection(Code.TASK_NOT_IN_DAG, f"the plan has no task {said.task_id!r}")
+    if rows[0][0] != said.agent_id:
+        return Rejection(Code.PRODUCER_MISMATCH, f"{said.task_id} is not a task of {said.agent_id}")
+    if rows[0][1] in task_states.FINAL:
+        return Rejection(Code.DISPUTE_REFUSED, f"{said.task_id} has ended: it is {rows[0][1]}")
+    reason = deps.discretion.secrets.redact(said.reason)
+    found = _raise(tx, plan_id, said.task_id, said.agent_id, said.check, reason, at)
+    return Rejection(found.code, found.message, (found,)) if isinstance(found, Problem) else None
+
+
+def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, reason: str, at: str) -> Dispute | Problem:
+    if not tx.run("run", plan_id=plan_id):
+        return Problem(Code.TASK_NOT_FOUND, "task", f"the engine runs no plan {plan_id!r}, so it checks nothing of it")
+    sheet = Sheets().of(tx, plan_id)
+    checks = {each.id: each.as_json() for each in sheet.promise(sheet.node(tx, task_id)).checks}
+    known = kept.of(tx, plan_id, task_id)
+    [(seq,)] = tx.run("last_seq", plan_id=plan_id, task_id=task_id)
+    found = disputes.judge(known, checks, check_id=check_id, seq=seq, reason=reason)
+    if found is not None:
+        return found
+    check, last = checks[check_id], _last(tx, plan_id, task_id, check_id)
+    subject = f"{plan_id}/{task_id}"
+    request = HumanInterventionRequest.from_json(
+        {
+            "schema_version": "1.0",
+            "request_id": records.named("req", f"dispute/{subject}/{check_id}/{seq}"),
+            "created_at": write_time(moment(at)),
+            "created_by": {"agent_id": agent_id, "task_id": task_id},
+            "severity": "MEDIUM",
+            "type": "DECISION",
+            "title": f"{agent_id} says that the check {check_id!r} of {task_id} is wrong"[:200],
+            "blocking": False,
+            "needed": {
+                "decision": {
+                    "question": disputes.question(subject, agent_id, reason, check, last),
+                    "options": [{"key": key, "label": label, "impact": impact} for key, label, impact in _OPTIONS],
+                },
+                "criteria": {"dispute": {"check": check, "last": last, "reason": reason}},
+            },
+        }
+    )
+    request_id = questions.ask_own(tx, request, plan_id=plan_id, at=at)
+    tx.run(
+        "add_dispute",
+        request_id=request_id,
+        plan_id=plan_id,
+        task_id=task_id,
+        check_id=check_id,
+        seq=seq,
+        agent_id=agent_id,
+        reason=reason,
+        at=at,
+    )
+    told = {"check": check_id, "agent_id": agent_id, "reason": reason, "request_id": request_id, "seq": seq}
+    tx.record(kept.RAISED, subject, told)
+    return Dispute(request_id, check_id, seq, agent_id, reason, "open", at)
+
+
+def _last(tx: Tx, plan_id: str, task_id: str, check_id: str) -> dict[str, Any] | None:
+    """What came of a check when it was made last, as the engine wrote it down."""
+    fact = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][19]
+    while fact is not None:
+        told: Any = wire.read(bytes(tx.run("fact", seq=fact)[0][0]), limit=wire.DOCUMENT_LIMIT)
+        for each in told.get("checks") or ():
+            if each.get("id") == check_id:
+                return {key: each[key] for key in ("passed", "detail", "output", "trust", "at") if key in each}
+        fact = told.get("before")
+    return None

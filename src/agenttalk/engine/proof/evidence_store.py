@@ -1,0 +1,82 @@
+"""Evidence that is kept: what shows that tasks are done, results by what they rest on, and how checks stood before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.evidence import EvidenceEntry
+from agenttalk.engine.core.deps import Deps
+from agenttalk.ports import Baseline, Job, Proof, Store, Tx, Value
+from agenttalk.rules.proof import evidence, findings_json
+from agenttalk.rules.proof.evidence import Result
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFindings:
+    """What was found out before, in the store of its board. Implements the port `Findings`."""
+
+    deps: Deps
+
+    async def baseline(self, job: Job) -> Baseline | None:
+        """How checks stood before the work; see the port."""
+        board = await self.deps.stores.board(job.board)
+        rows = await board.read("baseline", plan_id=job.plan_id, task_id=job.task_id)
+        if not rows:
+            return None
+        said: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
+        return Baseline(rows[0][0], {name: findings_json.read(each) for name, each in said.items()})
+
+    async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
+        """Keep that; see the port."""
+        hide = self.deps.discretion.result
+        results = wire.write({name: findings_json.kept(hide(each)) for name, each in baseline.results.items()})
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "onto": baseline.onto, "at": self.deps.stamp()}
+        board = await self.deps.stores.board(job.board)
+        await board.transact(lambda tx: tx.run("keep_baseline", results=results, **about))
+
+    async def known(self, job: Job, key: str, check_id: str) -> Result | None:
+        """What came of a check that rests on the same; see the port."""
+        board = await self.deps.stores.board(job.board)
+        rows = await board.read("check_result", key=key)
+        if not rows:
+            return None
+        said: Any = wire.read(bytes(rows[0][0]), limit=wire.DOCUMENT_LIMIT)
+        return findings_json.seen_before(said, check_id, at=rows[0][2], made_for=rows[0][1])
+
+    async def keep(self, job: Job, key: str, result: Result) -> None:
+        """Keep a result under its key; see the port."""
+        about: dict[str, Value] = {
+            "key": key,
+            "result": wire.write(findings_json.kept(self.deps.discretion.result(result))),
+            "made_by": f"{job.plan_id}/{job.task_id}",
+            "at": self.deps.stamp(),
+        }
+        board = await self.deps.stores.board(job.board)
+        await board.transact(lambda tx: tx.run("keep_check_result", **about))
+
+
+async def claimed(deps: Deps, store: Store, job: Job) -> list[str | EvidenceEntry]:
+    """What the agent of a job claimed meanwhile by the API: the claims of its reports."""
+    rows = await store.read("claims_of", plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
+    hide = deps.discretion.secrets.redact_json
+    return [each for (said,) in rows for each in evidence.read_claims(hide(wire.read(bytes(said))))]
+
+
+def put(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:
+    """Write down what shows that a task is done, in the place of what did so before."""
+    about = {"plan_id": job.plan_id, "task_id": job.task_id}
+    tx.run("drop_evidence", **about)
+    for result in proof.results:
+        tx.run(
+            "put_evidence",
+            **about,
+            check_id=result.id,
+            command_id=job.command.command_id,
+            commit_id=proof.commit or None,
+            tree=result.fingerprint.tree,
+            result=wire.write(findings_json.recorded(result)),
+            key=evidence.cache_key(result.fingerprint),
+            at=at,
+        )

@@ -1,0 +1,106 @@
+"""What a plan waits for besides its tasks: the review of its DAG before them, and its release after them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans import dag_reviews
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import release
+from agenttalk.engine.proof.dag_review import Reviewing
+from agenttalk.ports import Prover, Store
+
+LOG = logging.getLogger(__name__)
+Stepped = Callable[[Store, Callable[[Moves], object]], Awaitable[object]]
+"""Does something in a transaction of a board, and what follows from it."""
+
+
+class Tell(Protocol):
+    """Hears that a release was decided on, or could not be."""
+
+    def __call__(self, *, again: bool) -> None:
+        """`again` asks for another look at once."""
+
+
+@dataclass(slots=True)
+class Deciding:
+    """Finds what has to be decided, and has it decided. What is cut off is found again."""
+
+    deps: Deps
+    prover: Prover | None
+    step: Stepped
+    cancel: Callable[[str], Awaitable[object]]
+    """Calls a plan off."""
+    tell: Tell
+    """Says that something has changed, and whether to look again at once."""
+    _releases: dict[tuple[str, str], asyncio.Task[bool]] = field(default_factory=dict)
+    _reviews: set[str] = field(default_factory=set)
+    """Plans in which reviewers work."""
+
+    @property
+    def releasing(self) -> frozenset[str]:
+        """Plans whose release is being decided on."""
+        return frozenset(plan_id for _, plan_id in self._releases)
+
+    def awaits(self, ended: Iterable[str]) -> bool:
+        """Whether one of the plans that have ended is a review, which is decided on now."""
+        return not self._reviews.isdisjoint(ended)
+
+    async def look(self, store: Store) -> bool:
+        """Look at everything of a board that is not decided; whether there is more to do at once."""
+        more = False
+        for kind, plan_id in await store.read("undecided"):
+            if kind == "review":
+                more = await self._review(store, plan_id) or more
+            elif (store.name, plan_id) not in self._releases:
+                task = asyncio.create_task(self._release(store, plan_id))
+                self._releases[store.name, plan_id] = task
+                task.add_done_callback(partial(self._over, (store.name, plan_id)))
+        return more
+
+    def _over(self, key: tuple[str, str], task: asyncio.Task[bool]) -> None:
+        """Another one may have become due meanwhile."""
+        self._releases.pop(key, None)
+        if not task.cancelled():
+            self.tell(again=task.result())
+
+    async def _review(self, store: Store, plan_id: str) -> bool:
+        async def step(do: Callable[[Moves], object]) -> object:
+            return await self.step(store, do)
+
+        reviewing = Reviewing(self.deps, store, step, self.cancel)  # type: ignore[arg-type]
+        try:
+            review = await dag_reviews.last(store, plan_id)
+            if review is None:
+                return False
+            self._reviews.add(review.review_plan)
+            return await reviewing.look(plan_id, review)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", plan_id, error.message, extra={"action": "deciding.review"})
+            return False
+
+    async def _release(self, store: Store, plan_id: str) -> bool:
+        """Decide on a release; False when that did not work. Then it stays due, and a later look tries again."""
+        try:
+            await release.release(self.deps, store, plan_id, self.prover)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", plan_id, error.message, extra={"action": "deciding.release"})
+            return False
+        except Exception:
+            LOG.exception("%s: our own code failed on its release", plan_id, extra={"action": "deciding.release"})
+            return False
+        return True
+
+    async def close(self) -> None:
+        """End what is under way. It begins anew with the next start."""
+        while tasks := list(self._releases.values()):
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,201 @@
+"""Holding past work against a policy, page by page, the newest first. It reads only, and a page costs what it holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.policy import AuditPolicy
+from agenttalk.contracts.promise import CompletionPromise, GateResult
+from agenttalk.engine.budgets import denials
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans import rework_rounds
+from agenttalk.ports import Store
+from agenttalk.rules.proof import done, policy_replay
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.policy_replay import Done, Judged
+
+PAGE: Final = 200
+"""Pieces of work that are judged for one page."""
+_WINDOW: Final = 2_000
+"""Facts that are looked at in one statement."""
+_LOOKED_AT: Final = 20_000
+"""Facts that are looked at for one page."""
+_JOURNAL: Final = "deliveries/"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be judged."""
+
+    policy: AuditPolicy
+    since: datetime | None = None
+    plan_id: str = ""
+    board: str = ""
+    """Where to go on; with `before` as the page before said it."""
+    before: int = 0
+
+
+async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
+    """What a policy says of some of what was called done, how much of each, and where to go on (None: that was all)."""
+    found: list[dict[str, Any]] = []
+    looked = 0
+    stores = sorted(await boards(deps), key=lambda each: each.name)
+    if asked.board and asked.board not in {each.name for each in stores}:
+        raise UsageError(
+            Code.NAME_UNKNOWN, f"there is no board {asked.board[:80]!r}", hint="go on as the page before says"
+        )
+    for store in stores:
+        if store.name < asked.board:
+            continue
+        top = (
+            asked.before if store.name == asked.board and asked.before else (await store.read("newest_fact"))[0][0] + 1
+        )
+        while top > 1:
+            if len(found) >= PAGE or looked >= _LOOKED_AT:
+                return _told(found, {"board": store.name, "before": top})
+            floor = max(1, top - _WINDOW)
+            rows = await store.read("dones_before", before=top, after=floor, limit=PAGE - len(found))
+            looked += top - floor
+            full = len(rows) == PAGE - len(found)
+            for seq, at, kind, subject, body in rows:
+                if asked.since is not None and moment(at) < asked.since:
+                    floor = 1
+                    full = False
+                    break
+                judged = await _judged(deps, store, asked, (seq, at, kind, subject), _read(body))
+                found += [judged] if judged else []
+            top = rows[-1][0] if full else floor
+    return _told(found, None)
+
+
+def since(text: str | None) -> datetime | None:
+    """From when on; a day is meant from its first second, in UTC. Raises UsageError."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        hint = "write 2026-11-01 or 2026-11-01T09:00:00Z"
+        raise UsageError(Code.OPTION_INVALID, f"{text[:40]!r} is no time", hint=hint) from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _told(found: list[dict[str, Any]], following: dict[str, Any] | None) -> dict[str, Any]:
+    counts = Counter(each["standing"] for each in found)
+    totals = {name: counts[name] for name in ("kept", "refused", "unknown")}
+    return {"dones": found, "totals": totals, "next": following}
+
+
+async def _judged(
+    deps: Deps, store: Store, asked: Asked, fact: tuple[int, str, str, str], body: dict[str, Any]
+) -> dict[str, Any] | None:
+    """What a policy says of one fact; None when nothing was called done by it, or it is of another plan."""
+    seq, at, kind, subject = fact
+    if kind != rework_rounds.ACCEPTED and body.get("cause") != "FULFILLED":
+        return None
+    ack = body.get("ack")
+    if isinstance(ack, Mapping):
+        plan_id, task_id, agent_id = str(ack["plan_id"]), str(ack["task_id"]), str(ack["consumer_agent_id"])
+    else:
+        parts = subject.removeprefix(_JOURNAL).removeprefix("rework/").split("/")
+        plan_id, task_id, agent_id = parts[0], parts[-1], ""
+    if asked.plan_id not in {"", plan_id}:
+        return None
+    age = max(0.0, (deps.now() - moment(at)).total_seconds() / 86_400)
+    work = await _work(store, plan_id, task_id, kind, at, body, agent_id, age)
+    judged = policy_replay.judge(asked.policy, work) if work else Judged("unknown", ("its task is not there any more",))
+    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    return {
+        "board": store.name,
+        "plan_id": plan_id,
+        "task_id": task_id,
+        "agent_id": agent_id or (rows[0][0] if rows else None),
+        "command_id": body.get("command_id"),
+        "at": at,
+        "fact": seq,
+        "stands": bool(rows) and rows[0][1] == "COMPLETED" and (rows[0][19] == seq or kind != "turn.ended"),
+        "standing": judged.standing,
+        "reasons": list(judged.reasons),
+    }
+
+
+async def _work(
+    store: Store, plan_id: str, task_id: str, kind: str, at: str, body: dict[str, Any], agent_id: str, age: float
+) -> Done | None:
+    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    if not rows:
+        return None
+    promise = await _promise(store, plan_id, task_id, body)
+    held = [denials.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)]
+    verdict = body.get("verdict") or {}
+    tier = body.get("sandbox")
+    about: dict[str, Any] = {
+        "rounds": await _rounds(store, plan_id, task_id, at),
+        "age_days": age,
+        "overridden": any("overridden_by" in each for each in held),
+        "unverified": tuple(verdict.get("unverified") or ()),
+        "isolated": tier != "plain" if tier else None,
+    }
+    if kind == rework_rounds.ACCEPTED:
+        return Done(promise, await _accepted(store, plan_id, task_id, at, body), accepted_by=str(body["by"]), **about)
+    gates = tuple(
+        GateResult(allowed=each["allowed"], checkpoint=each["checkpoint"], trace_id=each["trace_id"])
+        for each in body.get("gates") or ()
+    )
+    checks = tuple(body.get("checks") or ())
+    shown = policy_replay.evidence(promise, checks, body.get("claims") or (), at=at, by=agent_id) if promise else ()
+    return Done(promise, shown, gates, checks, **about)
+
+
+async def _promise(store: Store, plan_id: str, task_id: str, body: Mapping[str, Any]) -> CompletionPromise | None:
+    """What was promised then: what the command said, or what followed from its node."""
+    message_id = body.get("message_id")
+    orders = await store.read("order_named", plan_id=plan_id, message_id=message_id) if message_id else []
+    if orders:
+        command = CommandEnvelope.model_validate_json(bytes(orders[0][0])).payload.command
+        if command.promise is not None:
+            return command.promise
+    nodes = await store.read("node", plan_id=plan_id, task_id=task_id)
+    if not nodes:
+        return None
+    node = Node.model_validate_json(bytes(nodes[0][0]))
+    return node.promise or done.derive(node, promise_id="", score=body.get("score"))
+
+
+async def _accepted(store: Store, plan_id: str, task_id: str, at: str, body: Mapping[str, Any]) -> tuple[Evidence, ...]:
+    """What there was when a person took refused work as it was, and what that person confirmed."""
+    last: Mapping[str, Any] = {}
+    for each in await _history(store, plan_id, task_id):
+        if each.kind == rework_rounds.EXHAUSTED and each.at <= at:
+            last = each.body
+    found = [Evidence(**each) for each in last.get("evidence", ())]
+    by, trust = str(body["by"]), body["trust"]
+    return (*found, *(Evidence(name, True, True, trust, by, at, overrules=True) for name in body["confirmed"]))
+
+
+async def _rounds(store: Store, plan_id: str, task_id: str, at: str) -> int:
+    """Rounds of rework until then."""
+    counted = [each.body.get("round") for each in await _history(store, plan_id, task_id) if each.at <= at]
+    return max([each for each in counted if isinstance(each, int)], default=0)
+
+
+async def _history(store: Store, plan_id: str, task_id: str) -> list[rework_rounds.Round]:
+    rows = await store.read(
+        "facts_of", subject=rework_rounds.subject(plan_id, task_id), after=0, limit=rework_rounds.ALL
+    )
+    return rework_rounds.read(rows)
+
+
+def _read(body: Any) -> dict[str, Any]:
+    told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+    return dict(told) if isinstance(told, dict) else {}

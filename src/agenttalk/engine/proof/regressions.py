@@ -1,0 +1,198 @@
+"""Writing down what came of looking again: what is stale or fresh, and who has to mend what was broken.
+
+Everything here happens in one transaction. Evidence that was replaced since it was looked at is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.validation import Issue
+from agenttalk.engine.plans import releases
+from agenttalk.engine.plans.commands import ENGINE
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import rework
+from agenttalk.engine.proof.rework import Refusal
+from agenttalk.engine.proof.staleness import Review, Seen
+from agenttalk.rules.core.task_states import State
+from agenttalk.rules.proof import evidence, findings_json, staleness
+from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import verdict_words
+
+_PRINTED: Final = 2_000
+"""Characters of what a check printed that are sent back."""
+
+
+def mark(moves: Moves, plan_id: str, review: Review) -> list[str]:
+    """Write down which evidence is stale, and which is as it was once more; the tasks whose freshness that changed."""
+    changed = [each for each in review.seen if each.kept.fresh is bool(each.why)]
+    changed = [each for each in changed if _set_fresh(moves, plan_id, each, fresh=not each.why)]
+    for task_id, seen in _by_task(changed).items():
+        stale = {each.kept.check.id: list(each.why) for each in seen if each.why}
+        back = [each.kept.check.id for each in seen if not each.why]
+        subject = f"{plan_id}/{task_id}"
+        if stale:
+            row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
+            body = {"commit": review.commit, "changed": stale, "maker": row[0], "made_in": row[19]}
+            moves.tx.record("evidence.stale", subject, body)
+            _go_on(moves, plan_id, task_id)
+        if back:
+            moves.tx.record("evidence.verified", subject, {"commit": review.commit, "unchanged": back})
+        moves.tx.run("refresh_task", plan_id=plan_id, task_id=task_id)
+    return list(_by_task(changed))
+
+
+def _go_on(moves: Moves, plan_id: str, task_id: str) -> None:
+    """A plan has not ended while something that it proved is stale."""
+    if moves.tx.run("run_state", plan_id=plan_id) == [("ENDED",)]:
+        moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+        moves.tx.record("plan.reopened", plan_id, {"stale": task_id})
+
+
+def settle(moves: Moves, plan_id: str, review: Review) -> list[str]:
+    """Write down what came of making checks again; the tasks that are reopened because of it."""
+    mark(moves, plan_id, review)
+    renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
+    for task_id, seen in _by_task(renewed).items():
+        told = [findings_json.told(each.result) for each in seen if each.result is not None]
+        moves.tx.record("evidence.verified", f"{plan_id}/{task_id}", {"commit": review.commit, "checks": told})
+        moves.tx.run("refresh_task", plan_id=plan_id, task_id=task_id)
+    broken = [each for each in review.red if _is_current(moves, plan_id, each)]
+    return _reopen(moves, plan_id, broken) if broken else []
+
+
+def end(moves: Moves, plan_id: str) -> Literal["ended", "open", "stale"]:
+    """End a plan in which nothing is open and nothing stale; what is in the way. One that is paused stays open."""
+    tx = moves.tx
+    state, _, still_open, *totals = tx.run("run", plan_id=plan_id)[0]
+    if state != "RUNNING" or still_open:
+        return "open"
+    if tx.run("stale_tasks", plan_id=plan_id):
+        return "stale"
+    moves.end_run(plan_id, dict(zip(("completed", "failed", "skipped"), totals[:3], strict=True)))
+    return "ended"
+
+
+def _by_task(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
+    found: dict[str, list[Seen]] = {}
+    for each in seen:
+        found.setdefault(each.kept.task_id, []).append(each)
+    return found
+
+
+def _about(plan_id: str, seen: Seen) -> dict[str, Any]:
+    kept = seen.kept
+    return {
+        "plan_id": plan_id,
+        "task_id": kept.task_id,
+        "check_id": kept.check.id,
+        "command_id": kept.command_id,
+        "seen": kept.commit,
+    }
+
+
+def _set_fresh(moves: Moves, plan_id: str, seen: Seen, *, fresh: bool) -> bool:
+    return bool(moves.tx.run("set_evidence_fresh", **_about(plan_id, seen), fresh=int(fresh)))
+
+
+def _is_current(moves: Moves, plan_id: str, seen: Seen) -> bool:
+    """Whether what was looked at is still what shows that the task is done."""
+    return bool(moves.tx.run("is_still_evidence", **_about(plan_id, seen)))
+
+
+def _renew(moves: Moves, plan_id: str, seen: Seen, commit: str) -> bool:
+    """Evidence that passed again is about the tip from now on."""
+    result = seen.result
+    if result is None:
+        return False
+    rows = moves.tx.run(
+        "renew_evidence",
+        **_about(plan_id, seen),
+        commit_id=commit,
+        tree=result.fingerprint.tree,
+        result=wire.write(findings_json.recorded(result)),
+        key=evidence.cache_key(result.fingerprint),
+        at=moves.at,
+    )
+    return bool(rows)
+
+
+def _reopen(moves: Moves, plan_id: str, broken: Sequence[Seen]) -> list[str]:
+    """Have whoever broke checks mend them, each with all that it broke; who that is."""
+    tx = moves.tx
+    checks = ", ".join(sorted({each.kept.check.id for each in broken}))
+    releases.revoke(tx, plan_id, f"what was proven does not hold any more: {checks}", at=moves.at)
+    named = {name for each in broken for name in (each.merged, each.kept.owner, each.kept.task_id) if name is not None}
+    found = {task_id: tx.run("engine_task", plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
+    states: dict[str, State] = {task_id: rows[0][1] for task_id, rows in found.items() if rows}
+    mending: dict[str, list[Seen]] = {}
+    for each in broken:
+        who = staleness.mends(each.merged, each.kept.owner, each.kept.task_id, states)
+        mending.setdefault(who, []).append(each)
+    return [
+        task_id
+        for task_id, seen in mending.items()
+        if states[task_id] == "COMPLETED" and _send_back(moves, plan_id, task_id, seen)
+    ]
+
+
+def _send_back(moves: Moves, plan_id: str, task_id: str, broken: Sequence[Seen]) -> bool:
+    """Reopen one task; False when another round makes no sense, and it has failed."""
+    tx = moves.tx
+    _join(moves, plan_id, task_id, broken)
+    sheet = moves.sheets.of(tx, plan_id)
+    reason = "; ".join(dict.fromkeys(_said(task_id, each) for each in broken))
+    body = {"reason": reason, "broken": [_told(each) for each in broken]}
+    tx.record("regression.found", f"{plan_id}/{task_id}", body)
+    kept = broken[0].kept
+    judgement = Judgement(False, 0, reason, tuple(_issues(task_id, broken)))
+    refusal = Refusal(ENGINE, kept.owner if kept.owner != task_id else None, kept.command_id, judgement)
+    rework.refuse(moves, sheet, task_id, refusal, "REGRESSION")
+    return bool(tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][1] != "FAILED")
+
+
+def _join(moves: Moves, plan_id: str, task_id: str, broken: Sequence[Seen]) -> None:
+    """From now on the promise of whoever broke checks of others demands them."""
+    others = [each.kept for each in broken if each.kept.owner != task_id]
+    for kept in others:
+        name = kept.check.id if kept.task_id == kept.owner else kept.check.id.removeprefix(f"{kept.owner}/")
+        body = wire.write(kept.check.model_copy(update={"id": name}).as_json())
+        about = {"plan_id": plan_id, "task_id": task_id, "owner": kept.owner, "check_id": name}
+        moves.tx.run("join_check", **about, body=body, at=moves.at)
+    if others:
+        moves.sheets.forget(plan_id)
+
+
+def _said(task_id: str, seen: Seen) -> str:
+    """Why a task is reopened."""
+    kept = seen.kept
+    name = kept.check.id
+    name = name if kept.owner == task_id else verdict_words.CHECK_OF(check=name, task=kept.owner)
+    if seen.merged == task_id:
+        return verdict_words.BROKE(names=name)
+    if not seen.broke:
+        return verdict_words.BROKE_BY_ITSELF(names=name)
+    if not seen.merged:
+        return verdict_words.BROKEN_BY_COMMIT(names=name)
+    return verdict_words.BROKEN_BY_MERGE(names=name, task=seen.merged)
+
+
+def _told(seen: Seen) -> dict[str, Any]:
+    """A check that does not hold any more, for the ledger."""
+    result = findings_json.told(seen.result) if seen.result is not None else {}
+    cause = {"commit": seen.broke, "task_id": seen.merged}
+    return {"task_id": seen.kept.task_id, "owner": seen.kept.owner, "cause": cause, "check": result}
+
+
+def _issues(task_id: str, broken: Sequence[Seen]) -> Iterator[Issue]:
+    for each in broken:
+        result = each.result
+        said = _said(task_id, each)
+        if result is not None:
+            said = verdict_words.REGRESSION(why=said, whys=result.detail or result.reason)
+        yield Issue(severity="HIGH", category="regression", description=said)
+        if result is not None and result.output:
+            printed = verdict_words.PRINTED(check=each.kept.check.id, text=result.output[-_PRINTED:])
+            yield Issue(severity="HIGH", category="check", description=printed)

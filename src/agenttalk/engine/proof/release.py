@@ -1,0 +1,465 @@
+"""Deciding whether a plan's results are shipped. The engine does it; agents only deliver what it looks at.
+
+Checks are made outside of any transaction. The decision is one transaction, which is given up and tried again if
+anything that it rests on has changed meanwhile. The same footing is decided once, also after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.contracts.plan import PhaseTimeout, Policies, Workspace
+from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans import releases, validator_verdicts
+from agenttalk.engine.plans.definition import Sheet, Sheets
+from agenttalk.engine.plans.releases import Release
+from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
+from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.proof import checkpoints
+from agenttalk.rules.proof import release as rules
+from agenttalk.rules.proof.release import Decision, GateFinding, Made
+
+_TRIES: Final = 5
+"""How often a decision is begun anew because something changed while results were obtained."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A gate's result that a task delivered."""
+
+    output_name: str
+    by: str
+    content: str
+    """Hash of its only file; empty if it has several."""
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """Everything in the store that a decision rests on."""
+
+    policies: Policies
+    agents: tuple[str, ...]
+    repo: Workspace | None
+    made: tuple[Made, ...]
+    files: Mapping[tuple[str, str], Mapping[str, str]]
+    """Task and output → paths and hashes of what it made."""
+    documents: tuple[_Document, ...]
+    dag_sha256: str
+    over: bool
+    """Whether no task is open."""
+    unisolated: int = 0
+    """How many of the plan's tasks rest on something that ran without a sandbox."""
+
+    def footing(self, commit: str) -> str:
+        """The hash of all of it, and of where the plan's branch stands."""
+        return wire.sha256(
+            wire.write(
+                {
+                    "policies": self.policies.as_json(),
+                    "dag": self.dag_sha256,
+                    "made": [repr(each) for each in self.made],
+                    "documents": [repr(each) for each in self.documents],
+                    "commit": commit,
+                }
+            )
+        )
+
+
+async def release(
+    deps: Deps, store: Store, plan_id: str, prover: Prover | None, *, again: bool = False, by: str = rules.ENGINE
+) -> Release | None:
+    """Decide on the release of a plan whose tasks have all ended; None when it ships nothing.
+
+    The same as before is not decided again, unless an approval was taken back or somebody asks for it (`again`).
+    """
+    if again:
+        at = deps.stamp()
+        await store.transact(lambda tx: _ask_again(tx, plan_id, by=by, at=at))
+    for _ in range(_TRIES):
+        ground = await store.transact(lambda tx: _ground(tx, plan_id))
+        if ground is None:
+            return None
+        if not ground.over:
+            await store.transact(lambda tx: _not_due(tx, plan_id))
+            return await releases.last(store, plan_id)
+        shipment = _shipment(store.name, plan_id, ground)
+        examined = await _examined(prover, shipment, ground.policies)
+        findings, faults = await _read(deps, store, ground)
+        found = [*findings, *_own(ground, examined)]
+        faults = [*faults, *examined.faults]
+
+        def work(
+            tx: Tx, ground: _Ground = ground, examined: Examined = examined, found: Any = found, faults: Any = faults
+        ) -> bool:
+            return _decide(tx, deps, plan_id, ground, examined, found, faults)
+
+        if await store.transact(work):
+            return await releases.last(store, plan_id)
+    raise MachineError(Code.STORE_CONFLICT, f"plan {plan_id!r} changes while its release is decided", hint="try again")
+
+
+def _ask_again(tx: Tx, plan_id: str, *, by: str, at: str) -> None:
+    ground = _ground(tx, plan_id)
+    if ground is None:
+        raise UsageError(Code.NAME_UNKNOWN, f"plan {plan_id!r} ships nothing", hint="write release: into the plan")
+    if not ground.over:
+        raise UsageError(Code.ILLEGAL_TRANSITION, f"plan {plan_id!r} has not ended", hint="it is released then")
+    known = releases.latest(tx, plan_id)
+    if known is None or known.state != "due":
+        releases.due(tx, plan_id, ground.policies, at=at)
+        tx.record("release.requested", plan_id, {"by": by})
+
+
+def _not_due(tx: Tx, plan_id: str) -> None:
+    """Tasks are open again: it is decided when they have ended."""
+    known = releases.latest(tx, plan_id)
+    if known is not None and known.state == "due":
+        tx.run("drop_due_release", plan_id=plan_id, number=known.number)
+
+
+def _ground(tx: Tx, plan_id: str) -> _Ground | None:
+    sheet = Sheets().of(tx, plan_id)
+    policy = sheet.policies.release
+    if policy is None:
+        return None
+    made, files = [], {}
+    for each in policy.deliverables:
+        task_id = str(each.from_task_id)
+        one, contents = _made(tx, sheet, task_id, each.name)
+        made.append(one)
+        files[task_id, each.name] = contents
+    documents = tuple(_documents(tx, sheet))
+    run = tx.run("run", plan_id=plan_id)[0]
+    return _Ground(
+        sheet.policies,
+        tuple(sheet.profiles),
+        sheet.workspace,
+        tuple(made),
+        files,
+        documents,
+        dag_sha256=run[8],
+        over=run[2] == 0,
+        unisolated=tx.run("unisolated_in", plan_id=plan_id)[0][0],
+    )
+
+
+def _made(tx: Tx, sheet: Sheet, task_id: str, name: str) -> tuple[Made, dict[str, str]]:
+    """What has become of a deliverable."""
+    rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
+    if not rows:
+        return Made(name, task_id, "PENDING"), {}
+    state, cause, fresh, _, unisolated = rows[0]
+    node = sheet.node(tx, task_id)
+    needed = _needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
+    versions = tx.run("artifacts_named", plan_id=sheet.plan_id, output_name=name)
+    row = next((row for row in versions if row[0] == task_id), None)
+    if row is None:
+        return Made(name, task_id, state, bool(fresh), needed), {}
+    files = validator_verdicts.files_of(bytes(row[4]))
+    sha256 = bundle(files)
+    said = [one for one in tx.run("judgements_of", plan_id=sheet.plan_id, sha256=sha256) if one[0] != row[2]]
+    made = Made(
+        name,
+        task_id,
+        state,
+        bool(fresh),
+        needed,
+        row[2],
+        sha256,
+        sheet.promise(node).id,
+        refused_by=tuple(validator for validator, accepted, _ in said if not accepted),
+        accepted_by=tuple(validator for validator, accepted, _ in said if accepted),
+        isolated=not unisolated,
+    )
+    return made, files
+
+
+def _needed(node: Node, name: str) -> bool:
+    return any(each.name == name and each.when is None and not each.optional for each in node.outputs)
+
+
+def _documents(tx: Tx, sheet: Sheet) -> list[_Document]:
+    """The newest results of gates that tasks delivered, and whether they saw all that was merged."""
+    merged = _merged_at(tx, sheet)
+    found: dict[tuple[str, str], _Document] = {}
+    for task_id, output_name, producer, _, envelope in tx.run("gate_results", plan_id=sheet.plan_id):
+        if rules.named_gate(output_name) is None or (task_id, output_name) in found:
+            continue
+        rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
+        if not rows:
+            continue
+        state, _, fresh, agent_id, _ = rows[0]
+        files = validator_verdicts.files_of(bytes(envelope))
+        content = next(iter(files.values())) if len(files) == 1 else ""
+        by = producer if producer == agent_id else f"{producer}, whose task it is not"
+        began = _began(tx, sheet.plan_id, task_id)
+        late = any(at > began for each, at in merged.items() if each != task_id)
+        holds = state == "COMPLETED" and bool(fresh) and not late
+        found[task_id, output_name] = _Document(output_name, by, content, holds)
+    return list(found.values())
+
+
+def _merged_at(tx: Tx, sheet: Sheet) -> dict[str, str]:
+    """Tasks that work on the repository → when their work was merged last."""
+    if sheet.workspace is None:
+        return {}
+    return {
+        row[0]: row[1]
+        for row in tx.run("finished_tasks", plan_id=sheet.plan_id)
+        if sheet.node(tx, row[0]).workspace == "repo"
+    }
+
+
+def _began(tx: Tx, plan_id: str, task_id: str) -> str:
+    """When a task got the command that it ended with; empty if that is not known, which is before everything."""
+    rows = tx.run("command_taken_at", plan_id=plan_id, task_id=task_id)
+    return str(rows[0][0] or "") if rows else ""
+
+
+def _shipment(board: str, plan_id: str, ground: _Ground) -> Shipment:
+    """What is shipped, laid out: an artifact that is one file by its name, others in a folder of that name."""
+    shipped = [each for each in ground.made if each.sha256 and each.state == "COMPLETED"]
+    names = [each.name for each in shipped]
+    files: dict[str, str] = {}
+    for each in shipped:
+        top = root_layout.segment(each.name) if names.count(each.name) == 1 else f"{each.task_id}/{each.name}"
+        contents = ground.files[each.task_id, each.name]
+        alone = len(contents) == 1 and next(iter(contents)) in {each.name, root_layout.segment(each.name)}
+        files |= {top if alone else f"{top}/{path}": sha256 for path, sha256 in contents.items()}
+    return Shipment(board, plan_id, ground.repo, files)
+
+
+async def _examined(prover: Prover | None, shipment: Shipment, policies: Policies) -> Examined:
+    """Have the engine's own checks made, for as long as the plan allows. What did not end has not passed."""
+    policy = policies.release
+    wanted = (
+        {} if policy is None else {name: policy.gates[name] for name in _required(policies) if name in policy.gates}
+    )
+    checks = [(gate.check, gate.on or "artifacts") for gate in wanted.values() if gate.check is not None]
+    if prover is None:
+        return Examined(faults=("checks are not supported here",) if checks else ())
+    limit = _limit(policies)
+    try:
+        async with asyncio.timeout(limit.timeout_seconds if limit else None):
+            return await prover.examine(shipment, checks)
+    except TimeoutError:
+        return Examined(faults=(f"the gates took more than {limit.timeout_seconds if limit else 0} seconds",))
+    except AgentTalkError as error:
+        return Examined(faults=(f"the gates could not be looked at: {error.message}",))
+
+
+def _required(policies: Policies) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(policies.release_gates_required))
+
+
+def _limit(policies: Policies) -> PhaseTimeout | None:
+    return policies.timeouts.release_gate if policies.timeouts else None
+
+
+def _own(ground: _Ground, examined: Examined) -> list[GateFinding]:
+    """What the engine's own checks said, of everything that is shipped."""
+    subjects = frozenset(each.sha256 for each in ground.made if each.sha256 and each.state == "COMPLETED")
+    return [
+        GateFinding(
+            told["id"],
+            "PASS" if told["passed"] else "REJECT",
+            subjects,
+            rules.ENGINE,
+            wire.sha256(wire.write(told)),
+            detail=str(told.get("detail") or told.get("reason") or ""),
+            isolated=told.get("isolated"),
+        )
+        for told in examined.told
+    ]
+
+
+async def _read(deps: Deps, store: Store, ground: _Ground) -> tuple[list[GateFinding], list[str]]:
+    """What tasks delivered as results of gates, and what of it cannot be read."""
+    found: list[GateFinding] = []
+    faults: list[str] = []
+    blobs = await deps.stores.blobs(store.name)
+    for document in ground.documents:
+        try:
+            data = await blobs.get(document.content) if document.content else b""
+        except AgentTalkError as error:
+            faults.append(f"{document.output_name} of {document.by} is gone: {error.message}")
+            continue
+        result = rules.read_result(
+            document.output_name, data, by=document.by, fresh=document.fresh, agents=ground.agents
+        )
+        if isinstance(result, str):
+            faults.append(result)
+        else:
+            found.append(result)
+    return found, faults
+
+
+def _decide(
+    tx: Tx,
+    deps: Deps,
+    plan_id: str,
+    ground: _Ground,
+    examined: Examined,
+    found: Sequence[GateFinding],
+    faults: Sequence[str],
+) -> bool:
+    """Write the decision down, if it still rests on what there is; False when it does not."""
+    now = _ground(tx, plan_id)
+    if now != ground or now.policies.release is None:
+        return False
+    at = deps.stamp()
+    footing = ground.footing(examined.commit)
+    known = releases.latest(tx, plan_id)
+    if known is None or known.state != "due":
+        if known is not None and known.footing == footing and known.state != "revoked":
+            return True
+        releases.due(tx, plan_id, ground.policies, at=at)
+        known = releases.latest(tx, plan_id)
+    if known is None:
+        return False
+    required = _required(ground.policies)
+    decision = rules.decide(now.policies.release, required, ground.made, found, faults=faults)
+    _write(tx, plan_id, known, ground, examined, decision, required, footing, at)
+    return True
+
+
+def _write(
+    tx: Tx,
+    plan_id: str,
+    due: Release,
+    ground: _Ground,
+    examined: Examined,
+    decision: Decision,
+    required: Sequence[str],
+    footing: str,
+    at: str,
+) -> None:
+    when = records.written(at)
+    manifest = _manifest(plan_id, due.release_id, examined, decision, required, ground.unisolated, when)
+    record = _record(plan_id, due.release_id, manifest, decision, when)
+    ReleaseManifest.from_json(manifest)
+    DecisionRecord.from_json(record)
+    told = {
+        "release_id": due.release_id,
+        "decision": decision.decision,
+        "reasons": list(decision.reasons),
+        "subject": record["subject"],
+        "gates": [_gate(each) for each in decision.evidence] + [{"check": each} for each in examined.told],
+        "checkpoint": checkpoints.decide(
+            "pre-ship", checkpoints.shippable(decision.reasons), trace_id=f"{due.release_id}:pre-ship"
+        ).as_json(),
+    }
+    tx.run(
+        "decide_release",
+        plan_id=plan_id,
+        number=due.number,
+        state="approved" if decision.approved else "rejected",
+        footing=footing,
+        manifest=wire.write(manifest),
+        told=wire.write(told),
+        at=at,
+    )
+    tx.record("release.decided", plan_id, told | {"manifest": manifest})
+    if not decision.approved:
+        releases.revoke(tx, plan_id, f"{due.release_id} is rejected", at=at)
+    releases.show(tx, plan_id, due.release_id, manifest, record)
+    if decision.approved:
+        _archive(tx, plan_id, due.release_id, ground, decision)
+    else:
+        _warn(tx, plan_id, due.release_id, decision, at)
+
+
+def _record(
+    plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: Decision, when: str
+) -> dict[str, Any]:
+    """The decision as a document."""
+    return {
+        "schema_version": "1.0",
+        "plan_id": plan_id,
+        "decision_id": release_id,
+        "decision_type": "RELEASE",
+        "decision": decision.decision,
+        "decided_by_agent_id": rules.ENGINE,
+        "decided_at": when,
+        "subject": {"kind": "release", "ref_sha256": wire.sha256(wire.write(manifest["artifacts"]))},
+        "evidence_files": [releases.MANIFEST],
+        "reasons": list(decision.reasons),
+        "not_isolated": manifest["not_isolated"],
+    }
+
+
+def _warn(tx: Tx, plan_id: str, release_id: str, decision: Decision, at: str) -> None:
+    records.alert(
+        tx,
+        at=at,
+        plan_id=plan_id,
+        code=Code.RELEASE_REJECTED,
+        message=f"release {release_id} of plan {plan_id!r} is rejected: {'; '.join(decision.reasons)}"[:2000],
+        key=release_id,
+        details={"reasons": list(decision.reasons)},
+    )
+
+
+def _gate(finding: GateFinding) -> dict[str, Any]:
+    return {
+        "gate": finding.gate,
+        "decision": finding.decision,
+        "by": finding.by,
+        "fresh": finding.fresh,
+        "sha256": finding.ref,
+        "subjects": sorted(finding.subjects),
+        "detail": finding.detail,
+        "isolated": finding.isolated,
+    }
+
+
+def _manifest(
+    plan_id: str,
+    release_id: str,
+    examined: Examined,
+    decision: Decision,
+    required: Sequence[str],
+    unisolated: int,
+    when: str,
+) -> dict[str, Any]:
+    commit = examined.commit
+    return {
+        "schema_version": "1.0",
+        "plan_id": plan_id,
+        "release_id": release_id,
+        "artifacts": [
+            {
+                "name": each.name,
+                "sha256": each.sha256,
+                "task_id": each.task_id,
+                "producer_agent_id": each.producer,
+                "promise_id": each.promise_id,
+                "isolated": each.isolated,
+            }
+            for each in decision.shipped
+        ],
+        **({"commit": commit} if commit else {}),
+        "not_isolated": unisolated,
+        "evidence_required": list(required),
+        "evidence_refs": [{"name": each.gate, "sha256": each.ref} for each in decision.evidence],
+        "decision": decision.decision,
+        "reasons": list(decision.reasons),
+        "decided_at": when,
+    }
+
+
+def _archive(tx: Tx, plan_id: str, release_id: str, ground: _Ground, decision: Decision) -> None:
+    """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
+    for each in decision.shipped:
+        folder = f"{releases.folder(plan_id, release_id)}/{each.task_id}/{root_layout.segment(each.name)}"
+        for path, sha256 in ground.files[each.task_id, each.name].items():
+            records.show(tx, f"{folder}/{path}", None, content=sha256)

@@ -1,0 +1,355 @@
+"""Work that flows back: a consumer or the verifier refused it, so whoever made it does it again, with the issues.
+
+When another round makes no sense the task has failed, and a person decides (see `deciding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code
+from agenttalk.contracts.validation import Issue
+from agenttalk.engine.core import records
+from agenttalk.engine.people import dispute_rows
+from agenttalk.engine.plans import commands, questions, rework_rounds, supersede, validator_verdicts
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Made, Performance, Proof, Row, Tx
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.proof import failed_tests, rework
+from agenttalk.rules.proof.check_results import shown_hash
+from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.proof.rework import CONFLICT, Judgement
+from agenttalk.rules.text import answer_words, verdict_words
+
+_FILES: Final = 200
+"""Files of a refused version that come along with the next command."""
+_PRINTED: Final = 2_000
+"""Characters of what a check printed that are sent back."""
+_ASKED: Final = 20
+"""Issues of each round that a question shows."""
+OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
+Files = list[dict[str, Any]]
+"""Files of a version, as commands and facts write them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Somebody's word that what a task made is not good enough."""
+
+    validator: str
+    consumer: str | None
+    """The task that was to use it."""
+    command_id: str
+    judgement: Judgement
+    model: str = ""
+    """By which it was judged, as far as that is known."""
+
+
+def send_back(moves: Moves, sheet: Sheet, granted: Granted, judgements: Mapping[str, Judgement], model: str) -> None:
+    """Have the tasks whose outputs were refused done again. Who refused waits for the new versions."""
+    job = granted.job
+    moves.tx.run(
+        "wait_for_input",
+        plan_id=sheet.plan_id,
+        task_id=job.task_id,
+        missing=wire.write([name for name, each in judgements.items() if not each.accepted]),
+        at=moves.at,
+    )
+    for name, judgement in judgements.items():
+        if not judgement.accepted:
+            refusal = Refusal(job.agent_id, job.task_id, job.command.command_id, judgement, model)
+            for producer in dict.fromkeys(path.partition("/")[0] for path in _paths(granted, name)):
+                refuse(moves, sheet, producer, refusal)
+
+
+def note(moves: Moves, granted: Granted, judgements: Mapping[str, Judgement], model: str) -> None:
+    """Write down what was said of inputs, and by which model."""
+    job = granted.job
+    body = {
+        "validator": job.agent_id,
+        "command_id": job.command.command_id,
+        "inputs": {name: {**each.as_json(), "paths": _paths(granted, name)} for name, each in judgements.items()},
+        **({"model": model} if model else {}),
+    }
+    moves.tx.record("inputs.judged", f"{job.plan_id}/{job.task_id}", body)
+    validator_verdicts.note(moves.tx, job, judgements, model=model, at=moves.at)
+
+
+def _paths(granted: Granted, name: str) -> list[str]:
+    return [
+        path for each in granted.job.command.resolved_inputs or () if each.input_name == name for path in each.paths
+    ]
+
+
+def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: Cause = "REWORK") -> bool:
+    """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
+
+    False when it is not done, so that there is nothing to refuse.
+    """
+    tx, plan_id = moves.tx, sheet.plan_id
+    rows = tx.run("engine_task", plan_id=plan_id, task_id=producer)
+    if not rows or rows[0][1] != "COMPLETED":
+        return False
+    row, node = rows[0], sheet.node(tx, producer)
+    issues = refusal.judgement.issues
+    answer = rework_rounds.another(tx, sheet, node, issues, used=row[14], consumer=refusal.consumer)
+    files = in_force(moves, sheet, producer)
+    told = {
+        "by": refusal.validator,
+        "consumer": refusal.consumer,
+        "command_id": refusal.command_id,
+        "fingerprint": list(rework.fingerprint(issues)),
+        **refusal.judgement.as_json(),
+        "files": files,
+        "maker": row[0],
+        "made_in": row[19],
+        **({"by_model": refusal.model} if refusal.model else {}),
+    }
+    tx.run("count_run", plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
+    if answer != "yes":
+        _give_up(moves, sheet, node, told, stuck=answer == "stuck")
+        return True
+    [(number,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
+    tx.record(rework_rounds.ORDERED, rework_rounds.subject(plan_id, producer), {"round": number, **told})
+    result = refusal.judgement.as_result(refusal.validator)
+    again = reexecution(plan_id, producer, row[0], number, result, files, moves)
+    _again(moves, sheet, node, row, "COMPLETED", cause, again)
+    supersede.superseded(moves, sheet, producer)
+    return True
+
+
+def reexecution(
+    plan_id: str, task_id: str, agent_id: str, number: int, result: dict[str, Any], files: Files, moves: Moves
+) -> dict[str, Any]:
+    """The part of a command that says what was refused, and why; and what people said of checks that are disputed."""
+    disputed = dispute_rows.issues(moves.tx, plan_id, task_id)
+    if disputed:
+        result = {**result, "issues": [*result.get("issues", ()), *disputed]}
+    return {
+        "original_task_id": task_id,
+        "original_agent": agent_id,
+        "attempt": max(number, 1),
+        "validation_result": result,
+        "validated_at": records.written(moves.at),
+        "previous": files[:_FILES],
+    }
+
+
+def _again(moves: Moves, sheet: Sheet, node: Node, row: Row, state: Any, cause: Cause, again: dict[str, Any]) -> None:
+    """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
+    inputs = commands.inputs_of(moves.tx, row[4]) if row[4] is not None else ()
+    if supersede.is_lost(moves.tx, sheet, inputs):
+        moves.put(sheet, node.task_id, state, cause)
+        supersede.wait_for_inputs(moves, sheet, node.task_id)
+        return
+    picked = Picked(inputs=inputs, sources={}, absent=())
+    moves.queue(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
+
+
+def again(moves: Moves, sheet: Sheet, node: Node, row: Row, reexecute: dict[str, Any]) -> None:
+    """Have a task that failed done once more."""
+    _again(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
+
+
+def in_force(moves: Moves, sheet: Sheet, task_id: str) -> Files:
+    """The files of what a task made last, as far as nobody refused it."""
+    found: dict[str, Files] = {}
+    for row in supersede.in_force(moves.tx, sheet.plan_id, task_id):
+        listed = [
+            {"output_name": row[4], "path": path, "sha256": sha256, "size_bytes": size}
+            for path, sha256, size in supersede.files_of(row[6])
+        ]
+        found.setdefault(row[4], listed)
+    return [each for listed in found.values() for each in listed]
+
+
+def _give_up(moves: Moves, sheet: Sheet, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
+    """Another round makes no sense: the work has failed, and people are told."""
+    why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
+    reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
+    moves.put(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=sheet.plan_id,
+        code=Code.COMMAND_FAILED,
+        message=f"task {node.task_id!r} failed: {reason}",
+        key=f"{node.task_id}/{told['command_id']}",
+        source=records.Source(told["by"], node.task_id, told["command_id"]),
+        details={key: told[key] for key in ("decision", "score", "reason", "issues")},
+    )
+    supersede.superseded(moves, sheet, node.task_id)
+    moves.lost(sheet, node.task_id)
+    exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
+
+
+def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[str, Any], *, diff: str = "") -> None:
+    """Write down that a task has no round left, and ask a person what is to become of it."""
+    tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
+    why = "came back with the same issues unchanged" if told.get("stuck") else "has no round of rework left"
+    question = f"{task_id} {why}. Grant more rounds, accept it as it is, or abort?"
+    seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
+    seen |= {"commit": told["left"]} if told.get("left") else {}
+    shown = shown_hash(question, seen)
+    tx.record(rework_rounds.EXHAUSTED, rework_rounds.subject(plan_id, task_id), {**told, "shown": shown})
+    criteria = {
+        "shown": shown,
+        "files": seen,
+        "history": rework_rounds.shown(rework_rounds.history(tx, plan_id, task_id), _ASKED),
+        **({"diff": diff} if diff else {}),
+    }
+    request_id = questions.request(
+        tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.at, criteria=criteria
+    )
+    tx.run("note_request", plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
+
+
+def order_again(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof,
+    *,
+    cause: Cause,
+    reason: str,
+    verdict: Verdict | None,
+    hand_to: str | None,
+) -> None:
+    """Send a task back to its agent, or to another one, with what is missing and what it left."""
+    tx, job = moves.tx, granted.job
+    counts = int(cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
+    [(number,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
+    judgement = by_engine(reason, verdict, proof)
+    files = left_files(moves, performance)
+    told = {
+        "round": number if counts else 0,
+        "by": "engine",
+        "consumer": None,
+        "command_id": job.command.command_id,
+        "fingerprint": list(rework.fingerprint(told_of(tx, job.plan_id, job.task_id, judgement))),
+        **judgement.as_json(),
+        "files": files,
+        **({"breach": list(proof.breach)} if proof.breach else {}),
+    }
+    tx.record(rework_rounds.ORDERED, rework_rounds.subject(job.plan_id, job.task_id), told)
+    inputs = rework.own_inputs(job.command)
+    if supersede.is_lost(tx, sheet, inputs):
+        supersede.wait_for_inputs(moves, sheet, job.task_id)
+        return
+    picked = Picked(inputs=inputs, sources={}, absent=())
+    result = judgement.as_result("engine")
+    again = reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
+    moves.queue(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
+
+
+def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
+    """The verifier's judgement of a turn."""
+    if proof.breach:
+        told = verdict_words.LEFT_SCOPE(paths=", ".join(proof.breach))
+        return Judgement(False, 0, told, rework.refused([told], rework.SCOPE).issues)
+    faults = (
+        [*verdict.blockers, *(verdict_words.MISSING(name=name) for name in verdict.missing)] if verdict else [reason]
+    )
+    category = CONFLICT if proof.conflict else "completeness"
+    said = rework.refused([each or verdict_words.NOT_DONE() for each in (faults or [reason])], category)
+    undone = rework.refused(dropped(proof), rework.SCOPE).issues if dropped(proof) else ()
+    return Judgement(False, 0, reason or verdict_words.NOT_DONE(), (*said.issues, *undone, *_printed(proof)))
+
+
+def told_of(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> tuple[Issue, ...]:
+    """All that is told with a judgement of the engine's: also what became of disputes, which is news to the agent."""
+    disputed = dispute_rows.issues(tx, plan_id, task_id)
+    return (*judgement.issues, *(Issue.model_validate(each) for each in disputed))
+
+
+def dropped(proof: Proof) -> list[str]:
+    """What of an agent's work does not count, in words."""
+    found = []
+    if proof.restored:
+        found.append(verdict_words.PUT_BACK(paths=", ".join(proof.restored)))
+    if proof.left_out:
+        found.append(verdict_words.LEFT_OUT(paths=", ".join(proof.left_out)))
+    return found
+
+
+def left_files(moves: Moves, performance: Performance) -> Files:
+    """What a turn left that is not good enough. It is kept, because the next one is to mend it."""
+    found = []
+    for each in performance.outputs[:_FILES]:
+        if each.data is not None:
+            moves.tx.run("put_blob", hash=each.sha256, content=each.data)
+        found.append(
+            {"output_name": each.output_name, "path": each.path, "sha256": each.sha256, "size_bytes": each.size}
+        )
+    return found
+
+
+def out_of_rounds(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof,
+    *,
+    reason: str,
+    verdict: Verdict | None,
+    evidence: Sequence[Evidence],
+    stuck: bool = False,
+) -> None:
+    """A task that the verifier refuses has no round left, or is `stuck`: the same came back."""
+    job = granted.job
+    judgement = by_engine(reason, verdict, proof)
+    told = {
+        "by": "engine",
+        "consumer": None,
+        "command_id": job.command.command_id,
+        "attempt": job.attempt,
+        "fingerprint": list(rework.fingerprint(judgement.issues)),
+        **judgement.as_json(),
+        "files": left_files(moves, performance),
+        "left": proof.left,
+        "refused": proof.refused,
+        "made_score": performance.score,
+        "evidence": [asdict(each) for each in evidence],
+        "stuck": stuck,
+    }
+    exhausted(moves, sheet, node, reason, told, diff=proof.diff)
+
+
+def _printed(proof: Proof) -> list[Issue]:
+    """What checks that did not pass printed last, for whoever has to mend it."""
+    return [
+        Issue(
+            severity="HIGH",
+            category="check",
+            description=_failure(check, failed_tests.ending(check["output"], _PRINTED)),
+        )
+        for check in proof.told
+        if check.get("passed") is False and check.get("output")
+    ]
+
+
+def _failure(check: Mapping[str, Any], text: str) -> str:
+    """What a check printed, behind the command that its agent can run itself."""
+    if check.get("command") and check.get("exit_code") is not None:
+        return answer_words.COMMAND_ENDED_SAYING(command=check["command"], code=check["exit_code"], text=text)
+    return verdict_words.PRINTED(check=check["id"], text=text)
+
+
+def made(files: Files) -> dict[str, list[Made]]:
+    """Files of a version by their output, as they are sent."""
+    found: dict[str, list[Made]] = {}
+    for each in files:
+        one = Made(each["output_name"], each["path"], each["sha256"], each["size_bytes"], None)
+        found.setdefault(one.output_name, []).append(one)
+    return found

@@ -1,0 +1,202 @@
+"""What a person decides of a task that has no round of rework left: more rounds, accept it as it is, or abort.
+
+An answer to the question and the operator's command do the same. Accepting goes through `rules.proof.done.decide` like
+everything that is done: what the person confirms becomes evidence, bound to the hash of what was shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.people import questions as people_questions
+from agenttalk.engine.plans import artifacts, control, questions, rework_rounds, supersede
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import rework as proof_rework
+from agenttalk.ports import Left, Row, Tx
+from agenttalk.rules.proof import done, rework
+from agenttalk.rules.proof.done import Evidence, Trust, Verdict
+from agenttalk.rules.proof.rework import Abort, Accept, Decision, Grant
+
+_HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
+
+
+def left(tx: Tx, sheet: Sheet, task_id: str) -> Left | None:
+    """What has to be merged when a task is accepted as it is; None when there is nothing."""
+    _stuck(tx, sheet, task_id)
+    told = _last(tx, sheet, task_id)
+    node = sheet.node(tx, task_id)
+    if not told.get("left") or sheet.workspace is None or node.workspace != "repo":
+        return None
+    promise = sheet.promise(node, told.get("made_score"))
+    others = sheet.neighbours(tx, task_id)
+    return Left(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
+
+
+def decide(moves: Moves, sheet: Sheet, task_id: str, decision: Decision, *, by: str, commit: str = "") -> None:
+    """Do what a person decided. Raises UsageError when the task is not waiting for that, or cannot be accepted."""
+    row = _stuck(moves.tx, sheet, task_id)
+    match decision:
+        case Grant(rounds=number):
+            _grant(moves, sheet, task_id, row, number, by)
+        case Accept():
+            _accept(moves, sheet, task_id, row, by, commit)
+        case Abort():
+            moves.tx.record(rework_rounds.ABORTED, rework_rounds.subject(sheet.plan_id, task_id), {"by": by})
+            moves.tx.run(
+                "note_request",
+                plan_id=sheet.plan_id,
+                task_id=task_id,
+                request_id=None,
+                reason=f"{row[9]} ({by} aborted)",
+            )
+    if row[16] is not None and moves.tx.run("request", request_id=row[16])[0][7] == "open":
+        people_questions.close(moves.tx, row[16], f"{by} decided: {decision}", at=moves.at)
+
+
+def ask_again(moves: Moves, sheet: Sheet, task_id: str, answered: str, why: str) -> None:
+    """An answer could not be carried out: the question is put once more, and says why."""
+    tx = moves.tx
+    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
+    if row[16] != answered:
+        return  # somebody decided otherwise meanwhile
+    [asked] = tx.run("request", request_id=answered)
+    body = people_questions.read_request(asked)
+    needed = body.needed
+    request_id = questions.request(
+        tx,
+        sheet,
+        sheet.node(tx, task_id),
+        "REEXECUTE_LIMIT",
+        body.title,
+        f"{body.title} (the last answer could not be carried out: {why})",
+        proof_rework.OPTIONS,
+        at=moves.at,
+        criteria=needed.criteria,
+    )
+    tx.run("note_request", plan_id=sheet.plan_id, task_id=task_id, request_id=request_id, reason=row[9])
+
+
+def _stuck(tx: Tx, sheet: Sheet, task_id: str) -> Row:
+    """The row of a task that has no round left."""
+    rows = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)
+    hint = _HINT.format(sheet.plan_id, task_id)
+    if not rows:
+        raise UsageError(Code.TASK_NOT_FOUND, f"plan {sheet.plan_id!r} has no task {task_id!r}", hint=hint)
+    if rows[0][1] != "FAILED" or rows[0][8] != "REWORK_EXHAUSTED":
+        what = f"{task_id} is {rows[0][1]}, and this is for tasks that have no round of rework left"
+        raise UsageError(Code.ILLEGAL_TRANSITION, what, hint=hint)
+    return rows[0]
+
+
+def _last(tx: Tx, sheet: Sheet, task_id: str) -> dict[str, Any]:
+    """What was found when the last round was used up."""
+    return rework_rounds.latest(tx, sheet.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
+
+
+def _grant(moves: Moves, sheet: Sheet, task_id: str, row: Row, number: int, by: str) -> None:
+    tx, plan_id = moves.tx, sheet.plan_id
+    told = _last(tx, sheet, task_id)
+    tx.record(
+        rework_rounds.GRANTED,
+        rework_rounds.subject(plan_id, task_id),
+        {"by": by, "rounds": number, "most": row[14] + number},
+    )
+    _reopen_plan(moves, plan_id)
+    tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
+    [(used,)] = tx.run("add_round", plan_id=plan_id, task_id=task_id, rounds=1)
+    keys = ("score", "reason", "issues", "expectations")
+    result = {"validator": told["by"], **{key: told[key] for key in keys if key in told}}
+    again = proof_rework.reexecution(plan_id, task_id, row[0], used, result, told["files"], moves)
+    proof_rework.again(moves, sheet, sheet.node(tx, task_id), row, again)
+    _wake(moves, sheet, task_id)
+
+
+def _accept(moves: Moves, sheet: Sheet, task_id: str, row: Row, by: str, commit: str) -> None:
+    tx, plan_id = moves.tx, sheet.plan_id
+    told = _last(tx, sheet, task_id)
+    verdict, confirmed = verdict_of(moves, sheet, task_id, told, by)
+    if not verdict.fulfilled:
+        why = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])
+        raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} cannot be accepted: {why}", hint="grant rounds, or abort")
+    body = {
+        "by": by,
+        "shown": told["shown"],
+        "overrules": {key: told.get(key) for key in ("by", "consumer", "reason")}
+        | ({"model": told["by_model"]} if told.get("by_model") else {}),
+        "confirmed": [each.id for each in confirmed],
+        "trust": confirmed[0].trust if confirmed else verdict.trust,
+        "files": told["files"],
+        "verdict": {"fulfilled": True, "unverified": list(verdict.unverified), "trust": verdict.trust},
+    }
+    tx.record(
+        rework_rounds.ACCEPTED, rework_rounds.subject(plan_id, task_id), body | ({"commit": commit} if commit else {})
+    )
+    _reopen_plan(moves, plan_id)
+    moves.put(sheet, task_id, "FAILED", "ACCEPTED", reason=f"{by} accepted it as it is")
+    moves.count(plan_id, "failed", -1)
+    moves.count(plan_id, "completed")
+    _send(moves, sheet, task_id, row, told)
+    moves.fine(sheet, task_id)
+    supersede.superseded(moves, sheet, task_id)
+    _wake(moves, sheet, task_id)
+
+
+def verdict_of(
+    moves: Moves, sheet: Sheet, task_id: str, told: dict[str, Any], by: str
+) -> tuple[Verdict, list[Evidence]]:
+    """What the promise comes to with what a person confirms on top; and that."""
+    promise = sheet.promise(sheet.node(moves.tx, task_id), told.get("made_score"))
+    found = [Evidence(**each) for each in told.get("evidence", ())]
+    trust: Trust = "attested" if people_questions.exposed_agents(moves.tx, moves.deps, sheet.plan_id) else "confirmed"
+    confirmed = rework.confirmations(promise, found, by=by, at=moves.at, shown=told["shown"], trust=trust)
+    return done.decide(
+        promise, [*found, *confirmed], (), aborted=told.get("refused") or None, confirmed=True, word=trust
+    ), confirmed
+
+
+def _send(moves: Moves, sheet: Sheet, task_id: str, row: Row, told: dict[str, Any]) -> None:
+    """Deliver what was refused, as new messages: the old ones went no further."""
+    tx = moves.tx
+    [(message_id, envelope)] = tx.run("command_of_delivery", id=row[4])
+    command = CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
+    work = _Work(sheet.plan_id, task_id, row[0], command)
+    outputs = {each.name: each for each in sheet.node(tx, task_id).outputs}
+    lines: list[str] = []
+    for name, files in proof_rework.made(told["files"]).items():
+        if name in outputs:
+            key = f"accepted/{message_id}/{told['shown']}"
+            parcel = artifacts.pack(sheet, work, outputs[name], files, told.get("made_score"), at=moves.at, key=key)
+            parcel.send(moves, sheet, work)
+            lines += parcel.lines
+    if lines:
+        body = {"lines": f"[{','.join(lines)}]", "task_id": wire.text(task_id)}
+        moves.note("outputs.accepted", sheet.plan_id, wire.encoded(wire.object_of(body)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Whose outputs they are."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    command: Command
+
+
+def _reopen_plan(moves: Moves, plan_id: str) -> None:
+    if moves.tx.run("run_state", plan_id=plan_id) == [("ENDED",)]:
+        moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+    moves.left = True
+
+
+def _wake(moves: Moves, sheet: Sheet, task_id: str) -> None:
+    """Those that the failure stopped wait again, for whatever is open before them. Nobody needs to decide on them."""
+    for woken in control.wake_stopped(moves, sheet, task_id):
+        supersede.count_anew(moves, sheet, woken)
+        supersede.close_questions(moves, sheet, woken)

@@ -1,0 +1,208 @@
+"""Looking again at what was proven: what of it is stale, whether it still holds, and whose merge broke what does not.
+
+Nothing is written here; `regressing` writes down what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
+from agenttalk.contracts.promise import AnyCheck
+from agenttalk.engine.plans import commands
+from agenttalk.engine.plans.definition import Sheet, Sheets
+from agenttalk.ports import Job, Prover, Row, Store, Tip, Tx
+from agenttalk.rules.core.isolation import Words
+from agenttalk.rules.proof import findings_json, staleness
+from agenttalk.rules.proof.evidence import Fingerprint, Result, tells_of_the_work
+from agenttalk.rules.proof.staleness import Look
+
+_SEQ: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Evidence that shows that a task is done."""
+
+    job: Job
+    """A job for its task, which nobody carries out: it says where to look."""
+    check: AnyCheck
+    owner: str
+    """The task whose check it is, which another one may have to keep."""
+    command_id: str
+    commit: str
+    """Where it was seen last."""
+    fingerprint: Fingerprint
+    fresh: bool
+
+    @property
+    def task_id(self) -> str:
+        """The task that it shows to be done."""
+        return self.job.task_id
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of looking at evidence again."""
+
+    kept: Kept
+    why: tuple[str, ...] = ()
+    """What of the things that it covers has changed."""
+    result: Result | None = None
+    """What the check said at the tip; None where nothing changed, or nobody asked."""
+    broke: str | None = None
+    """The commit at which the check turned red first."""
+    merged: str | None = None
+    """The task whose work that commit is."""
+
+    @property
+    def state(self) -> str:
+        """What came of it, in a word."""
+        if not self.why:
+            return "fresh"
+        return "stale" if self.result is None else "verified" if self.result.passed else "red"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A look at all evidence of a plan."""
+
+    commit: str
+    """The tip of the plan's branch."""
+    seen: tuple[Seen, ...] = ()
+
+    @property
+    def red(self) -> list[Seen]:
+        """What does not hold any more."""
+        return [each for each in self.seen if each.state == "red"]
+
+
+async def review(
+    store: Store,
+    sheets: Sheets,
+    prover: Prover | None,
+    plan_id: str,
+    words: Words,
+    *,
+    task_id: str | None = None,
+    fresh_only: bool = False,
+) -> Review:
+    """See which evidence of a plan's done tasks is stale. Nothing is run for that.
+
+    The operator's `words` say how checks are confined that are made again, as they did for the work itself.
+    With `fresh_only`, what is known to be stale is not looked at.
+    """
+    rows = await store.read("evidence_of_plan", plan_id=plan_id)
+    rows = [row for row in rows if row[3] is not None and task_id in {None, row[0]} and (row[7] or not fresh_only)]
+    kept = await store.transact(partial(_kept, sheets=sheets, plan_id=plan_id, rows=rows, words=words)) if rows else []
+    if not kept:
+        return Review("")
+    if prover is None:
+        raise MachineError(Code.ENGINE_UNREACHABLE, "checks are made by an engine, and this is none")
+    globs = dict.fromkeys(glob for each in kept for glob in each.check.covers or ())
+    tip = await prover.tip(kept[0].job, list(globs))
+    return Review(tip.commit, tuple(Seen(each, _changed(each, tip)) for each in kept))
+
+
+def _changed(kept: Kept, tip: Tip) -> tuple[str, ...]:
+    """What has changed of the things that evidence covers.
+
+    A task whose inputs were replaced runs again, so those are as they were.
+    """
+    before = kept.fingerprint
+    files = kept.check.files_sha256 or {}
+    ground = replace(tip.ground, files=files, inputs={**before.inputs, **tip.ground.inputs})
+    return staleness.changed(before, kept.check, ground)
+
+
+async def verify(prover: Prover, found: Review) -> Review:
+    """Make the checks of stale evidence again, at the tip; of those that are red, see which merge broke them."""
+    seen = []
+    for each in found.seen:
+        if each.why:
+            result = await _again(prover, each.kept, found.commit)
+            each = replace(each, result=result)  # noqa: PLW2901 - the same, and more is known of it
+            if not result.passed:
+                each = await _traced(prover, each)  # noqa: PLW2901 - the same
+        seen.append(each)
+    return replace(found, seen=tuple(seen))
+
+
+async def _again(prover: Prover, kept: Kept, commit: str) -> Result:
+    """What a check says at the tip. Raises MachineError when it says nothing of the work."""
+    result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
+    if not result.passed and not tells_of_the_work(result):
+        what = f"the check {kept.check.id!r} of {kept.task_id} cannot be made again"
+        raise MachineError(Code.CHECK_UNREPEATABLE, f"{what}: {result.detail or result.reason}")
+    return result
+
+
+async def _traced(prover: Prover, seen: Seen) -> Seen:
+    kept = seen.kept
+    arrived = await prover.arrived(kept.job, kept.commit)
+    commits = [commit for commit, _ in arrived]
+    stands: dict[str, bool | None] = {}
+    while isinstance(step := staleness.trace(commits, stands), Look):
+        stands[step.commit] = await _stood(prover, kept, step.commit)
+    return replace(seen, broke=step.commit, merged=dict(arrived)[step.commit] if step.commit else None)
+
+
+async def _stood(prover: Prover, kept: Kept, commit: str) -> bool | None:
+    """How a check stands at a commit; None when nobody can tell."""
+    try:
+        result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
+    except AgentTalkError:
+        return None
+    return result.passed if result.passed or tells_of_the_work(result) else None
+
+
+def _kept(tx: Tx, sheets: Sheets, plan_id: str, rows: Sequence[Row], words: Words) -> list[Kept]:
+    """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
+    sheet = sheets.of(tx, plan_id)
+    found: list[Kept] = []
+    known: dict[str, dict[str, tuple[Job, AnyCheck, str]]] = {}
+    for name, check_id, command_id, commit, _, body, _, fresh, _ in rows:
+        if name not in known:
+            known[name] = _checks(tx, sheet, name, words)
+        if check_id in known[name]:
+            job, check, owner = known[name][check_id]
+            said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+            fingerprint = findings_json.read_fingerprint(said["fingerprint"])
+            found.append(Kept(job, check, owner, command_id, commit, fingerprint, bool(fresh)))
+    return found
+
+
+def _checks(tx: Tx, sheet: Sheet, task_id: str, words: Words) -> dict[str, tuple[Job, AnyCheck, str]]:
+    """The checks of a done task by their ids, each with the task whose check it is; none if it is not done."""
+    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
+    if row[1] != "COMPLETED" or sheet.workspace is None:
+        return {}
+    job = _job(tx, sheet, task_id, words.settled(sheet.profile(row[0])))
+    owners = {each.id: each.owner for each in sheet.joined.get(task_id, ())}
+    checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
+    return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}
+
+
+def _job(tx: Tx, sheet: Sheet, task_id: str, profile: AgentProfile) -> Job:
+    """A job that nobody carries out, for whoever makes checks."""
+    _, command = commands.compose(sheet, sheet.node(tx, task_id), (), _SEQ)
+    return Job(
+        plan_id=sheet.plan_id,
+        task_id=task_id,
+        agent_id=profile.agent_id,
+        board=tx.board,
+        lease="",
+        epoch=0,
+        attempt=0,
+        token="",
+        profile=profile,
+        command=command,
+        prompt="",
+        timeout=0.0,
+        repo=sheet.workspace,
+    )

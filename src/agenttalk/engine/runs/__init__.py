@@ -1,0 +1,1 @@
+"""The dispatcher: leases tasks, runs turns, concludes them."""

@@ -1,0 +1,258 @@
+"""One attempt at a command: its lease, its token, its prompt, and the job that a driver gets of it."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.model_use import MODEL_DRIVERS
+from agenttalk.contracts.plan import Workspace
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine.budgets.turn_monitor import Watching
+from agenttalk.engine.plans import inputs as plan_inputs
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.runs import checkpoints
+from agenttalk.engine.runs.checkpoints import PLAIN, Passage
+from agenttalk.ports import Handed, Job, KindTask, TaskKind
+from agenttalk.rules.agents import results
+from agenttalk.rules.budgets import stuck
+from agenttalk.rules.core.tokens import attempt_token, token_hash
+from agenttalk.rules.messages.leases import History, time_limit
+from agenttalk.rules.prompts.execute import Handover, composed, elsewhere, execute, limits, previous_attempt, with_tools
+from agenttalk.rules.proof import rework
+from agenttalk.rules.text import render
+
+_FIRST: Final = {"human": "asking", "remote": "offered"}
+"""The phase in which a lease begins, by driver, where that is not executing."""
+
+
+def hashed(job: Job) -> str:
+    """What the store knows of an attempt's token."""
+    return token_hash(job.token)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt at a command, under a lease of its own."""
+
+    owner: str
+    """Whose lease it is."""
+    root: str
+    board: str
+    profile: AgentProfile
+    command: Command
+    epoch: int
+    inputs: tuple[Handed, ...]
+    node: Node
+    own_inputs: frozenset[str]
+    repo: Workspace | None
+    neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
+    """Promises of the plan's other tasks in the same repository."""
+    kind: tuple[TaskKind, KindTask] | None = None
+    """What sets the task apart, if its board has a kind of its own."""
+    number: int = 1
+    lease: str = ""
+    token: str = ""
+    fence: str = ""
+    """What stands around the texts of others in the prompt."""
+    passage: Passage = PLAIN
+    watching: Watching | None = None
+
+    def __post_init__(self) -> None:
+        chance = secrets.token_bytes(48)
+        self.lease = f"lease_{chance[:12].hex()}"
+        self.fence = chance[12:24].hex()
+        secret = urlsafe_b64encode(chance[24:]).decode()
+        self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
+
+    def watch(self) -> Watching:
+        """Who looks on."""
+        if self.watching is None:
+            self.watching = Watching(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
+        return self.watching
+
+    def lease_row(self, at: str) -> dict[str, Any]:
+        """What the task's row says while it runs."""
+        return {
+            "plan_id": self.command.plan_id,
+            "task_id": self.command.task_id,
+            "lease": self.lease,
+            "owner": self.owner,
+            "token": token_hash(self.token),
+            "phase": _FIRST.get(self.profile.driver, "executing"),
+            "at": at,
+        }
+
+    def prompt(self) -> str:
+        """What the agent is told."""
+        told = self._told()
+        return told + with_tools(locale=self.profile.locale) if self.profile.has_tools else told
+
+    def _told(self) -> str:
+        command = render.command(self.command, self.profile.locale)
+        if self.kind is not None:
+            return self._prompt_of_kind(*self.kind, command)
+        remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
+        folder = root_layout.task(self.profile.agent_id, command.plan_id, command.task_id)
+        base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
+        outputs, possible = tuple(results.expected(command)), tuple(results.possible(command))
+        told = execute(
+            self.profile.prompt or "",
+            command,
+            [
+                plan_inputs.shown(each, "" if is_model else f"{base}/inputs/")
+                for each in self.inputs
+                if not _is_told(each)
+            ],
+            (),
+            Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
+            fence=self.fence,
+            locale=self.profile.locale,
+            may_refuse=self.profile.self_assessment,
+        )
+        if command.promise is not None:
+            again = command.reexecute is not None
+            told += limits(command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale)
+        if remote:
+            return told + elsewhere(locale=self.profile.locale)
+        if self.repo is None or command.reexecute is None:
+            return told
+        patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
+        return told + previous_attempt(patch, locale=self.profile.locale)
+
+    @property
+    def own_task(self) -> KindTask | None:
+        """The task as its kind has it."""
+        return self.kind[1] if self.kind is not None else None
+
+    def _prompt_of_kind(self, kind: TaskKind, task: KindTask, command: Command) -> str:
+        fence, profile = self.fence, self.profile
+        sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
+        told = composed(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
+        return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
+
+    def job(self, prompt: str, history: History) -> Job:
+        """What the driver gets."""
+        command = self.command
+        return Job(
+            command.plan_id,
+            command.task_id,
+            self.profile.agent_id,
+            self.board,
+            self.lease,
+            self.epoch,
+            self.number,
+            self.token,
+            self.profile,
+            command,
+            prompt,
+            time_limit(command, history),
+            self.inputs,
+            {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
+            tuple(each.name for each in self.node.outputs),
+            {each.name: each.validation_criteria for each in self.node.needs if each.validation_criteria is not None},
+            self.own_inputs,
+            self.repo,
+            watch=self.watch(),
+            neighbours=self.neighbours,
+            title=self.node.name or "",
+        )
+
+
+def _is_told(file: Handed) -> bool:
+    """Whether a file says what the prompt says anyway, under what to mend."""
+    return file.input_name == rework.FEEDBACK_INPUT
+
+
+def begun(
+    moves: Moves,
+    owner: str,
+    root: str,
+    sheet: Sheet,
+    agent_id: str,
+    command: Command,
+    epoch: int,
+    inputs: tuple[Handed, ...],
+    used: Sequence[str],
+) -> Attempt:
+    """An attempt of an agent at a command, with inputs that came from messages."""
+    node = sheet.node(moves.tx, command.task_id)
+    repo = sheet.workspace if node.workspace == "repo" else None
+    judges = any(each.validation_criteria for each in node.needs)
+    own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
+    profile = moves.deps.operator.words.settled(sheet.profile(agent_id))
+    kind = _kind(moves, command.task_id)
+    if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
+        profile = profile.model_copy(update={"env": (*profile.env, *needed)})
+    own_inputs = frozenset(own)
+    others = sheet.neighbours(moves.tx, command.task_id) if repo is not None else {}
+    return Attempt(
+        owner,
+        root,
+        moves.tx.board,
+        profile,
+        command,
+        epoch,
+        inputs,
+        node,
+        own_inputs,
+        repo,
+        neighbours=others,
+        kind=kind,
+    )
+
+
+def _kind(moves: Moves, task_id: str) -> tuple[TaskKind, KindTask] | None:
+    kind = moves.deps.kinds.get(moves.tx.board)
+    task = kind.task(moves.tx, task_id) if kind is not None else None
+    return (kind, task) if kind is not None and task is not None else None
+
+
+def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command, used: Sequence[str]) -> Iterator[str]:
+    """Inputs of a command that an agent made itself, at least in part.
+
+    It did when it sent them, or when the task that made them is its own by now.
+    """
+    tx, plan_id = moves.tx, sheet.plan_id
+    sent = [tx.run("message_by_id", plan_id=plan_id, message_id=each)[0] for each in used]
+    makers = {row[4] for row in sent if row[7] == agent_id}
+    for each in command.resolved_inputs or ():
+        for task_id in {path.partition("/")[0] for path in each.paths}:
+            rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
+            if task_id in makers or (rows and rows[0][0] == agent_id):
+                yield each.input_name
+
+
+def note(
+    moves: Moves,
+    attempt: Attempt,
+    message_id: str,
+    prompt_sha256: str,
+    used: Sequence[str],
+    line: str = "",
+) -> None:
+    """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
+    plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
+    for each in used:
+        moves.injected(plan_id, each, agent_id)
+    gates, promise = "", ""
+    if attempt.passage.decisions:
+        gates = f',"gates":{wire.text(checkpoints.told(attempt.passage.decisions))}'
+        if attempt.command.promise is not None:
+            promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
+    inputs = ",".join([f'"{each}"' for each in used])
+    body = (
+        f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
+        f'"lines":[{line}],"message_id":"{message_id}"{promise},"prompt_sha256":"{prompt_sha256}"}}'
+    )
+    moves.note("turn.started", plan_id, wire.encoded(body))
+    if attempt.kind is not None:
+        attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)

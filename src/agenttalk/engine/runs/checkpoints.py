@@ -1,0 +1,207 @@
+"""The checkpoints of tasks that the engine runs: facts are gathered, rules decide, and what they decide is carried out.
+
+A task whose promise follows from its node, and that nothing limits, has nothing that could be denied: its turns are
+recorded as they are, without a word about gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code
+from agenttalk.contracts.promise import Checkpoint, CompletionPromise
+from agenttalk.engine.budgets import day_limit, denials
+from agenttalk.engine.budgets.spending import Allowance, Purse
+from agenttalk.engine.core import records
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.ports import Performance, Proof
+from agenttalk.rules.budgets import aborts, budgets
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.core import usage
+from agenttalk.rules.proof import checkpoints, score_gates
+from agenttalk.rules.proof.checkpoints import Decision, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What the checkpoints before a turn decided, and what limits it."""
+
+    decisions: tuple[Decision, ...] = ()
+    allowance: Allowance | None = None
+
+    @property
+    def denied(self) -> Decision | None:
+        """The decision that does not let it begin."""
+        return next((each for each in self.decisions if not each.allowed), None)
+
+    def under(self, lease: str) -> Passage:
+        """The same as decisions about a lease, by which they are found again."""
+        if not self.decisions:
+            return self
+        named = [
+            Decision(each.checkpoint, each.severity, each.reasons, f"{lease}:{each.checkpoint}")
+            for each in self.decisions
+        ]
+        return Passage(tuple(named), self.allowance)
+
+
+PLAIN: Final = Passage()
+
+
+def is_plain(sheet: Sheet, node: Node, purse: Purse) -> bool:
+    """Whether there is nothing that a checkpoint before a turn could say."""
+    return node.promise is None and sheet.limits is None and purse.day_cost_usd is None
+
+
+def before_turn(
+    moves: Moves,
+    purse: Purse,
+    sheet: Sheet,
+    node: Node,
+    command: Command,
+    message_id: str,
+    lost: Collection[str],
+    *,
+    taken_over: bool = False,
+) -> Passage:
+    """`pre-plan` and `pre-act` of a task whose turn is about to begin. `lost` are inputs that are gone.
+
+    Who takes a turn over, to verify what it left, takes its lease over too.
+    """
+    if is_plain(sheet, node, purse) and not lost:
+        return PLAIN
+    tx, about = moves.tx, (sheet.plan_id, node.task_id)
+    promise = sheet.promise(node) if node.promise is not None else None
+    allowance = allowance_of(moves, purse, sheet, node)
+    used_up = budgets.used_up(allowance.limits, allowance.used(usage.NOTHING)) if allowance is not None else ()
+    [(last,)] = tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)
+    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+    found: dict[Checkpoint, list[Finding]] = {
+        "pre-act": list(
+            checkpoints.ready(
+                current=command.command_seq == last,
+                lost_inputs=lost,
+                used_up=used_up,
+                lease_free=taken_over or row[3] is None,
+            )
+        )
+    }
+    if promise is not None:
+        found = {"pre-plan": list(checkpoints.promised(promise, sheet.limits)), **found}
+    decisions = []
+    for checkpoint, findings in found.items():
+        decision = checkpoints.decide(checkpoint, findings, trace_id=f"{message_id}:{checkpoint}")
+        if decision.severity == "soft-deny":
+            overridden = denials.overridden(tx, *about, checkpoint)
+            decision = checkpoints.decide(checkpoint, findings, trace_id=decision.trace_id, overridden=overridden)
+            if allowance is not None:
+                allowance = allowance.without(overridden)
+        decisions.append(decision)
+    return Passage(tuple(decisions), allowance)
+
+
+def allowance_of(moves: Moves, purse: Purse, sheet: Sheet, node: Node) -> Allowance | None:
+    """What limits an attempt at a task; None if nothing does."""
+    promise = sheet.promise(node) if node.promise is not None else None
+    limits = budgets.limits(promise, sheet.limits, purse.day_cost_usd)
+    return purse.allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.at) if limits else None
+
+
+def hold_back(moves: Moves, sheet: Sheet, node: Node, delivery: int, denied: Decision) -> None:
+    """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
+    denials.note(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
+    moves.left = True
+    why = "; ".join(denied.reasons)
+    if denied.severity == "soft-deny":
+        moves.hold(sheet, node, denied)
+        return
+    moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+    moves.call_off(sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=sheet.plan_id,
+        code=Code.COMMAND_FAILED,
+        message=f"task {node.task_id!r} must not begin: {why}",
+        key=denied.trace_id,
+        source=records.Source(node.assigned_agent_id, node.task_id),
+    )
+
+
+def stopped_by(
+    promise: CompletionPromise | None, allowance: Allowance | None, lease: str, performance: Performance
+) -> Abort | None:
+    """Why a turn counts as stopped: it was, or what it told in the end is more than it may use.
+
+    One that ended by itself and passed the limit of the day is judged by what it left: only others have to wait.
+    """
+    abort = performance.abort
+    if abort is not None and (abort.type == "budget-exhausted" or aborts.acts(promise, abort.type)):
+        return abort
+    if allowance is None or performance.how == "stopped":
+        return None
+    now = usage.spent(performance.usage, seconds=performance.seconds)
+    passed = budgets.overrun(allowance.limits, allowance.used_in_the_end(lease, now))
+    return passed.abort if passed is not None and not passed.abort.pauses else None
+
+
+def after_turn(
+    node: Node,
+    lease: str,
+    performance: Performance,
+    proof: Proof,
+    abort: Abort | None,
+    *,
+    proven: bool,
+    breach_ends: bool = False,
+) -> tuple[Decision, ...]:
+    """`post-act` of a turn that ended and, where there is something to look at, `pre-verify`.
+
+    `breach_ends` says whether leaving the scope is the end of the task.
+    """
+    finished = performance.how == "finished" and abort is None
+    names = {each.output_name for each in performance.outputs}
+    missing = [each.name for each in score_gates.due_outputs(node, performance.score) if each.name not in names]
+    acted = checkpoints.acted(
+        breach=proof.breach,
+        breach_stops=breach_ends,
+        missing=missing if finished else (),
+        abort=abort,
+    )
+    found = [checkpoints.decide("post-act", acted, trace_id=f"{lease}:post-act")]
+    if finished and proven and not proof.breach:
+        verifiable = checkpoints.verifiable(tree_dead=True, refused=proof.refused)
+        found.append(checkpoints.decide("pre-verify", verifiable, trace_id=f"{lease}:pre-verify"))
+    return tuple(found)
+
+
+def by_hand(sheet: Sheet, node: Node, delivery: int, performance: Performance) -> tuple[Decision, ...]:
+    """The checkpoints of a task that was worked by hand: nobody was asked before it began, and only time limited it."""
+    promise = sheet.promise(node)
+    lease = f"{sheet.plan_id}/{node.task_id}#{delivery}"
+    before = [
+        checkpoints.decide("pre-plan", checkpoints.promised(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
+        checkpoints.decide("pre-act", (), trace_id=f"{lease}:pre-act"),
+    ]
+    return (*before, *after_turn(node, lease, performance, Proof(), None, proven=False))
+
+
+def told(decisions: Sequence[Decision]) -> list[dict[str, object]]:
+    """Decisions for the ledger."""
+    return [each.as_json() for each in decisions]
+
+
+def let_go(moves: Moves) -> int:
+    """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
+    rows = moves.tx.run("held_by", like=day_limit.HELD)
+    for plan_id, task_id, delivery, request_id, _ in rows:
+        if request_id is not None and moves.tx.run("request", request_id=request_id)[0][7] == "open":
+            questions.close(moves.tx, request_id, "the day or its limit is another", at=moves.at)
+        moves.let_go(plan_id, task_id, delivery)
+    return len(rows)

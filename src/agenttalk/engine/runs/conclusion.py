@@ -1,0 +1,316 @@
+"""The end of a turn: what it is worth, and everything that follows, in one transaction.
+
+There is one way to done. What the agent left becomes evidence, the promise says what is needed, and one rule compares
+them (`rules.proof.done.decide`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, ConflictError
+from agenttalk.engine.budgets.spending import Allowance
+from agenttalk.engine.core import records
+from agenttalk.engine.plans import artifacts, board_run, questions, supersede
+from agenttalk.engine.plans.artifacts import FOLDER, Parcel
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import evidence_store as kept
+from agenttalk.engine.proof import rework
+from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, Left
+from agenttalk.engine.runs.turn_fact import fact, receipt
+from agenttalk.engine.runs.turn_outcome import NO_PROOF, Outcome, gated, model_of
+from agenttalk.ports import Made, Performance, Proof
+from agenttalk.rules.agents import results
+from agenttalk.rules.core import isolation, task_states, usage
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.core.usage import Used
+from agenttalk.rules.messages.leases import SCORE_CODES
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import score_gates
+from agenttalk.rules.text import verdict_words
+
+_ROWS: Final = 3
+"""Messages, deliveries and facts that come of the end of a turn, and of what it makes possible, mostly."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A turn that has ended, and what came of it."""
+
+    granted: Granted
+    performance: Performance
+    proof: Proof = NO_PROOF
+
+
+def conclude(moves: Moves, ends: Sequence[End]) -> list[Outcome]:
+    """Write the ends of turns down: first each of them, and then what follows from them.
+
+    Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
+    """
+    moves.tx.expect(_ROWS * len(ends))
+    outcomes = [_write_end(moves, end) for end in ends]
+    if all(_is_plainly_done(end, outcome) for end, outcome in zip(ends, outcomes, strict=True)):
+        jobs = [end.granted.job for end in ends]
+        moves.all_ended([(moves.sheets.of(moves.tx, job.plan_id), job.task_id) for job in jobs])
+        return outcomes
+    for end, outcome in zip(ends, outcomes, strict=True):
+        if outcome.again:
+            moves.agents[end.granted.job.agent_id] = None
+        else:
+            _follow(moves, end, outcome)
+    return outcomes
+
+
+def _is_plainly_done(end: End, outcome: Outcome) -> bool:
+    """Whether nothing follows from a turn but that others go on."""
+    chosen = outcome.gate is not None and outcome.gate.activate
+    return outcome.cause == "FULFILLED" and not chosen and end.granted.job.command.command_seq == 1
+
+
+def _write_end(moves: Moves, end: End) -> Outcome:
+    """Write down what a turn is worth."""
+    granted, performance, proof = end.granted, end.performance, end.proof
+    job = granted.job
+    sheet = moves.sheets.of(moves.tx, job.plan_id)
+    node = sheet.node(moves.tx, job.task_id)
+    outcome = gated(moves, sheet, node, granted, performance, proof)
+    state = task_states.move("RUNNING", outcome.cause)
+    sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
+    parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
+    lines = [line for each in parcels for line in each.lines]
+    body = fact(moves, granted, performance, outcome, proof, state, lines)
+    _end_turn(moves, granted, performance, outcome, proof, moves.note("turn.ended", job.plan_id, body))
+    _keep(moves, granted, outcome, proof)
+    if outcome.again:
+        return outcome
+    board_run.note_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict, proof.evidence)
+    _end_delivery(moves, granted, outcome)
+    for parcel in parcels:
+        parcel.send(moves, sheet, job)
+    if sends and _is_all(granted, parcels):
+        made = [each.candidate(job, moves.at) for each in parcels]
+        moves.made[job.plan_id, job.task_id] = sorted(made, key=lambda each: each.output_name, reverse=True)
+    if performance.judgements:
+        rework.note(moves, granted, performance.judgements, model_of(granted, performance))
+    return outcome
+
+
+def _is_all(granted: Granted, parcels: Sequence[Parcel]) -> bool:
+    """Whether nothing else can have come from a task.
+
+    It made nothing before, what its agent leaves in an outbox does not count, and no person gave it anything, which
+    would be filed under the task, too.
+    """
+    job, needs = granted.job, granted.node.needs
+    if job.command.command_seq > 1 or job.profile.driver == FOLDER or any(each.in_folders for each in parcels):
+        return False
+    inputs = job.command.resolved_inputs or ()
+    given = f"{job.task_id}/"
+    return len(inputs) >= len(needs) and not any(path.startswith(given) for each in inputs for path in each.paths)
+
+
+def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
+    """Have everything done that follows from the end of a turn."""
+    granted, performance, proof = end.granted, end.performance, end.proof
+    job = granted.job
+    sheet = moves.sheets.of(moves.tx, job.plan_id)
+    node = sheet.node(moves.tx, job.task_id)
+    if outcome.cause == "FULFILLED":
+        moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
+        if job.command.command_seq > 1:  # it may have made another version before
+            moves.look_at_waiting(sheet, job.task_id)
+            supersede.superseded(moves, sheet, job.task_id)
+    elif outcome.cause == "GATE_UNMET":
+        moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
+    elif outcome.cause == "INPUT_REJECTED":
+        rework.send_back(moves, sheet, granted, performance.judgements, model_of(granted, performance))
+    elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
+        rework.order_again(
+            moves,
+            sheet,
+            node,
+            granted,
+            performance,
+            proof,
+            cause=outcome.cause,
+            reason=outcome.reason or verdict_words.NOT_DONE(),
+            verdict=outcome.verdict,
+            hand_to=outcome.hand_to,
+        )
+    elif outcome.cause == "NEEDS_PERSON":
+        title = f"{job.task_id}: {outcome.reason}"
+        request_id = moves.ask_person(sheet, node, title)
+        if performance.how == "unfit":
+            questions.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
+    elif outcome.cause == "MOOT":
+        moves.ended(sheet, job.task_id, outcome.cause)
+    else:
+        _alert(moves, granted, outcome)
+        moves.ended(sheet, job.task_id, outcome.cause)
+        if outcome.cause == "REWORK_EXHAUSTED":
+            rework.out_of_rounds(
+                moves,
+                sheet,
+                node,
+                granted,
+                performance,
+                proof,
+                reason=outcome.reason or verdict_words.NOT_DONE(),
+                verdict=outcome.verdict,
+                evidence=outcome.evidence,
+                stuck=outcome.stuck,
+            )
+
+
+def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: Allowance | None = None) -> None:
+    """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
+
+    What it `used` until then counts, as far as somebody still knows it.
+    """
+    tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
+    sheet = moves.sheets.of(tx, plan_id)
+    row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
+    revoked = row[8] == "SUPERSEDED"
+    died = left.died and not revoked and row[7] not in UNCOUNTED
+    how: failure.Ending = "engine_died" if died else "engine_stopped"
+    cause: Cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
+    cause = "SUPERSEDED" if revoked else cause
+    state = task_states.move("RUNNING", cause)
+    if not tx.run(
+        "end_turn",
+        plan_id=plan_id,
+        task_id=task_id,
+        epoch=left.epoch,
+        lease=left.lease,
+        state=state,
+        cause=cause,
+        reason=None,
+        queued=left.delivery if state == "READY" and not revoked else None,
+        at=moves.at,
+        score=None,
+        fact=row[19],
+        unproven=0,
+        unisolated=0,
+        retries=0,
+        sent_back=row[12],
+        deaths=int(died),
+        **used._asdict(),
+    ):
+        return
+    if allowance is not None:
+        allowance.write(tx, left.lease, used)
+    if left.phase in VERIFYING:
+        tx.run("drop_performance", plan_id=plan_id, task_id=task_id)
+    [(message_id, _)] = tx.run("command_of_delivery", id=left.delivery)
+    body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
+    tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
+    if revoked:
+        supersede.released(moves, sheet, task_id, left.delivery)
+    elif state == "READY":
+        moves.agents[left.agent_id] = None
+    else:
+        moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
+
+
+def _end_turn(
+    moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, proof: Proof, fact: int
+) -> None:
+    job = granted.job
+    bad_score = performance.code in SCORE_CODES
+    used = usage.spent(performance.usage, seconds=performance.seconds)
+    if granted.watch.allowance is not None:
+        granted.watch.allowance.write(moves.tx, job.lease, used)
+    lost = ConflictError(
+        Code.LEASE_LOST,
+        f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
+        hint="nothing of it is kept; the task was given out again",
+    )
+    moves.tx.later(
+        "end_turn",
+        {
+            "plan_id": job.plan_id,
+            "task_id": job.task_id,
+            "epoch": job.epoch,
+            "lease": job.lease,
+            "state": task_states.move("RUNNING", outcome.cause),
+            "cause": outcome.cause,
+            "reason": outcome.reason,
+            "queued": granted.delivery if outcome.again else None,
+            "at": moves.at,
+            "score": performance.score,
+            "fact": fact,
+            "unproven": int(outcome.believed),
+            "unisolated": int(isolation.is_missing(performance.sandbox, proof.told)),
+            "retries": int(outcome.cause == "RETRY" and not bad_score),
+            "sent_back": granted.sent_back + int(bad_score),
+            "deaths": int(outcome.cause == "ENGINE_ENDED"),
+            **used._asdict(),
+        },
+        lost,
+    )
+
+
+def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> None:
+    """Keep what shows that a task is done. Of one that is not done, nothing does."""
+    job = granted.job
+    if proof.foreign:
+        _warn(moves, granted, proof)
+    if job.proven:
+        moves.tx.run("drop_performance", plan_id=job.plan_id, task_id=job.task_id)
+    if job.command.promise is not None and job.command.promise.checks:
+        kept.put(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
+
+
+def _warn(moves: Moves, granted: Granted, proof: Proof) -> None:
+    """Tell people that somebody else put something on the plan's branch; once for each such commit."""
+    job = granted.job
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=job.plan_id,
+        code=Code.BRANCH_MOVED,
+        message=f"the branch of the plan holds what no task merged: {', '.join(proof.foreign)}",
+        key=proof.foreign[0],
+        severity="WARNING",
+        source=records.Source(None, job.task_id, job.command.command_id),
+    )
+
+
+def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
+    status, details = receipt(outcome)
+    acted = int(status == "SUCCEEDED")
+    lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
+    ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
+    moves.tx.later("end_delivery", ended, lost)
+
+
+def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> list[Parcel]:
+    """The outputs of a turn, for whom the DAG names. Those that the score does not choose go nowhere."""
+    score = performance.score
+    due = {each.name: each for each in node.outputs if each.when is None or score_gates.holds(each.when, score)}
+    files: dict[str, list[Made]] = {}
+    for each in performance.outputs:
+        if each.output_name in due:
+            files.setdefault(each.output_name, []).append(each)
+    return [
+        artifacts.pack(sheet, granted.job, due[name], made, score, at=moves.at, key=granted.message_id)
+        for name, made in files.items()
+    ]
+
+
+def _alert(moves: Moves, granted: Granted, outcome: Outcome) -> None:
+    job = granted.job
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=job.plan_id,
+        code=Code.COMMAND_FAILED,
+        message=f"task {job.task_id!r} failed: {results.error_of(outcome.reason or outcome.cause, b'')}",
+        key=granted.message_id,
+        source=records.Source(job.agent_id, job.task_id, job.command.command_id),
+    )

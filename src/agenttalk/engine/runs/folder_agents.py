@@ -1,0 +1,147 @@
+"""Tasks of agents that work in their folders by hand: nothing is started, so what they leave tells how far they are.
+
+The receipt says that a task was taken, and how it ended; outputs that are all there say so too. Only time limits it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agenttalk.contracts.command import Reexecution
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.engine.plans import supersede
+from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import rework
+from agenttalk.engine.proof.rework import Refusal
+from agenttalk.engine.runs import checkpoints as run_checkpoints
+from agenttalk.engine.runs import turn_outcome
+from agenttalk.ports import Made, Performance, Row
+from agenttalk.rules.core import task_states
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import checkpoints, done, score_gates
+from agenttalk.rules.proof.rework import Judgement
+
+FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
+
+
+def look(moves: Moves, sheet: Sheet) -> None:
+    """See what became of every task that somebody works on by hand."""
+    if all(profile.driver != "folder" for profile in sheet.profiles.values()):
+        return
+    if getattr(moves.deps.kinds.get(moves.tx.board), "settles", False):
+        return  # what its board sees decides, not the receipt
+    for row in moves.tx.run("open_refusals", plan_id=sheet.plan_id):
+        _refuse(moves, sheet, *row)
+    for row in moves.tx.run("tasks_by_hand", plan_id=sheet.plan_id):
+        if not moves.is_ordered(sheet, row[0]):
+            _look_at(moves, sheet, row)
+
+
+def _refuse(moves: Moves, sheet: Sheet, refusal_id: str, producer: str, sender: str, body: bytes) -> None:
+    """Somebody who works in folders refuses what it was given: it is done again, and who refused waits for it."""
+    tx = moves.tx
+    tx.run("end_refusal", refusal_id=refusal_id, at=moves.at)
+    said = Reexecution.model_validate(wire.read(bytes(body)))
+    result = said.validation_result
+    judgement = Judgement(False, result.score, result.reason, tuple(result.issues), result.expectations, result.prompt)
+    users = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)]
+    own = [each for each in users if tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0][0] == sender]
+    consumer = own[0] if own else f"agent:{sender}"
+    counts = rework.refuse(moves, sheet, producer, Refusal(sender, consumer, refusal_id, judgement))
+    tx.record("refusal.ended", f"{sheet.plan_id}/{producer}", {"by": sender, "counts": counts})
+
+
+def _look_at(moves: Moves, sheet: Sheet, row: Row) -> None:
+    task_id, state, delivery, ack, details, since = row
+    node = sheet.node(moves.tx, task_id)
+    made = _made(moves, sheet, node, delivery)
+    complete = bool(node.outputs) and {each.name for each in score_gates.due_outputs(node, None)} <= {
+        each.output_name for each in made
+    }
+    if state == "READY":
+        if ack is None and not complete:
+            return
+        moves.put(sheet, task_id, "READY", "LEASED")
+        since = moves.at
+    if ack in FINAL or complete:
+        _end(moves, sheet, node, delivery, made, ack=ack or "SUCCEEDED", details=details)
+        return
+    limit = node.timeout or sheet.policies.timeout_default_seconds
+    if (moment(moves.at) - moment(since)).total_seconds() > limit:
+        _end(moves, sheet, node, delivery, made, ack="FAILED", details=f"nothing came within {limit} seconds")
+
+
+def _made(moves: Moves, sheet: Sheet, node: Node, delivery: int) -> tuple[Made, ...]:
+    """What was handed in for the command that is in force."""
+    [(_, data)] = moves.tx.run("command_of_delivery", id=delivery)
+    command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
+    found = []
+    for output_name, _, _, belongs_to, _, envelope in moves.tx.run(
+        "versions_from", plan_id=sheet.plan_id, task_id=node.task_id
+    ):
+        if belongs_to in {None, command_id}:
+            artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
+            found += [
+                Made(output_name, file.path, file.sha256, file.size_bytes or 0, None) for file in artifact.payload.files
+            ]
+    return tuple(found)
+
+
+def _end(
+    moves: Moves, sheet: Sheet, node: Node, delivery: int, made: tuple[Made, ...], *, ack: str, details: str | None
+) -> None:
+    performance = Performance("finished", result=details, outputs=made)
+    gate = score_gates.judge(node, scores={}, evidence=())
+    promise = sheet.promise(node)
+    decisions = run_checkpoints.by_hand(sheet, node, delivery, performance) if node.promise is not None else ()
+    found = turn_outcome.evidence(node, performance, gate, moves.at)
+    verdict = done.decide(promise, found, checkpoints.latest(decisions))
+    cause, reason = _worth(moves, sheet, node, verdict, ack=ack, details=details)
+    body: dict[str, Any]
+    told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
+    if not moves.tx.run(
+        "end_by_hand",
+        plan_id=sheet.plan_id,
+        task_id=node.task_id,
+        state=task_states.move("RUNNING", cause),
+        cause=cause,
+        reason=reason,
+        retries=int(cause == "RETRY"),
+        unproven=int(cause == "FULFILLED" and verdict.trust in {None, "claimed"}),
+        at=moves.at,
+    ):
+        return
+    fine = cause == "FULFILLED"
+    moves.tx.run(
+        "acknowledge_by_hand", id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.at
+    )
+    subject = f"{sheet.plan_id}/{node.task_id}"
+    body = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
+    if decisions:
+        body["gates"] = run_checkpoints.told(decisions)
+    moves.tx.record("task.by_hand", subject, body)
+    if fine:
+        moves.ended(sheet, node.task_id, cause, activated=gate.activate)
+        if moves.tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0] > 1:
+            moves.look_at_waiting(sheet, node.task_id)
+            supersede.superseded(moves, sheet, node.task_id)
+    elif cause == "RETRY":
+        moves.order_again(sheet, node, cause)
+    else:
+        moves.ended(sheet, node.task_id, cause)
+
+
+def _worth(
+    moves: Moves, sheet: Sheet, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
+) -> tuple[Cause, str | None]:
+    if ack == "SUCCEEDED" and verdict.fulfilled:
+        return "FULFILLED", None
+    retries = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][11]
+    cause = failure.attempt_ended("crash", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0)
+    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)]
+    return cause, details or "; ".join(faults) or "it was not done"

@@ -1,0 +1,324 @@
+"""Giving a task to its agent: the lease, the prompt and the inputs of an attempt, in the transaction that queued it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Any, Final
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.engine.budgets.spending import Purse
+from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.plans import commands, supersede
+from agenttalk.engine.plans import inputs as plan_inputs
+from agenttalk.engine.plans.commands import Order
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.transaction import changed_meanwhile
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.runs import attempt as run_attempt
+from agenttalk.engine.runs import checkpoints
+from agenttalk.engine.runs.checkpoints import PLAIN
+from agenttalk.ports import Handed, Row, Tx
+from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.messages.leases import History
+from agenttalk.rules.plans.input_selection import Picked
+
+_REMEMBERED: Final = 10_000
+"""Commands in queues."""
+_ASKED: Final = 8
+"""Agents that are asked when a turn of a plan has ended. One of them gets its place."""
+
+
+class Crowds:
+    """Agents that could not be given a task of a plan, because as many of its tasks run as may.
+
+    It is kept in memory alone: every look asks all agents that have something in their queue.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[str, None]] = {}
+        self._taken_up: set[str] = set()
+        self.others: set[str] = set()
+        """Plans that are left as they are: an engine that is there for one plan begins nothing of those before it."""
+
+    def leave(self, plans: Iterable[str]) -> None:
+        """Begin nothing of these plans, unless somebody takes them up or has done so before."""
+        self.others.update(set(plans) - self._taken_up)
+
+    def take_up(self, plan_id: str) -> None:
+        """Somebody wants a plan to go on here."""
+        self._taken_up.add(plan_id)
+        self.others.discard(plan_id)
+
+    def hold(self, plans: Iterable[str], agent_id: str) -> None:
+        """An agent could begin if one of these plans had a place."""
+        for plan_id in (each for each in plans if each not in self.others):
+            self._held.setdefault(plan_id, {})[agent_id] = None
+
+    def waiting(self, ended: Iterable[str]) -> list[str]:
+        """Some agents that may begin now that turns of plans have ended; each is told once."""
+        found: list[str] = []
+        for plan_id in ended if self._held else ():
+            held = self._held.get(plan_id, {})
+            for agent_id in list(islice(held, _ASKED)):
+                held.pop(agent_id, None)
+                found.append(agent_id)
+        return found
+
+
+def is_full(moves: Moves, plan_id: str) -> bool:
+    """Whether as many tasks of a plan run as may, those included that this transaction began."""
+    limits = moves.sheets.of(moves.tx, plan_id).limits
+    if limits is None or limits.max_running is None:
+        return False
+    [(at_work,)] = moves.tx.run("at_work_in", plan_id=plan_id)
+    return bool(at_work >= limits.max_running)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is the same for all leases of this process."""
+
+    owner: str
+    """This process, as leases name it."""
+    root: str
+    """Where the root lies, for paths in prompts."""
+    slots: Slots
+    purse: Purse = field(default_factory=Purse)
+    """Budgets that tasks share."""
+    queued: dict[tuple[str, int], Order] = field(default_factory=dict)
+    """Commands in queues by board and delivery, as far as they are remembered: then they need not be read again."""
+    crowds: Crowds = field(default_factory=Crowds)
+    """Who waits for plans of which as many tasks run as may."""
+
+    def remember(self, board: str, orders: Mapping[int, Order]) -> None:
+        """Remember commands whose queueing is committed."""
+        if len(self.queued) > _REMEMBERED:
+            self.queued.clear()
+        self.queued.update({(board, delivery): order for delivery, order in orders.items()})
+
+
+def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
+    """Lease the first task in the queue of each agent that is free, and of those that asked for a place in vain."""
+    granted: list[Granted] = []
+    tickets: dict[str, int] = {}
+    going: dict[str, bool] = {}
+    """Plans whose tasks may begin, as far as somebody asked."""
+    try:
+        while seated := _seated(desk, agents):
+            tickets |= seated
+            queues = _queues(moves, seated)  # before anything is written
+            _ask_which_go_on(moves, going)
+            for agent_id, ticket in seated.items():
+                given = _next(moves, desk, agent_id, ticket, queues, going)
+                if given is not None:
+                    granted.append(given)
+                else:
+                    desk.slots.free(agent_id, tickets.pop(agent_id))
+            agents = ()
+    except BaseException:
+        for agent_id, ticket in tickets.items():
+            desk.slots.free(agent_id, ticket)
+        raise
+    return granted
+
+
+def _queues(moves: Moves, agents: Iterable[str]) -> dict[str, list[Row]]:
+    """The first in the queue of each agent."""
+    found: dict[str, list[Row]] = {each: [] for each in agents}
+    for *row, agent_id in moves.tx.run_each("next_tasks", [{"agent_id": each} for each in found]):
+        found[agent_id].append(tuple(row))
+    return found
+
+
+def _ask_which_go_on(moves: Moves, going: dict[str, bool]) -> None:
+    """Ask at once of all plans for which this transaction made commands, whether they go on."""
+    plans = {each[0].plan_id for made in moves.orders.values() for each in made} - going.keys()
+    going.update(dict.fromkeys(plans, False))
+    for (plan_id,) in moves.tx.run_each("running_plan", [{"plan_id": each} for each in plans]):
+        going[plan_id] = True
+
+
+def _seated(desk: Desk, agents: Iterable[str]) -> dict[str, int]:
+    """Tickets for those agents that are free, and for those that asked for a place in vain before."""
+    found = {}
+    for agent_id in chain(agents, iter(desk.slots.next_refused, None)):
+        ticket = desk.slots.take(agent_id)
+        if ticket is not None:
+            found[agent_id] = ticket
+    return found
+
+
+def _next(
+    moves: Moves, desk: Desk, agent_id: str, ticket: int, queues: dict[str, list[Row]], going: dict[str, bool]
+) -> Granted | None:
+    """The first in an agent's queue, or what this transaction made for it if that goes before it.
+
+    `queues` are the first of each queue, as far as nothing has changed since.
+    """
+    full = list(desk.crowds.others)
+    """Plans of which nothing begins, or as many tasks run as may."""
+    while True:
+        rows = _first_queued(moves, agent_id, queues, full)
+        made = _first_made(moves, agent_id, going, full)
+        if made is not None and rows and made[0].priority >= rows[0][-1]:
+            made = None
+        if made is None and not rows:
+            desk.crowds.hold(full, agent_id)
+            return None
+        plan_id = made[0].plan_id if made is not None else rows[0][0]
+        if is_full(moves, plan_id):
+            full.append(plan_id)
+            continue
+        if made is not None:
+            moves.orders[agent_id].remove(made)
+            given = _start(moves, desk, made, ticket)
+        else:
+            given = _resume(moves, desk, agent_id, rows[0], ticket)
+        if given is not None:
+            return given
+        queues.clear()  # a checkpoint has denied it, with all that follows; the next one is looked at
+
+
+def _first_queued(moves: Moves, agent_id: str, queues: dict[str, list[Row]], full: Sequence[str]) -> list[Row]:
+    """The first in an agent's queue, of those plans that are not full."""
+    if full:
+        return moves.tx.run("next_task_apart", agent_id=agent_id, plans=wire.text(list(full)))
+    return queues[agent_id] if agent_id in queues else moves.tx.run("next_task", agent_id=agent_id)
+
+
+def _first_made(
+    moves: Moves, agent_id: str, going: dict[str, bool], full: Sequence[str]
+) -> tuple[Order, Picked, Cause] | None:
+    """The most urgent command of those that were just made for an agent, and of those the oldest."""
+    made = []
+    for each in moves.orders.get(agent_id, ()):
+        plan_id = each[0].plan_id
+        if plan_id not in going:
+            going[plan_id] = moves.goes_on(plan_id)
+        if going[plan_id] and plan_id not in full:
+            made.append(each)
+    return min(made, key=lambda each: each[0].priority, default=None)
+
+
+def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: int) -> Granted | None:
+    """Give a command that was just made to its agent; None when a checkpoint denies it."""
+    order, picked, cause = made
+    tx, command = moves.tx, order.command
+    epoch = retries = sent_back = 0
+    fact = None
+    if not order.first:
+        task = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
+        epoch, retries, sent_back, fact = task[2], task[11], task[12], task[19]
+    sheet = moves.sheets.of(tx, order.plan_id)
+    sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
+    if sources is not None:
+        inputs, used = plan_inputs.picked(moves, command, sources)
+    else:
+        inputs, used, _ = plan_inputs.of_command(tx, sheet, command, order.agent_id, moves.at)
+    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, order.agent_id, command, epoch + 1, inputs, used)
+    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
+    if passage is not PLAIN:
+        if passage.denied is not None:
+            checkpoints.hold_back(moves, sheet, attempt.node, moves.set_aside(order, cause), passage.denied)
+            return None
+        attempt.passage = passage.under(attempt.lease)
+    prompt = attempt.prompt()
+    sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
+    delivery = commands.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
+    starts = "start_first" if moves.is_unmet(order.plan_id, command.task_id) else "start_task"
+    row = attempt.lease_row(moves.at)
+    row["delivery"], row["epoch"] = delivery, epoch
+    tx.later(starts, row, changed_meanwhile(command.task_id))
+    moves.count(order.plan_id, "sent")
+    moves.count(order.plan_id, "delivered")
+    run_attempt.note(moves, attempt, order.message_id, sha256, used, order.line)
+    job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
+    known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+
+
+def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted | None:
+    """Give the command in an agent's queue to it; it may have had it before.
+
+    None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
+    """
+    tx = moves.tx
+    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
+    sheet = moves.sheets.of(tx, plan_id)
+    message_id, command = _ordered(tx, desk, delivery)
+    inputs, used, lost = plan_inputs.of_command(tx, sheet, command, agent_id, moves.at)
+    if lost:
+        supersede.wait_for_inputs(moves, sheet, task_id, delivery)
+        return None
+    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, agent_id, command, epoch + 1, inputs, used)
+    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, ())
+    if passage is not PLAIN:
+        if passage.denied is not None:
+            checkpoints.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
+            return None
+        attempt.passage = passage.under(attempt.lease)
+    attempt.number = before + 1
+    lost_to = changed_meanwhile(task_id)
+    tx.later("lease_task", attempt.lease_row(moves.at), lost_to)
+    prompt = attempt.prompt()
+    if sent_back and reason:
+        prompt = f"{prompt}\n# {reason}\n"
+    sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
+    taken: dict[str, Any] = {"id": delivery, "at": moves.at, "prompt_sha256": sha256}
+    if before:
+        [(consumed_at,)] = tx.run("take_delivery", **taken)
+    else:
+        consumed_at = moves.at
+        tx.later("take_delivery", taken, lost_to)
+    run_attempt.note(moves, attempt, message_id, sha256, used)
+    job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
+    known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+
+
+def take_over(
+    moves: Moves, desk: Desk, agent_id: str, delivery: int, inputs: tuple[Handed, ...], ticket: int, task: Row
+) -> Granted:
+    """Give the attempt that is under way to this process, which is to verify what it left."""
+    tx = moves.tx
+    message_id, command = _ordered(tx, desk, delivery)
+    sheet = moves.sheets.of(tx, command.plan_id)
+    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, agent_id, command, task[2] + 1, inputs, ())
+    attempt.number = task[5]
+    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
+    attempt.passage = passage.under(attempt.lease)
+    [(consumed_at,)] = tx.run("consumed_at", id=delivery)
+    job = replace(attempt.job("", History(crashes=task[11], bad_scores=task[12])), again=True)
+    known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+
+
+def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: int, task: Row) -> Granted | None:
+    """The attempt that an agent elsewhere has taken, as it was; None when its inputs are gone."""
+    tx = moves.tx
+    message_id, command = _ordered(tx, desk, delivery)
+    sheet = moves.sheets.of(tx, command.plan_id)
+    inputs, used, lost = plan_inputs.of_command(tx, sheet, command, agent_id, moves.at)
+    if lost:
+        return None
+    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, agent_id, command, task[2], inputs, used)
+    attempt.number, attempt.lease, attempt.token = task[5], task[3], ""  # of the token we know nothing but its hash
+    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
+    attempt.passage = passage.under(attempt.lease)
+    [(consumed_at,)] = tx.run("consumed_at", id=delivery)
+    job = attempt.job(attempt.prompt(), History(crashes=task[11], bad_scores=task[12]))
+    known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+
+
+def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:
+    """The command of a delivery."""
+    known = desk.queued.pop((tx.board, delivery), None)
+    if known is not None:
+        return known.message_id, known.command
+    [(message_id, envelope)] = tx.run("command_of_delivery", id=delivery)
+    return message_id, CommandEnvelope.model_validate_json(bytes(envelope)).payload.command

@@ -1,0 +1,274 @@
+"""What operators ask of plans that run: to pause, call off, try again, override, change or release them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.contracts.plan import PlanManifest
+from agenttalk.engine.core.boards import VIRTUAL, boards
+from agenttalk.engine.people import questions
+from agenttalk.engine.plans import control, dag_reviews, revision
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import release as proof_release
+from agenttalk.engine.proof import rework_decisions
+from agenttalk.engine.runs.state import Board, Dispatching, look
+from agenttalk.ports import Tx
+from agenttalk.rules.budgets.aborts import Abort
+from agenttalk.rules.people.attestation import UNKNOWN, Proof
+from agenttalk.rules.planfile import plan_remarks
+from agenttalk.rules.proof import rework
+from agenttalk.rules.proof.rework import Accept, Decision
+
+LOG = logging.getLogger(__name__)
+_WATCHED: Final = 100
+"""Branches of ended plans that are read at once."""
+
+
+class Operating(Dispatching):
+    """Carries out what operators decide."""
+
+    async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
+        """Look now whether what a plan, or a task of it, proved still holds; also when it has ended."""
+        board = await self._board_of(plan_id)
+        await board.store.transact(partial(control.require, plan_id=plan_id, task_id=task_id))
+        return await self._closing(board, plan_id).verify(task_id)
+
+    async def glance(self, plan_id: str) -> bool:
+        """See whether an ended plan's branch has moved since it was looked at; whether something is stale by that."""
+        board = await self._board_of(plan_id)
+        if not await board.store.read("watched_branch", plan_id=plan_id):
+            return False
+        repo = await board.store.transact(lambda tx: board.sheets.of(tx, plan_id).workspace)
+        if repo is None:
+            return False
+        stale = await self._closing(board, plan_id).glance(repo)
+        if stale:
+            self.nudge()
+        return stale
+
+    async def glance_at_all(self) -> None:
+        """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
+        for store in await boards(self._deps):
+            after = ""
+            while rows := await store.read("watched_branches", plan_id=after, limit=_WATCHED):
+                for plan_id, _ in rows:
+                    try:
+                        await self.glance(plan_id)
+                    except AgentTalkError as error:
+                        LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
+                after = rows[-1][0]
+
+    async def merged(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
+        """Write down that a person merged a plan's branch, and whether they looked first. It is watched no longer."""
+        board = await self._board_of(plan_id)
+        body = {"by": by, "commit": commit, "into": into, "stale": stale}
+
+        def work(tx: Tx) -> None:
+            tx.record("plan.merged", plan_id, body)
+            tx.run("leave_branch", plan_id=plan_id)
+
+        await board.store.transact(work)
+
+    async def take_up(self, plan_id: str) -> None:
+        """Somebody wants a plan to go on, with the review that it may have to pass first."""
+        board = await self._board_of(plan_id)
+        review = await dag_reviews.last(board.store, plan_id)
+        for each in (plan_id, *([review.review_plan] if review is not None and review.review_plan else [])):
+            self._desk.crowds.take_up(each)
+        self.nudge()
+
+    async def _leave_others(self) -> None:
+        """Leave plans as they are that are open, and that nobody has taken up."""
+        for store in await boards(self._deps):
+            if store.name not in VIRTUAL:
+                self._desk.crowds.leave(row[0] for row in await store.read("open_runs"))
+
+    async def pause(self, plan_id: str, *, by: str) -> bool:
+        """Begin nothing new of a plan."""
+        board = await self._board_of(plan_id)
+        at = self._deps.stamp()
+        return await board.store.transact(lambda tx: control.pause(tx, plan_id, by=by, at=at))
+
+    async def resume(self, plan_id: str, *, by: str) -> bool:
+        """Let a paused plan go on."""
+        board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
+        return await self._step(board, lambda moves: control.resume(moves, plan_id, by=by))
+
+    async def cancel(self, plan_id: str, *, by: str, why: str = "") -> int:
+        """Call a plan off: first nothing new begins, then what runs is ended, then the rest is called off."""
+        board = await self._board_of(plan_id)
+        at = self._deps.stamp()
+        await board.store.transact(lambda tx: control.hold(tx, plan_id, by=by, at=at))
+        if plan_id in self._closings:
+            self._closings[plan_id].cancel()
+            await asyncio.wait({self._closings[plan_id]})
+        tasks = {row[1] for row in await board.store.read("working_in_plan", plan_id=plan_id)}
+        review = await dag_reviews.last(board.store, plan_id)
+        await self._end_turns(board, plan_id, tasks)
+        count = await self._step(board, lambda moves: control.cancel(moves, plan_id, by=by, why=why))
+        await self._drop_review(board, review, by)
+        return count
+
+    async def _drop_review(self, board: Board, review: dag_reviews.Review | None, by: str) -> None:
+        """Nobody needs to know any more what reviewers think."""
+        if review is not None and review.state == "open" and await board.store.read("run", plan_id=review.review_plan):
+            await self.cancel(review.review_plan, by=by, why="the review is over")
+
+    async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
+        """Try a failed task again; the tasks that wait for something again. `onwards`, all that hangs on it, too."""
+        board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
+        if not onwards:
+            return await self._step(board, lambda moves: control.retry(moves, plan_id, task_id, by=by))
+        tasks = await self._step(board, lambda moves: control.runs_again(moves, plan_id, task_id))
+        at = self._deps.stamp()
+        state = await board.store.transact(lambda tx: control.hold(tx, plan_id, by=by, at=at))
+        paused = state == "RUNNING"
+        try:
+            await self._end_turns(board, plan_id, tasks)
+            return await self._step(
+                board, lambda moves: control.retry(moves, plan_id, task_id, by=by, onwards=True, go_on=paused)
+            )
+        except AgentTalkError:
+            if paused:
+                await self.resume(plan_id, by=by)
+            raise
+
+    async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> dict[str, Any]:
+        """Stop a task, whatever it is doing: its processes are dead when this returns, and it has failed."""
+        board = await self._board_of(plan_id)
+        detail = f"stopped by {by}" + (f": {why}" if why else "")
+        watch = self.watches.of(board.store.name, plan_id, task_id)
+        turns = [self._turns[lease] for lease, each in await self._under_way(board, plan_id) if each == task_id]
+        if watch is not None and turns:
+            watch.stop(Abort("user-aborted", detail))
+            await asyncio.wait(turns)
+        await self.recover()
+        return await self._step(board, lambda moves: control.abort(moves, plan_id, task_id, detail=detail))
+
+    async def _under_way(self, board: Board, plan_id: str) -> list[tuple[str, str]]:
+        rows = await board.store.read("working_in_plan", plan_id=plan_id)
+        return [(lease, task_id) for lease, task_id in rows if lease in self._turns]
+
+    async def override(
+        self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: Proof = UNKNOWN
+    ) -> dict[str, Any]:
+        """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
+        board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
+        await board.store.transact(lambda tx: control.require(tx, plan_id, task_id))
+        rows = await board.store.read("engine_task", plan_id=plan_id, task_id=task_id)
+        found = await board.store.read("objections_to", plan_id=plan_id, task_id=task_id)
+        request_id, denial = control.held_up(plan_id, task_id, rows, found, checkpoint)
+        _, asked = await questions.request(self._deps, request_id)
+        if asked.state == "open":  # else whoever answered it died before that was carried out
+            said: dict[str, Any] = {"decision": "APPROVE", "answers": ["override"], "notes": why}
+            await questions.answer(self._deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
+        await self._step(board, partial(look, plans=(plan_id,)))
+        self.nudge()
+        return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}
+
+    async def rework(self, plan_id: str, task_id: str, decision: Decision, *, by: str) -> None:
+        """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
+        board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
+        await board.store.transact(lambda tx: control.require(tx, plan_id, task_id))
+        await self._decided(board, plan_id, task_id, decision, by)
+
+    async def _decided(self, board: Board, plan_id: str, task_id: str, decision: Decision, by: str) -> None:
+        """What is accepted in a repository is merged before it is done, like everything else there."""
+        commit = ""
+        if isinstance(decision, Accept):
+            left = await board.store.transact(
+                lambda tx: rework_decisions.left(tx, board.sheets.of(tx, plan_id), task_id)
+            )
+            if left is not None:
+                if self._prover is None:
+                    raise MachineError(
+                        Code.ENGINE_UNREACHABLE, "only an engine can merge", hint="'agenttalk serve' or 'run' first"
+                    )
+                commit = await self._prover.accept(left)
+
+        def work(moves: Moves) -> None:
+            sheet = moves.sheets.of(moves.tx, plan_id)
+            rework_decisions.decide(moves, sheet, task_id, decision, by=by, commit=commit)
+
+        await self._step(board, work)
+
+    async def _answered(
+        self, board: Board, plan_id: str, task_id: str, request_id: str, response: bytes, by: str
+    ) -> None:
+        """A person answered what is to become of a task without rounds. What cannot be done is asked again."""
+        said = HumanInterventionResponse.from_bytes(bytes(response))
+        decision = rework.decision(said.decision, said.decision_answers)
+        why = "it is none of what was offered"
+        if decision is not None:
+            try:
+                await self._decided(board, plan_id, task_id, decision, by)
+            except MachineError as error:
+                LOG.warning("%s: %s", task_id, error.message, extra={"action": "dispatcher.decide"})
+                return
+            except AgentTalkError as error:
+                why = error.message
+            else:
+                return
+        await self._step(
+            board,
+            lambda moves: rework_decisions.ask_again(
+                moves, moves.sheets.of(moves.tx, plan_id), task_id, request_id, why
+            ),
+        )
+
+    async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
+        """What is to be said of a plan before it begins, as far as its repository can be looked at."""
+        if self._prover is None or manifest.workspace is None:
+            return []
+        try:
+            paths, uncommitted = await self._prover.survey(manifest.workspace)
+        except AgentTalkError as error:
+            return [{"code": str(error.code), "field": "workspace", "message": error.message, "hint": error.hint}]
+        found = plan_remarks.of_tree(dag.nodes, paths, uncommitted)
+        return [{**asdict(each), "code": str(each.code)} for each in found]
+
+    async def apply(
+        self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
+    ) -> revision.Difference:
+        """Put a new revision of a plan in force: what changed is ended first, what did not goes on."""
+        board = await self._board_of(dag.plan_id)
+        await self.take_up(dag.plan_id)
+        at = self._deps.stamp()
+        found = await board.store.transact(lambda tx: revision.difference(tx, dag))
+        review = await dag_reviews.last(board.store, dag.plan_id)
+        state = await board.store.transact(lambda tx: control.hold(tx, dag.plan_id, by=by, at=at))
+        paused = review.held if review is not None and review.undecided else state == "PAUSED"
+        await self._end_turns(board, dag.plan_id, {*found.changed, *found.removed})
+        found = await self._step(
+            board, lambda moves: revision.apply(moves, dag, manifest, profiles, by=by, paused=paused)
+        )
+        await self._drop_review(board, review, by)
+        return found
+
+    async def release(self, plan_id: str, *, by: str) -> None:
+        """Decide anew whether a plan's results are shipped: after a look whether what it proved still holds."""
+        board = await self._board_of(plan_id)
+        await self.verify(plan_id)
+        await proof_release.release(self._deps, board.store, plan_id, self._prover, again=True, by=by)
+        self._release_decided()
+
+    async def _end_turns(self, board: Board, plan_id: str, tasks: set[str]) -> None:
+        rows = await board.store.read("working_in_plan", plan_id=plan_id)
+        turns = [self._turns[lease] for lease, task_id in rows if lease in self._turns and task_id in tasks]
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+        await self.recover(unwanted={(plan_id, task_id) for task_id in tasks})

@@ -1,0 +1,80 @@
+"""What people do to a plan or to a task of it, by name: the doors hand on what they were told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.core import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans import releases
+from agenttalk.engine.runs.dispatcher import Dispatcher
+from agenttalk.rules.mail.letters import BOARD as MAIL
+from agenttalk.rules.people.attestation import UNKNOWN, Proof
+from agenttalk.rules.proof import rework
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What somebody wants to be done."""
+
+    name: str
+    by: str
+    proof: Proof = UNKNOWN
+    """What shows that a person wants it."""
+    task_id: str | None = None
+    onwards: bool = False
+    """Whether a task is tried again with everything that hangs on it."""
+    why: str = ""
+    checkpoint: str | None = None
+    """What holds a task up and is overridden, for which a reason must be given."""
+    answer: str = ""
+    """What is to become of a task that has no round of rework left."""
+
+
+async def act(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: Action) -> Any:
+    """Do it, and tell what came of it. Raises UsageError when there is no such action, or it is not allowed."""
+    _require_allowed(deps, plan_id, action)
+    by, task_id, why = action.by, action.task_id, action.why
+    match action.name:
+        case "pause":
+            return {"changed": await dispatcher.pause(plan_id, by=by)}
+        case "resume":
+            return {"changed": await dispatcher.resume(plan_id, by=by)}
+        case "cancel":
+            return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
+        case "release":
+            await dispatcher.release(plan_id, by=by)
+            return (await releases.found(deps, plan_id)).as_json()
+        case "retry" if task_id:
+            return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=action.onwards)}
+        case "abort" if task_id:
+            return await dispatcher.abort(plan_id, task_id, by=by, why=why)
+        case "override" if task_id and action.checkpoint and why.strip():
+            return await dispatcher.override(
+                plan_id, task_id, checkpoint=action.checkpoint, by=by, why=why, proof=action.proof
+            )
+        case "rework" if task_id:
+            decision = _decision(action.answer)
+            await dispatcher.rework(plan_id, task_id, decision, by=by)
+            return {"task": task_id, "decided": str(decision)}
+        case _:
+            hint = "there are: pause, resume, cancel, release; with a task retry, abort, rework, override"
+            raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action.name[:40]!r} a plan", hint=hint)
+
+
+def _require_allowed(deps: Deps, plan_id: str, action: Action) -> None:
+    if action.name == "cancel" and plan_id in boards.VIRTUAL | deps.kinds.keys():
+        raise UsageError(Code.NOT_ALLOWED, f"{plan_id} is a board and never ends", hint="pause it, or retry a task")
+    if action.name == "retry" and plan_id == MAIL:
+        hint = "send it again with 'agenttalk mail send'"
+        raise UsageError(Code.NOT_ALLOWED, "a letter that was not answered is not tried again", hint=hint)
+
+
+def _decision(answer: str) -> rework.Decision:
+    decision = rework.decision("PROVIDE", [answer])
+    if decision is None:
+        hint = f"'grant N' (up to {rework.MOST_GRANTED}), 'accept' or 'abort'"
+        raise UsageError(Code.OPTION_INVALID, f"{answer[:40]!r} is no decision", hint=hint)
+    return decision

@@ -1,0 +1,109 @@
+"""Leases that nobody takes care of: what they were for is given out again, or what they left is verified."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.engine.agents import transcript
+from agenttalk.engine.core import access
+from agenttalk.engine.core.attempt_paths import TURNS
+from agenttalk.engine.core.boards import VIRTUAL, boards
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.runs import checkpoints, conclusion, resume
+from agenttalk.engine.runs.resume import VERIFYING, Left
+from agenttalk.engine.runs.state import Board, Dispatching
+from agenttalk.ports import Owner, Performance, Tx
+from agenttalk.rules.core.usage import NOTHING, Used
+
+
+class Recovering(Dispatching):
+    """Settles what processes left that died, and turns that were ended."""
+
+    async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
+        """End leases that nobody takes care of, once their processes are confirmed dead; how many there were.
+
+        What was being verified is verified again, or left to the next start by who is `stopping`; not so the
+        `unwanted`, by plan and task.
+        """
+        count = 0
+        for store in await boards(self._deps):
+            board = self._board(store)
+            for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
+                if lease in self._ours or self._lives(owner) or (stopping and owner == resume.NOBODY):
+                    continue
+                await self._processes.end(lease)
+                died = owner not in {self._desk.owner, resume.NOBODY} or lease in self._lost
+                left = Left(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
+                await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
+                self._lost.discard(lease)
+                self._revoked.discard(lease)
+                count += 1
+        return count
+
+    async def _settle(self, board: Board, left: Left, *, wanted: bool, stopping: bool) -> None:
+        """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
+        apart = left.phase == access.ELSEWHERE
+        leaves = stopping or not ("remote" in self._performers if apart else self._verifies(board.store.name))
+        needs = (apart or left.phase == "verifying") and wanted and not leaves
+        ticket = self._slots.take(left.agent_id, apart=apart) if needs else None
+        found: list[tuple[Granted, Performance | None]] = []
+
+        allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
+        if left.died and used == NOTHING:
+            used = await self._transcribed(board, left)
+
+        def work(tx: Tx) -> None:
+            moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+            limited = allowance
+            if limited is None and used != NOTHING:
+                sheet = board.sheets.of(tx, left.plan_id)
+                limited = checkpoints.allowance_of(moves, self._desk.purse, sheet, sheet.node(tx, left.task_id))
+            if wanted and leaves and resume.leave(tx, left):
+                return
+            taken = resume.take_up(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
+            if taken is None:
+                conclusion.give_up(moves, left, used, limited)
+            else:
+                found.append(taken)
+                self._ours.add(taken[0].job.lease)
+            moves.finish()
+            folders.append(moves.in_folders)
+
+        folders: list[bool] = []
+        try:
+            await board.store.transact(work)
+        except BaseException:
+            self._drop([granted for granted, _ in found])
+            found.clear()
+            raise
+        finally:
+            if not found and ticket is not None:
+                self._slots.free(left.agent_id, ticket)
+        if any(folders):
+            self._nudge_router()
+        for granted, performance in found:
+            self._begin(board, granted, performance)
+
+    async def _transcribed(self, board: Board, left: Left) -> Used:
+        """What the agent of a process that died told until then, as far as it was written down."""
+        [task] = await board.store.read("engine_task", plan_id=left.plan_id, task_id=left.task_id)
+        rows = await board.store.read("command_of_delivery", id=left.delivery)
+        if left.phase in VERIFYING or task[3] != left.lease or not rows:
+            return NOTHING
+        envelope: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
+        own = root_layout.task(left.agent_id, left.plan_id, left.task_id)
+        path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task[5]}{transcript.ENDING}"
+        return await asyncio.to_thread(transcript.used, self._deps.root, path)
+
+    def _verifies(self, board: str) -> bool:
+        """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""
+        return board in self._deps.kinds if board in VIRTUAL else self._prover is not None
+
+    def _lives(self, owner: str) -> bool:
+        said: Any = wire.read(owner.encode())
+        found = Owner(**said)
+        return found != self._processes.me() and self._processes.alive(found)

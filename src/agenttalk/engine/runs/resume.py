@@ -1,0 +1,178 @@
+"""Verifying again what an engine was verifying when it ended: the agent has done its part, and is not asked again.
+
+What came of an attempt is written down in the commit that begins to verify it. Whoever finds its lease without a
+holder takes it over, under a new epoch and for the same attempt.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.engine.agents.remote import OFFERED
+from agenttalk.engine.core.access import ELSEWHERE
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.runs import attempt, leasing
+from agenttalk.engine.runs.leasing import Desk
+from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
+from agenttalk.rules.plans import failure
+from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.rework import Judgement
+
+UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
+"""Phases in which nothing runs here that could end an engine."""
+VERIFYING: Final = frozenset({"verifying", "asking", "awaiting"})
+"""Phases in which what came of the attempt may be known already. Who asks a person has verified the rest."""
+NOBODY: Final = wire.write(Owner("", 0, 0)._asdict()).decode()
+"""Holds the lease of what an engine left to be verified again when it was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A lease that nobody takes care of."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    epoch: int
+    lease: str
+    delivery: int
+    phase: str | None
+    died: bool
+    """Whether its engine died over it, and was not merely stopped."""
+
+
+def keep(tx: Tx, job: Job, performance: Performance) -> None:
+    """Write down what came of an attempt, which is to be verified from here on."""
+    about = {"plan_id": job.plan_id, "task_id": job.task_id}
+    body = wire.write({**_told(performance), "inputs": [_file(each.input_name, each) for each in job.inputs]})
+    tx.run("put_performance", **about, command_id=job.command.command_id, attempt=job.attempt, body=body)
+    tx.run("set_phase", **about, lease=job.lease, phase="verifying")
+
+
+def leave(tx: Tx, left: Left) -> bool:
+    """Leave a lease to whoever starts next; False if there is nothing to be verified again, or done elsewhere."""
+    if left.phase == ELSEWHERE:
+        _hand_on(tx, left, NOBODY)
+        return True
+    if left.phase not in VERIFYING or not tx.run("performance", plan_id=left.plan_id, task_id=left.task_id):
+        return False
+    if not left.died:
+        _hand_on(tx, left, NOBODY)
+    return True
+
+
+def _hand_on(tx: Tx, left: Left, owner: str) -> None:
+    about = {"plan_id": left.plan_id, "task_id": left.task_id}
+    tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=owner)
+
+
+def _take_back(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted, None] | None:
+    """Take care again of an attempt that an agent elsewhere has taken: the same, under the same epoch."""
+    tx = moves.tx
+    [task] = tx.run("engine_task", plan_id=left.plan_id, task_id=left.task_id)
+    if task[3] != left.lease or task[8] == "SUPERSEDED":
+        return None
+    granted = leasing.take_back(moves, desk, left.agent_id, left.delivery, ticket, task)
+    if granted is None:
+        return None
+    _hand_on(tx, left, desk.owner)
+    return granted, None
+
+
+def take_up(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted, Performance | None] | None:
+    """Take a lease over to verify again; None if the attempt did not come so far, or ended the engine too often.
+
+    Without a performance it is still being done elsewhere.
+    """
+    if left.phase == ELSEWHERE:
+        return _take_back(moves, desk, left, ticket)
+    tx = moves.tx
+    about = {"plan_id": left.plan_id, "task_id": left.task_id}
+    rows = tx.run("performance", **about) if left.phase in VERIFYING else []
+    [task] = tx.run("engine_task", **about)
+    if not rows or task[3] != left.lease or task[5] != rows[0][1] or _too_often(left, task[13]):
+        return None
+    if task[8] == "SUPERSEDED":  # what it was given was replaced meanwhile
+        return None
+    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT)
+    inputs = tuple(Handed(*_content(each)) for each in said["inputs"])
+    granted = leasing.take_over(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
+    job = granted.job
+    if rows[0][0] != job.command.command_id or not tx.run(
+        "renew_lease",
+        **about,
+        epoch=left.epoch,
+        old=left.lease,
+        lease=job.lease,
+        owner=desk.owner,
+        token=attempt.hashed(job),
+        at=moves.at,
+        deaths=int(_counts(left)),
+    ):
+        return None
+    body = {"lease": job.lease, "before": left.lease, "epoch": job.epoch, "attempt": job.attempt, "died": left.died}
+    tx.record("turn.resumed", f"turns/{left.plan_id}/{granted.message_id}", body)
+    return granted, _read(said)
+
+
+def _counts(left: Left) -> bool:
+    """Whether an end counts as a death over the task. A question that waits for its answer ends no engine."""
+    return left.died and left.phase not in UNCOUNTED
+
+
+def _too_often(left: Left, deaths: int) -> bool:
+    how: failure.Ending = "engine_died" if _counts(left) else "engine_stopped"
+    ended = failure.attempt_ended(how, retries_used=0, retry_times=0, engine_deaths=deaths + int(_counts(left)))
+    return ended == "ENGINE_ENDED_TOO_OFTEN"
+
+
+def _told(performance: Performance) -> dict[str, Any]:
+    return {
+        "how": performance.how,
+        "result": performance.result,
+        "score": performance.score,
+        "explanation": performance.explanation,
+        "outputs": [_file(each.output_name, each) for each in performance.outputs],
+        "seconds": performance.seconds,
+        "sandbox": performance.sandbox,
+        "usage": dict(performance.usage),
+        "misfits": dict(performance.misfits),
+        "judgements": {name: each.as_json() for name, each in performance.judgements.items()},
+        "claims": [each if isinstance(each, str) else each.as_json() for each in performance.claims],
+        **({"remark": performance.remark} if performance.remark else {}),
+        **({"strayed": list(performance.strayed)} if performance.strayed else {}),
+        **({"ended_badly": performance.ended_badly} if performance.ended_badly else {}),
+    }
+
+
+def _read(said: dict[str, Any]) -> Performance:
+    return Performance(
+        said["how"],
+        result=said["result"],
+        score=said["score"],
+        explanation=said["explanation"],
+        outputs=tuple(Made(*_content(each)) for each in said["outputs"]),
+        seconds=said["seconds"],
+        sandbox=said["sandbox"],
+        usage=said["usage"],
+        misfits=said["misfits"],
+        judgements={name: Judgement.from_json(each) for name, each in said["judgements"].items()},
+        claims=evidence.read_claims(said["claims"]),
+        remark=said.get("remark", ""),
+        strayed=tuple(said.get("strayed", ())),
+        ended_badly=said.get("ended_badly", ""),
+    )
+
+
+def _file(name: str, file: Made | Handed) -> list[Any]:
+    data = base64.b64encode(file.data).decode() if file.data is not None else None
+    return [name, file.path, file.sha256, file.size, data]
+
+
+def _content(said: list[Any]) -> tuple[str, str, str, int, bytes | None]:
+    name, path, sha256, size, data = said
+    return name, path, sha256, size, base64.b64decode(data) if data is not None else None

@@ -1,0 +1,133 @@
+"""What the parts of the dispatcher share: the boards, the turns under way, and one way to write."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from agenttalk.engine.budgets.spending import Allowance
+from agenttalk.engine.budgets.turn_monitor import Watches
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.slots import Slots
+from agenttalk.engine.plans.definition import Sheets
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof.closing import Closing
+from agenttalk.engine.runs import folder_agents
+from agenttalk.engine.runs.conclusion import End
+from agenttalk.engine.runs.leasing import Desk
+from agenttalk.ports import Performance, Performer, Processes, Prover, Store
+from agenttalk.rules.core.usage import Used
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Board:
+    """A board and what is known of its plans."""
+
+    store: Store
+    sheets: Sheets
+    ends: list[tuple[End, asyncio.Future[bool]]] = field(default_factory=list)
+    """Turns whose ends wait for the transaction that writes them down together."""
+    writing: asyncio.Task[None] | None = None
+    """Who does that."""
+
+
+class Dispatching(ABC):
+    """The state of a dispatcher, and what its parts ask of each other."""
+
+    _deps: Deps
+    _performers: Mapping[str, Performer]
+    _processes: Processes
+    _nudge_router: Callable[[], None]
+    _prover: Prover | None
+    _slots: Slots
+    _desk: Desk
+    _boards: dict[str, Board]
+    _turns: dict[str, asyncio.Task[None]]
+    """Turns under way, by their leases."""
+    _closings: dict[str, asyncio.Task[None]]
+    """Plans that are looked at once more before they end."""
+    _ours: set[str]
+    """Leases that this process takes care of."""
+    _lost: set[str]
+    """Leases of turns that our own code failed on: they count as deaths of the engine, so that it ends somewhen."""
+    _unpaid: dict[str, tuple[Allowance | None, Used]]
+    """Leases of turns that we ended ourselves, and what they had used of what they may."""
+    _revoked: set[str]
+    """Leases of turns that are to end, because what they were given was replaced."""
+    _wake: asyncio.Event
+    _working: set[str]
+    """Leases of turns under way, apart from questions to people."""
+    _awaiting: set[asyncio.Event]
+    """Those who wait until something is heard of a forge."""
+    watches: Watches
+    """Who looks on at turns under way."""
+
+    @abstractmethod
+    async def _step(self, board: Board, do: Callable[[Moves], T], *, after: Sequence[Granted] = ()) -> T:
+        """Do something in a transaction, and begin in it what it made possible."""
+
+    @abstractmethod
+    def _begin(self, board: Board, granted: Granted, performance: Performance | None = None) -> None:
+        """Have a turn carried out."""
+
+    @abstractmethod
+    def _closing(self, board: Board, plan_id: str) -> Closing:
+        """Who looks at what a plan proved."""
+
+    @abstractmethod
+    async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
+        """End leases that nobody takes care of."""
+
+    @abstractmethod
+    def _tell(self, *, ended: bool) -> None:
+        """Tell whoever follows that something has changed."""
+
+    @abstractmethod
+    def _release_decided(self, *, again: bool = False) -> None:
+        """A release was decided on, or could not be."""
+
+    def nudge(self) -> None:
+        """Look at everything soon."""
+        self._wake.set()
+
+    def heard(self) -> None:
+        """Something was heard of a forge: whoever waits for it looks again."""
+        for each in self._awaiting:
+            each.set()
+
+    def _free(self, granted: Granted) -> None:
+        self._slots.free(granted.job.agent_id, granted.ticket)
+
+    def _drop(self, taken: list[Granted]) -> None:
+        for each in taken:
+            self._free(each)
+            self._ours.discard(each.job.lease)
+
+    async def _board_of(self, plan_id: str) -> Board:
+        return self._board(await board_of(self._deps, plan_id))
+
+    def _board(self, store: Store) -> Board:
+        """A board, and what is known of its plans."""
+        if store.name not in self._boards:
+            self._boards[store.name] = Board(store, Sheets(traced=self._deps.traced))
+        return self._boards[store.name]
+
+
+def look(moves: Moves, plans: Sequence[str]) -> tuple[int, bool]:
+    """Look at plans until enough is ready for one transaction; at how many, and whether there is more in them."""
+    looked, due = 0, 0
+    for plan_id in plans:
+        sheet = moves.sheets.of(moves.tx, plan_id)
+        folder_agents.look(moves, sheet)
+        due += moves.look(sheet)
+        looked += 1
+        if moves.full:
+            break
+    return looked, due > 0

@@ -1,0 +1,202 @@
+"""What the ledger and the receipt say of a turn that has ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.proof import rework
+from agenttalk.engine.runs import checkpoints
+from agenttalk.engine.runs.turn_outcome import NO_CLAIMS, NO_PROOF, Outcome
+from agenttalk.ports import Performance, Proof
+from agenttalk.rules.agents import results
+from agenttalk.rules.agents.results import Fault, Result
+from agenttalk.rules.core import task_states
+from agenttalk.rules.proof.done import Verdict
+from agenttalk.rules.proof.evidence import Claims
+from agenttalk.rules.text import verdict_words
+
+LOG = logging.getLogger(__name__)
+_SHOWN: Final = 16 * 1024
+"""Up to this size a result stands in the ledger itself."""
+
+
+def fact(
+    moves: Moves,
+    granted: Granted,
+    performance: Performance,
+    outcome: Outcome,
+    proof: Proof,
+    state: str,
+    lines: Sequence[str],
+) -> bytes:
+    """The fact of a turn that ended, in its canonical form. `lines` are those of the journal, in theirs."""
+    if _is_plain(granted, performance, outcome, proof):
+        return _plain(moves, granted, performance, outcome, state, lines)
+    texts = {name: wire.text(value) for name, value in _told(granted, performance, outcome, proof).items()}
+    texts |= {"state": wire.text(state), "lines": f"[{','.join(lines)}]"}
+    texts |= {} if outcome.again else {"ack": _ack(moves, granted, outcome)}
+    return wire.encoded(wire.object_of(texts))
+
+
+def _is_plain(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> bool:
+    """Whether there is nothing to be told of a turn but that it finished, and what is thought of it."""
+    command = granted.job.command
+    return (
+        performance.how == "finished"
+        and outcome.verdict is not None
+        and not (outcome.again or outcome.gates or outcome.reason or performance.usage)
+        and proof is NO_PROOF
+        and outcome.claims is NO_CLAIMS
+        and command.on_complete is None
+        and command.on_failure is None
+    )
+
+
+def _plain(
+    moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, state: str, lines: Sequence[str]
+) -> bytes:
+    """The fact of a plain turn: the same as of any other, only quicker."""
+    job, result, explanation = granted.job, performance.result, performance.explanation
+    said = wire.quoted(result) if type(result) is str else wire.text(result)
+    if len(said) > _SHOWN // 4 and len(data := wire.encoded(said)) > _SHOWN:
+        shown = f'"result_sha256":"{wire.sha256(data)}"'
+    else:
+        shown = f'"result":{said}'
+    scored = "null" if performance.score is None else wire.text(performance.score)
+    explained = "null" if explanation is None else wire.text(explanation)
+    tier = f'"sandbox":"{performance.sandbox}",' if performance.sandbox else ""
+    fact_before = "null" if granted.fact is None else str(granted.fact)
+    before, after = _verdict_text(outcome.verdict)
+    return wire.encoded(
+        f'{{"ack":{_ack(moves, granted, outcome)},"attempt":{job.attempt},"before":{fact_before},'
+        f'"cause":"{outcome.cause}","command_id":"{job.command.command_id}","epoch":{job.epoch},'
+        f'"how":"finished","lease":"{job.lease}","lines":[{",".join(lines)}],'
+        f'"message_id":"{granted.message_id}",{shown},{tier}"score":{scored},'
+        f'"score_explanation":{explained},"state":"{state}",'
+        f'"usage":{{"duration_s":{round(performance.seconds, 3)!r}}},'
+        f'"verdict":{before}"promise_id":{wire.text(outcome.promise_id)}{after}}}'
+    )
+
+
+@lru_cache(maxsize=256)
+def _verdict_text(verdict: Verdict) -> tuple[str, str]:
+    """What is told of a verdict, before and after the id of its promise."""
+    said = {name: wire.text(value) for name, value in _verdict(verdict).items()}
+    before = "".join([f"{wire.quoted(name)}:{said[name]}," for name in sorted(said) if name < "promise_id"])
+    after = "".join([f",{wire.quoted(name)}:{said[name]}" for name in sorted(said) if name > "promise_id"])
+    return f"{{{before}", f"{after}}}"
+
+
+def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:
+    """The fact of a turn."""
+    job = granted.job
+    body: dict[str, Any] = {
+        "message_id": granted.message_id,
+        "before": granted.fact,
+        "lease": job.lease,
+        "epoch": job.epoch,
+        "attempt": job.attempt,
+        "command_id": job.command.command_id,
+        "how": performance.how,
+        "cause": outcome.cause,
+        "usage": {"duration_s": round(performance.seconds, 3), **performance.usage},
+    }
+    if performance.sandbox:
+        body["sandbox"] = performance.sandbox
+    if outcome.gates:
+        body["gates"] = checkpoints.told(outcome.gates)
+        if job.command.promise is not None:
+            body["promise_id"] = job.command.promise.id
+    if outcome.reason:
+        body["reason"] = outcome.reason
+    if performance.how == "finished":
+        said = wire.write(performance.result)
+        body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
+        body |= {"score": performance.score, "score_explanation": performance.explanation}
+    body |= _proven(proof)
+    if outcome.claims != NO_CLAIMS:
+        body["claims"] = _claimed(outcome.claims)
+    notice = _notice(job.command, performance, outcome)
+    if notice is not None:
+        LOG.info("%s: %s", job.task_id, notice, extra={"action": "task.notice"})
+        body["notice"] = notice
+    remarks = _remarks(performance, outcome, proof)
+    body |= {"remarks": remarks} if remarks else {}
+    if outcome.verdict is not None:
+        besides = {"foreign": list(proof.foreign), "remarks": remarks}
+        known = {name: value for name, value in besides.items() if value}
+        body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict), **known}
+    return body
+
+
+def _remarks(performance: Performance, outcome: Outcome, proof: Proof) -> list[str]:
+    """What a reader of the verdict must know besides: what does not count, what it rests on, what was refused."""
+    found = rework.dropped(proof)
+    if proof.rests_on:
+        found.append(verdict_words.RESTS_ON(paths=", ".join(proof.rests_on)))
+    if performance.remark and outcome.cause == "FULFILLED" and performance.ended_badly:
+        found.append(performance.remark)
+    return found
+
+
+def _proven(proof: Proof) -> dict[str, Any]:
+    """What others found out about the work; only what is there."""
+    told = {"checks": list(proof.told), "commit": proof.commit, "foreign": list(proof.foreign)}
+    return {name: value for name, value in told.items() if value}
+
+
+def _notice(command: Command, performance: Performance, outcome: Outcome) -> str | None:
+    """The text that a command wants to be told when its task has ended, well or not."""
+    if command.on_complete is None and command.on_failure is None:
+        return None
+    state = task_states.move("RUNNING", outcome.cause)
+    if state == "COMPLETED":
+        return results.notice(command, Result(performance.result, performance.score))
+    return results.notice(command, Fault(Code.COMMAND_FAILED, outcome.reason or "")) if state == "FAILED" else None
+
+
+def _claimed(said: Claims) -> list[dict[str, Any]]:
+    """Claims for the ledger; those that a check decides about are set aside."""
+    return [
+        {"id": each.id, "passed": each.passed, "detail": each.detail, "set_aside": aside}
+        for aside, group in ((False, said.evidence), (True, said.set_aside))
+        for each in group
+    ]
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "fulfilled": verdict.fulfilled,
+        "missing": list(verdict.missing),
+        "blockers": list(verdict.blockers),
+        "unverified": list(verdict.unverified),
+        "trust": verdict.trust,
+    }
+
+
+def receipt(outcome: Outcome) -> tuple[str, str | None]:
+    """How a command ended, and why if it did not end well."""
+    if outcome.cause in {"FULFILLED", "MOOT"}:
+        return "SUCCEEDED", None
+    return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
+
+
+def _ack(moves: Moves, granted: Granted, outcome: Outcome) -> str:
+    """The receipt for a command, in its canonical form."""
+    command = granted.job.command
+    status, details = receipt(outcome)
+    result = '{"ok":true}' if details is None else f'{{"details":{wire.quoted(details)},"ok":false}}'
+    return (
+        f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},'
+        f'"consumed_at":"{granted.consumed_at}","consumer_agent_id":"{granted.job.agent_id}",'
+        f'"finished_at":"{moves.at}","message_id":"{granted.message_id}","plan_id":"{command.plan_id}",'
+        f'"result":{result},"schema_version":"1.0","status":"{status}","task_id":"{command.task_id}"}}'
+    )

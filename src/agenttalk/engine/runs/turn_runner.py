@@ -1,0 +1,251 @@
+"""Carrying out a turn: its inputs are judged, its agent is asked, what it left is looked at and proven."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile
+from agenttalk.contracts.errors import AgentTalkError, InputError
+from agenttalk.contracts.promise import HumanCheck
+from agenttalk.engine.agents.input_review import Judges
+from agenttalk.engine.budgets.turn_monitor import counted, listening
+from agenttalk.engine.people import human_driver
+from agenttalk.engine.plans import board_run, validator_verdicts
+from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.proof import evidence_store as kept
+from agenttalk.engine.runs import resume, turn_outcome
+from agenttalk.engine.runs.state import Board, Dispatching
+from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover
+from agenttalk.rules.core import media_types
+from agenttalk.rules.people.attestation import exposed
+from agenttalk.rules.proof.check_results import Confirmation
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.text import verdict_words
+
+LOG = logging.getLogger(__name__)
+
+
+class Attending(Dispatching):
+    """Has jobs done, and what came of them proven."""
+
+    async def _watched(self, board: Board, granted: Granted, known: Performance | None) -> tuple[Performance, Proof]:
+        """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
+        watch = granted.watch
+        try:
+            performance, proof = await self._worked(board, granted) if known is None else (known, None)
+            if proof is None:
+                proof = await self._proven(board, granted, granted.job, performance)
+                performance, proof = self._believed(granted, performance, proof)
+            if performance.strayed and performance.how == "finished":
+                proof = Proof(breach=performance.strayed)
+        except asyncio.CancelledError:
+            if watch.abort is None:
+                raise
+            performance, proof = Performance("aborted"), turn_outcome.NO_PROOF
+        if watch.abort is None:
+            return performance, proof
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)  # the cancellation may still be on its way
+        task = asyncio.current_task()
+        if task is not None and task.uncancel() > 0:
+            raise asyncio.CancelledError  # somebody else wants us to end, too
+        self._working.add(granted.job.lease)
+        detail = self._deps.discretion.secrets.redact(watch.abort.detail)  # it may quote what the agent told
+        abort = watch.abort._replace(detail=detail)
+        return Performance("aborted", abort=abort, **counted(watch.used, {})), turn_outcome.NO_PROOF
+
+    def _believed(self, granted: Granted, performance: Performance, proof: Proof) -> tuple[Performance, Proof]:
+        """Believe an agent that says it failed, unless its checks show that it did not."""
+        failed = performance.ended_badly == "failed" and not proof.breach
+        if not failed or turn_outcome.is_done(granted, performance, proof, at=self._deps.stamp()):
+            return performance, proof
+        return replace(performance, how="crashed", error=performance.remark, remark=""), turn_outcome.NO_PROOF
+
+    async def _worked(self, board: Board, granted: Granted) -> tuple[Performance, Proof | None]:
+        """Have a job done. Without a proof, somebody else has to look at it."""
+        job = granted.job
+        prover = self._prover
+        if prover is None and (job.proven or job.criteria):
+            return Performance(
+                "not_started", error="checks and repositories are not supported here"
+            ), turn_outcome.NO_PROOF
+        if why := _unconfinable(job.profile, self._performers.get(job.profile.driver)):
+            return Performance("not_started", error=why), turn_outcome.NO_PROOF
+        try:
+            judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
+        except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
+            return Performance("not_started", error=error.message), turn_outcome.NO_PROOF
+        if not all(each.accepted for each in judgements.values()):
+            return Performance("refused", judgements=judgements), turn_outcome.NO_PROOF
+        if prover is None or not job.proven:
+            performance = await self._performed(board, job)
+            if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
+                await board.store.transact(lambda tx: resume.keep(tx, job, performance))
+                self._tell(ended=False)
+                return performance, None
+            return replace(performance, judgements=judgements) if judgements else performance, turn_outcome.NO_PROOF
+        try:
+            job = await prover.begin(job)
+        except AgentTalkError as error:
+            return Performance("not_started", error=_said(error)), turn_outcome.NO_PROOF
+        performance = replace(await self._performed(board, job), judgements=judgements)
+        if performance.how != "finished" or performance.code is not None:
+            return performance, turn_outcome.NO_PROOF
+        await board.store.transact(lambda tx: resume.keep(tx, job, performance))
+        self._tell(ended=False)
+        return performance, None
+
+    async def _proven(self, board: Board, granted: Granted, job: Job, performance: Performance) -> Proof:
+        """Have proven what came of a job."""
+        if granted.kind_task is not None:
+            return await self._found(board, granted, performance)
+        if self._prover is None:
+            return Proof(refused="checks and repositories are not supported here")
+        if names := validator_verdicts.others(job):
+            blobs = await self._deps.stores.blobs(job.board)
+            job = replace(job, others=await validator_verdicts.stored(board.store, blobs, job.plan_id, names))
+        try:
+            done = partial(turn_outcome.is_done, granted, performance, at=self._deps.stamp())
+            proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            return self._deps.discretion.proof(proof)
+        except AgentTalkError as error:
+            return Proof(refused=verdict_words.NOT_CHECKED(error=_said(error)))
+
+    async def _found(self, board: Board, granted: Granted, performance: Performance) -> Proof:
+        """What the kind of a task finds of the work. What cannot be looked at is not there."""
+        kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
+        if kind is None or task is None or performance.how != "finished":
+            return turn_outcome.NO_PROOF
+        try:
+            confirm = partial(self._confirm, board, granted)
+            wait = partial(self._await, board, granted)
+            turn = await board_run.turn_of(
+                kind, board.store, granted, performance, at=self._deps.stamp(), confirm=confirm, wait=wait
+            )
+            found = tuple(await kind.evidence(task, turn))
+        except Exception as error:  # also somebody else's code; whatever it is, nothing was found
+            LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
+            code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
+            detail = f"verify_error: {code}{error}"
+            found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
+        moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
+        return self._deps.discretion.proof(Proof(evidence=found, told=board_run.told(found), moot=moot))
+
+    async def _judged(self, board: Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
+        """Have inputs looked at before they are used."""
+        await self._enter(board, granted.job, "validating")
+        confirm = partial(self._confirm, board, granted)
+        found = await Judges(self._deps, board.store, self._performers, prover, confirm).judge(granted.job)
+        await self._enter(board, granted.job, "executing")
+        return found
+
+    async def _confirm(
+        self, board: Board, granted: Granted, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
+    ) -> Confirmation:
+        """Ask a person about what a turn left. Meanwhile its agent can do something else."""
+        await self._enter(board, granted.job, "asking")
+        self._free(granted)
+        self._working.discard(granted.job.lease)
+        self._wake.set()
+        self._tell(ended=False)
+        try:
+            return await human_driver.confirm(self._deps, granted.job, check, shown, exhibit)
+        finally:
+            self._working.add(granted.job.lease)
+            await self._enter(board, granted.job, "verifying")
+
+    async def _await(self, board: Board, granted: Granted, why: str, longest: Coroutine[Any, Any, None]) -> None:
+        """Wait for what is not the agent's to do, until something is heard or the time is up. The agent is free."""
+        job, heard = granted.job, asyncio.Event()
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
+        self._free(granted)
+        self._working.discard(job.lease)
+        await board.store.transact(lambda tx: tx.run("set_awaiting", **about, reason=why))
+        self._wake.set()
+        self._tell(ended=False)
+        self._awaiting.add(heard)
+        waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(heard.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+            self._awaiting.discard(heard)
+            self._working.add(job.lease)
+            await self._enter(board, job, "verifying")
+
+    async def _enter(self, board: Board, job: Job, phase: str) -> None:
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
+        await board.store.transact(lambda tx: tx.run("set_phase", **about))
+        self._tell(ended=False)
+
+    async def _performed(self, board: Board, job: Job) -> Performance:
+        """Have a job done, and look at what came: the types of its outputs, and what its agent claims elsewhere."""
+        performance = await self._look_into(job, await self._perform(job))
+        if job.command.promise is None:
+            return performance
+        return replace(performance, claims=(*performance.claims, *await kept.claimed(self._deps, board.store, job)))
+
+    async def _perform(self, job: Job) -> Performance:
+        performer = self._performers.get(job.profile.driver)
+        if performer is None:
+            return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
+        try:
+            watch = listening(job)
+            self._deps.exposed.update(exposed([job.profile]))  # before: what it says meanwhile could be anybody's
+            try:
+                performance = await performer.perform(job)
+            finally:
+                if watch is not None:
+                    watch.rest()
+            self._deps.exposed.update([job.agent_id] if performance.sandbox == "plain" else [])
+            if watch is None or not watch.heard:
+                return performance
+            return replace(performance, **counted(watch.used._replace(seconds=performance.seconds), performance.usage))
+        except AgentTalkError as error:  # such as a disk that is full
+            LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.perform"})
+            return Performance("crashed", error=_said(error))
+        except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
+            LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
+            return Performance("crashed", error=f"{type(error).__name__}: {error}")
+
+    async def _look_into(self, job: Job, performance: Performance) -> Performance:
+        """Hold the outputs against the media types that they must have."""
+        misfits = {}
+        for made in performance.outputs:
+            wanted = job.types.get(made.output_name)
+            if wanted is not None:
+                data = made.data
+                if data is None:
+                    data = await (await self._deps.stores.blobs(job.board)).get(made.sha256)
+                why = (
+                    media_types.misfit(wanted, data)
+                    if made.data is not None
+                    else await asyncio.to_thread(media_types.misfit, wanted, data)
+                )
+                if why is not None:
+                    misfits[made.output_name] = f"({made.path}) {why}"
+        return replace(performance, misfits=misfits) if misfits else performance
+
+
+def _unconfinable(profile: AgentProfile, performer: Performer | None) -> str:
+    """Why an agent that is not started as a program cannot be isolated as it must be; empty if nothing is wrong."""
+    if getattr(performer, "confines", False):
+        return ""
+    if profile.sandbox in NAMED_TIERS or profile.network == "off":
+        return f"the driver {profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
+    if profile.isolation == "required" and getattr(performer, "inside", False):
+        return f"isolation is required, and the driver {profile.driver!r} works inside of the engine; use script"
+    return ""
+
+
+def _said(error: AgentTalkError) -> str:
+    """What an error says, and what to do about it."""
+    return f"{error.message}; {error.hint}" if error.hint else error.message

@@ -1,0 +1,1 @@
+"""Forge events: received, made into tasks, read back, reconciled."""

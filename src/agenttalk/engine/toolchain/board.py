@@ -1,0 +1,485 @@
+"""Forge events → tasks on the board `_toolchain`: what is known, what follows from an event, and writing it down.
+
+Everything that follows from an event is one transaction. Doing it again changes nothing: keys, sightings and held
+failures are the same whichever delivery brought them, so a delivery may be looked at any number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.errors import Code, Problem
+from agenttalk.contracts.forge import ForgeEvent, Sighting
+from agenttalk.contracts.plan import Policies
+from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import toolchain_questions
+from agenttalk.engine.plans import board_run
+from agenttalk.engine.plans.definition import Sheets
+from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.toolchain import names
+from agenttalk.ports import KindTask, Row, Tx
+from agenttalk.rules.prompts.toolchain_steps import Content, Place, Style, tell
+from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
+from agenttalk.rules.toolchain.accounts import Registry
+from agenttalk.rules.toolchain.deployments import Newest
+from agenttalk.rules.toolchain.proposal import Decision, Deployed, Known, KnownTask
+from agenttalk.rules.toolchain.reconciliation import Found
+
+BOARD: Final = "_toolchain"
+KEPT: Final = timedelta(days=14)
+"""How long a failure waits for a pull request with its commit."""
+_SIGHTING_LIMIT: Final = 32 * 1024 * 1024
+_PAGE: Final = 500
+_LATELY: Final = 32 * 1024
+"""Bytes of a sighting that is kept in memory for a while."""
+_NOTHING: Final = Content()
+_NOT_IDLE: Final = frozenset({"RUNNING", "COMPLETED", "FAILED", "SKIPPED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """When enough is enough."""
+
+    comments_per_hour: int = 20
+    """Texts that the engine writes at one place of a forge in an hour."""
+    failures: int = 3
+    """Failures in a row after which a source is left alone for a while."""
+    probe_after: float = 15.0
+    """Seconds after which it is asked again."""
+    remind_after: int = 7200
+    """Seconds without a report after which an agent is reminded."""
+    escalate_after: int = 21600
+    """Seconds without a report after which the lead is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is configured for forge events."""
+
+    registry: Registry = field(default_factory=Registry)
+    places: Mapping[str, Place] = field(default_factory=dict)
+    """Source → what it is, and where it is."""
+    profiles: Mapping[str, AgentProfile] = field(default_factory=dict)
+    style: Callable[[str], Style] = lambda _: Style()
+    """Agent → how it is told its tasks."""
+    policies: Policies = field(default_factory=Policies)
+    timeout: int | None = None
+    """Seconds that a turn may take."""
+    retry_times: int = 1
+    caps: Caps = field(default_factory=Caps)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written down of an event."""
+
+    made: tuple[str, ...] = ()
+    """Ids of new tasks."""
+    tasks: tuple[ProposedTask, ...] = ()
+    """The new tasks, in the same order."""
+    withdrawn: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why they were withdrawn, in the same order."""
+    restored: tuple[str, ...] = ()
+    warnings: int = 0
+    decision: Decision = field(default_factory=Decision)
+
+    def as_text(self) -> str:
+        """In a line, for whoever looks at the delivery."""
+        parts = [
+            *([f"made {', '.join(self.made)}"] if self.made else []),
+            *([f"withdrew {', '.join(self.withdrawn)}"] if self.withdrawn else []),
+            *([f"restored {', '.join(self.restored)}"] if self.restored else []),
+            *([f"{self.warnings} warnings"] if self.warnings else []),
+            *(["kept until its pull request is seen"] if self.decision.held else []),
+        ]
+        return "; ".join(parts) or self.decision.ignored
+
+
+class Board:
+    """The board `_toolchain`. `engine_url` is where agents report to."""
+
+    def __init__(self, deps: Deps, setup: Setup, engine_url: Callable[[], str]) -> None:
+        self._deps = deps
+        self.setup = setup
+        self._engine_url = engine_url
+        self._sheets = Sheets(traced=deps.traced)
+        self._last = (0, 0)
+
+    async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, Content]]]) -> list[Written]:
+        """Decide about events, one after the other, in one transaction. `Content` is what was read at the forge.
+
+        Each is given by the key of the task that it is for.
+        """
+        store = await self._deps.stores.board(BOARD)
+
+        def work(tx: Tx) -> list[Written]:
+            moves = self._begin(tx)
+            found = [self._decide(moves, event, content) for event, content in events]
+            moves.finish()
+            return found
+
+        return await store.transact(work)
+
+    async def foreseen(self, event: ForgeEvent) -> Decision:
+        """What would follow from an event. Nothing is written."""
+        if not self._deps.stores.has(BOARD):
+            return event_tasks.decide(event, self.setup.registry, Known())
+        store = await self._deps.stores.board(BOARD)
+
+        def work(tx: Tx) -> Decision:
+            placed = names.placed(tx, event)
+            return event_tasks.decide(placed, self.registry(tx, event.source), known(tx, placed))
+
+        return await store.transact(work)
+
+    def registry(self, tx: Tx, source: str) -> Registry:
+        """Who is who, with the names that accounts of a source have now."""
+        return names.renamed(tx, source, self.setup.registry)
+
+    async def warn(self, problem: Problem) -> None:
+        """Tell operators of something; the same words are told once and counted."""
+        store = await self._deps.stores.board(BOARD)
+
+        def work(tx: Tx) -> None:
+            moves = self._begin(tx)
+            _warn(tx, problem, moves.at)
+            moves.finish()
+
+        await store.transact(work)
+
+    async def add(self, task: ProposedTask) -> str | None:
+        """Make a task that follows from no event, unless its key has one; its id."""
+        store = await self._deps.stores.board(BOARD)
+        return await store.transact(lambda tx: self.put(tx, task))
+
+    def put(self, tx: Tx, task: ProposedTask) -> str | None:
+        """Make a task in an open transaction, unless its key has one; its id."""
+        at = self._deps.stamp()
+        board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
+        self._sheets.forget(BOARD)
+        moves = Moves(tx, self._deps, self._sheets, at)
+        made = self._make(moves, task, _NOTHING)
+        moves.finish()
+        return made
+
+    async def reconcile(
+        self, found: Found | Newest, content: Mapping[str, Content], *, dry_run: bool = False
+    ) -> list[tuple[ForgeEvent, Written]]:
+        """Bring the tasks of a thing, or of what is deployed, in line with what the forge shows, in one transaction.
+
+        With `dry_run` everything is undone again.
+        """
+        store = await self._deps.stores.board(BOARD)
+        registry = self.setup.registry
+
+        def work(tx: Tx) -> list[tuple[ForgeEvent, Written]]:
+            moves = self._begin(tx)
+            written = []
+            for shown in shown_by(found, registry):
+                names.remember(tx, shown, registry)
+                event, now = names.placed(tx, shown), self.registry(tx, shown.source)
+                names.note_gone(tx, event, moves.at)
+                decision = _decided(found, event, now, known(tx, event))
+                written.append((event, self._write(moves, event, decision, content)))
+            moves.finish()
+            if dry_run:
+                raise _UndoneError(written)
+            return written
+
+        try:
+            return await store.transact(work)
+        except _UndoneError as undone:
+            return undone.written
+
+    def _begin(self, tx: Tx) -> Moves:
+        at = self._deps.stamp()
+        board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
+        self._sheets.forget(BOARD)
+        return Moves(tx, self._deps, self._sheets, at)
+
+    def _decide(self, moves: Moves, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
+        tx = moves.tx
+        names.remember(tx, event, self.setup.registry)
+        placed = names.placed(tx, event)
+        names.note_gone(tx, placed, moves.at)
+        decision = event_tasks.decide(placed, self.registry(tx, event.source), known(tx, placed))
+        return self._write(moves, placed, decision, content)
+
+    def _write(self, moves: Moves, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]) -> Written:
+        tx = moves.tx
+        for sighting in decision.sightings:
+            _remember(tx, sighting)
+        if decision.deployed is not None:
+            _remember_deployed(tx, decision.deployed, moves.at)
+        if decision.held:
+            _hold(tx, event, moves.at, instant(self._deps.now() - KEPT))
+        made = {task.key: self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks}
+        replaced = [(key, "another task takes its place") for task in decision.tasks for key in task.replaces]
+        gone = [*replaced, *((each.key, each.reason) for each in decision.withdrawn)]
+        withdrawn = [(self._withdraw(moves, key, why), why) for key, why in gone]
+        restored = [self._restore(moves, key) for key in decision.restored]
+        told = sum(_warn(tx, each, moves.at) for each in decision.warnings)
+        return Written(
+            made=_some(made.values()),
+            tasks=tuple(each for each in decision.tasks if made[each.key] is not None),
+            withdrawn=_some(task_id for task_id, _ in withdrawn),
+            reasons=tuple(why for task_id, why in withdrawn if task_id is not None),
+            restored=_some(restored),
+            warnings=told,
+            decision=decision,
+        )
+
+    def _make(self, moves: Moves, task: ProposedTask, content: Content) -> str | None:
+        kind = self._deps.kinds[BOARD]
+        task_id = self._new_id(moves.tx)
+        place = replace(self.setup.places.get(task.source, Place("gitea", "")), engine_url=self._engine_url())
+        told = tell(task, task_id, place, content, self.setup.style(task.assignee))
+        said = told.must_haves
+        must_haves = {
+            "event_type": said.event_type,
+            "action_type": said.action_type,
+            "steps": list(said.steps),
+            "context": said.context,
+            "from": said.sender,
+            "source": said.source,
+        }
+        if not moves.tx.run(
+            "add_toolchain_task",
+            task_id=task_id,
+            key=task.key,
+            action_type=task.action_type,
+            title=told.title,
+            description=told.description,
+            assignee=task.assignee,
+            assigned_by=said.sender,
+            must_haves=wire.write(must_haves),
+            source=task.source,
+            object=task.object,
+            head_sha=task.head_sha,
+            basis=task.basis,
+            hop=task.hop,
+            reviewer=task.reviewer,
+            verdict=task.context.get("result"),
+            event_at=task.at,
+            at=moves.at,
+        ):
+            return None
+        body = {"key": task.key, "action_type": task.action_type, "assignee": task.assignee, "title": told.title}
+        moves.tx.record("toolchain.task", f"{BOARD}/{task_id}", body)
+        found = kind.task(moves.tx, task_id) or _as_kind_task(task, task_id, told.title, told.description, moves.at)
+        limits = {"retry_times": self.setup.retry_times}
+        board_run.add(moves, kind, found, **limits, **({"timeout": self.setup.timeout} if self.setup.timeout else {}))
+        return task_id
+
+    def _new_id(self, tx: Tx) -> str:
+        """`tc-<milliseconds since 1970>`, with a number behind it where several come in one."""
+        now = int(self._deps.now().timestamp() * 1000)
+        at, used = self._last
+        for number in count(used + 1 if now == at else 1):
+            task_id = f"tc-{now}" if number == 1 else f"tc-{now}-{number}"
+            if not tx.run("task", plan_id=BOARD, task_id=task_id):
+                self._last = (now, number)
+                return task_id
+        raise AssertionError("numbers do not end")
+
+    def _withdraw(self, moves: Moves, key: str, why: str) -> str | None:
+        rows = moves.tx.run("toolchain_by_key", key=key)
+        if not rows or rows[0][1] in _NOT_IDLE:
+            return None
+        task_id, state, _, delivery, _ = rows[0]
+        board_run.withdraw(moves, task_id, state, delivery, why)
+        return str(task_id)
+
+    def _restore(self, moves: Moves, key: str) -> str | None:
+        rows = moves.tx.run("toolchain_by_key", key=key)
+        if not rows or state_of(*_standing(rows[0])) != "withdrawn":
+            return None
+        board_run.restore(moves, self._deps.kinds[BOARD], rows[0][0])
+        return str(rows[0][0])
+
+
+class _UndoneError(Exception):
+    """Carries what would have been written out of a transaction that is undone."""
+
+    def __init__(self, written: list[tuple[ForgeEvent, Written]]) -> None:
+        super().__init__("only looked at")
+        self.written = written
+
+
+def _some(ids: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(each for each in ids if each is not None)
+
+
+def _standing(row: Row) -> tuple[str, int]:
+    return row[1], row[2]
+
+
+def shown_by(found: Found | Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
+    """The events that would have told of what a forge shows."""
+    return deployments.events(found, registry) if isinstance(found, Newest) else reconciliation.events(found, registry)
+
+
+def _decided(found: Found | Newest, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
+    if isinstance(found, Newest):
+        return deployments.decide(found, event, registry, known)
+    return reconciliation.decide(found, event, registry, known)
+
+
+def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "withdrawn"]:
+    """Where a task stands, as intake sees it. A task has begun once somebody got it."""
+    if state == "SKIPPED":
+        return "withdrawn"
+    if state in {"COMPLETED", "FAILED"}:
+        return "ended"
+    return "waiting" if state in {"PENDING", "READY"} and epoch == 0 else "begun"
+
+
+def known(tx: Tx, event: ForgeEvent) -> Known:
+    """What is known of the things that an event is about. Each lookup goes through an index."""
+    if event.name == "repository_deleted":
+        return Known(tasks=tuple(_open_in(tx, event.source, event.repository.key)))
+    found, before = Known(), None
+    for _ in range(2):
+        wanted = event_tasks.wanted(event, found)
+        if wanted == before:
+            break  # what was found leads to nothing else
+        before = wanted
+        objects, heads = sorted(wanted.objects), sorted(wanted.commits)
+        seen: dict[str, Any] = {}
+        for each in objects:
+            seen |= dict(tx.run("sighting", object=each))
+        for each in heads:
+            seen |= dict(tx.run("sightings_with_head", head=each))
+        rows = [row for each in sorted({*objects, *heads}) for row in tx.run("toolchain_known", object=each)]
+        held = [row for each in heads for row in tx.run("held_failures_of", head=each)]
+        found = Known(
+            tasks=tuple(_known_task(row) for row in rows),
+            sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
+            held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
+            gone=names.is_gone(tx, event),
+        )
+    return found
+
+
+def _open_in(tx: Tx, source: str, repository: str) -> Iterator[KnownTask]:
+    """The open tasks of a repository. It costs as much as there are open ones of all."""
+    starts = tuple(f"{dedup_keys.repository_of(source, repository)}{mark}" for mark in "#@")
+    objects, after = set[str](), 0
+    while rows := tx.run("toolchain_page_open", after=after, limit=_PAGE):
+        after = rows[-1][0]
+        objects |= {object_ for *_, object_ in (row[:9] for row in rows) if object_.startswith(starts)}
+    for each in sorted(objects):
+        found = (_known_task(row) for row in tx.run("toolchain_known", object=each))
+        yield from (task for task in found if task.state in {"waiting", "begun"})
+
+
+def _sighting(data: bytes) -> Sighting:
+    """A sighting as it was written. Events about one thing come in a row, and are shown the same one."""
+    return _seen_lately(data) if len(data) <= _LATELY else Sighting.model_validate(_read(data))
+
+
+@lru_cache(maxsize=64)
+def _seen_lately(data: bytes) -> Sighting:
+    return Sighting.model_validate(_read(data))
+
+
+def _read(data: Any) -> Any:
+    return wire.read(bytes(data), limit=_SIGHTING_LIMIT)
+
+
+def _known_task(row: Row) -> KnownTask:
+    key, action_type, assignee, object_, head_sha, basis, hop, at, reviewer, verdict, _, state, epoch, closed_at = row
+    return KnownTask(
+        key=key,
+        action_type=action_type,
+        assignee=assignee,
+        object=object_,
+        state=state_of(state, epoch),
+        idle=state not in _NOT_IDLE and epoch > 0,
+        head_sha=head_sha,
+        basis=basis,
+        hop=hop,
+        at=at,
+        reviewer=reviewer,
+        verdict=verdict,
+        done_at=closed_at or "" if state == "COMPLETED" else "",
+    )
+
+
+def _remember_deployed(tx: Tx, deployed: Deployed, at: str) -> None:
+    """Remember how something was deployed last, in whatever order that is told."""
+    for _, body in tx.run("sighting", object=deployed.key):
+        if _read(body)["at"] > deployed.at:
+            return
+    told = {"sha": deployed.sha, "at": deployed.at, "noted_at": at, "good": deployed.good}
+    tx.run("put_sighting", object=deployed.key, head="", body=wire.write(told))
+
+
+def _remember(tx: Tx, sighting: Sighting) -> None:
+    pull = sighting.pull_request
+    head = dedup_keys.commit_of(sighting.source, sighting.repository, pull.head_sha) if pull else ""
+    body = wire.write(sighting.model_dump(mode="json", exclude_defaults=True))
+    tx.run("put_sighting", object=sightings.object_of(sighting), head=head, body=body)
+
+
+def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
+    """Keep a failure. The same one from another delivery is the same; very old ones are let go."""
+    ran = event.status or event.run
+    if ran is None or not ran.sha:
+        return
+    body = wire.write(event.model_copy(update={"delivery": ""}).model_dump(mode="json", exclude_defaults=True))
+    head = dedup_keys.commit_of(event.source, event.repository.key, ran.sha)
+    tx.run("drop_old_failures", before=before)
+    tx.run("hold_failure", head=head, sha256=wire.sha256(body), event=body, at=at)
+
+
+def _warn(tx: Tx, problem: Problem, at: str) -> int:
+    """Tell operators; the same words are told once and counted."""
+    digest = wire.sha256(f"{problem.code} {problem.message}".encode("utf-8", "replace"))
+    about = {"code": str(problem.code), "message": problem.message, "hint": problem.hint}
+    [(times,)] = tx.run("warn_operator", sha256=digest, **about, at=at)
+    if problem.code == Code.FORGE_HOPS_EXCEEDED:
+        toolchain_questions.ask_once(tx, f"hops/{problem.field}", problem.message, problem.hint, at=at)
+    if times == 1:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=BOARD,
+            code=problem.code,
+            message=problem.message,
+            key=digest,
+            severity="WARNING",
+        )
+    return 1
+
+
+def _as_kind_task(task: ProposedTask, task_id: str, title: str, description: str, at: str) -> KindTask:
+    return KindTask(
+        board=BOARD,
+        task_id=task_id,
+        agent_id=task.assignee,
+        title=title,
+        description=description,
+        action_type=task.action_type,
+        steps=(),
+        context=task.context,
+        sender="system",
+        source=task.source,
+        key=task.key,
+        object=task.object,
+        head_sha=task.head_sha,
+        hop=task.hop,
+        event_at=task.at,
+        made_at=at,
+    )

@@ -1,0 +1,150 @@
+"""The forges of an engine: their events are taken in, what is to be said there is said, and they are read again.
+
+Everything here is driven by loops of the running engine; what each of them does is said where it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenttalk.contracts.errors import Code, Problem
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.loops import Waiter, listening, looped, rest, unless_stopped
+from agenttalk.engine.messages.router import POLL
+from agenttalk.engine.toolchain.board import BOARD, Board, Setup
+from agenttalk.engine.toolchain.deliveries import Asked, Gather, Intake, Rights, Search
+from agenttalk.engine.toolchain.outgoing import Outgoing, Retry
+from agenttalk.engine.toolchain.receiver import Receiver
+from agenttalk.engine.toolchain.reconciler import Reconciler
+from agenttalk.ports import EventSource, Forge
+
+_NEVER: Final = 1e9
+"""Seconds that nobody waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The forges of an engine, as they are configured."""
+
+    sources: Mapping[str, EventSource]
+    setup: Setup
+    asked: Asked | None = None
+    gather: Gather | None = None
+    search: Search | None = None
+    rights: Rights | None = None
+    forges: Mapping[str, Forge] = field(default_factory=dict)
+    """Those that the engine has a token for."""
+    reconcile_every: float = 0
+    """Seconds between two looks at them; 0: only at the start."""
+
+
+class Forges:
+    """What an engine does about its forges. `receiver` takes deliveries, `reconciler` reads those that can be read."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        connected: Connected,
+        *,
+        address: Callable[[], str],
+        retry: Retry,
+        nudge: Callable[[], None],
+        heard: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`address` is where agents reach the engine, `retry` tries a task again, `nudge` has new tasks looked for.
+
+        `heard` has those look again who wait for something to happen at a forge.
+        """
+        self._heard = heard
+        self._deps = deps
+        self._nudge_dispatcher = nudge
+        self._every = connected.reconcile_every
+        self._at_intake = Waiter()
+        self._at_outgoing = Waiter()
+        self._taken = asyncio.Event()
+        self._board = board = Board(deps, connected.setup, address)
+        self.receiver = Receiver(deps, connected.sources, self._at_intake.nudge)
+        self.reconciler: Reconciler | None = None
+        if connected.forges:
+            self.reconciler = Reconciler(
+                deps,
+                board,
+                connected.forges,
+                gather=connected.gather,
+                rights=connected.rights,
+                nudge=self._taken_in,
+            )
+        self._intake = Intake(
+            deps,
+            connected.sources,
+            board,
+            asked=connected.asked,
+            gather=connected.gather,
+            search=connected.search,
+            rights=connected.rights,
+            nudge=self._taken_in,
+        )
+        self._outgoing = Outgoing(deps, board, connected.forges, retry=retry, nudge=nudge)
+
+    def nudge(self) -> None:
+        """Something may have to be said at a forge."""
+        self._at_outgoing.nudge()
+
+    def loops(self, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+        """What has to run until `stop` is set."""
+        found = [
+            looped("intake", stop, self._at_intake, lambda: self._take_in(stop), lambda took: 0.0 if took else POLL),
+            looped("outgoing", stop, self._at_outgoing, self._outgoing.pass_, lambda pause: pause),
+        ]
+        if self.reconciler is not None:
+            look = self._look
+            pause = self._every or _NEVER
+            found.append(looped("reconcile", stop, Waiter(), lambda: unless_stopped(stop, look()), lambda _: pause))
+        return found
+
+    async def listen(self) -> None:
+        """Hear of what turns leave behind, so that it is seen to at once, until cancelled."""
+        await listening("effects", self._hear_effects, "nobody hears of effects")
+
+    async def _hear_effects(self) -> None:
+        """The board is there once the first event was taken in."""
+        while not self._deps.stores.has(BOARD):
+            self._taken.clear()
+            await self._taken.wait()
+        store, seen = await self._deps.stores.board(BOARD), 0
+        while True:
+            seen = await store.woken(seen)
+            self._at_outgoing.nudge()
+
+    async def _look(self) -> None:
+        """Read the forges, and have those look again who wait for one."""
+        if self.reconciler is not None:
+            await self.reconciler.pass_()
+        self._heard()
+
+    async def _take_in(self, stop: asyncio.Event) -> int:
+        rush = self.receiver.rush
+        while (pause := rush.pause()) and not stop.is_set():
+            await rest(stop, pause)
+        while self.receiver.refused:
+            await self._board.warn(_refusal(*self.receiver.refused.popitem()))
+        took = await self._intake.pass_()
+        rush.took(took)
+        if took:
+            self._heard()
+        return took
+
+    def _taken_in(self) -> None:
+        self._taken.set()
+        self._nudge_dispatcher()
+        self._at_outgoing.nudge()
+
+
+def _refusal(source: str, why: str) -> Problem:
+    """What an operator is told of deliveries that were refused."""
+    text = f"webhooks for the source {source!r} are refused: {why}"
+    hint = "the secret of the hook at the forge and that of the source have to be the same"
+    return Problem(Code.FORGE_SIGNATURE_REFUSED, "secret", text, hint)

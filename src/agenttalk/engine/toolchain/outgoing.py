@@ -1,0 +1,306 @@
+"""Saying at forges what is to be said there: once, in order, whatever dies or is out of order meanwhile.
+
+Something that was begun before is looked for at the forge first: whoever died between posting and noting it, or got
+no answer, finds it there by its hidden marker. A source that fails again and again is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError
+from agenttalk.contracts.forge import ForgeEvent, Issue, Repository
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import toolchain_questions
+from agenttalk.engine.toolchain import outages
+from agenttalk.engine.toolchain.board import BOARD, Board
+from agenttalk.engine.toolchain.outages import Outages
+from agenttalk.engine.toolchain.triage import RETRY, UNSEEN, Desk
+from agenttalk.ports import Forge, Row, Store, Tx
+from agenttalk.rules.core import circuit_breaker
+from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, line_of
+from agenttalk.rules.toolchain import triage
+
+LOG = logging.getLogger(__name__)
+IDLE: Final = 3600.0
+"""Seconds after which it looks again although nobody asked it to."""
+POST: Final = ("post", "drop")
+CLAIM: Final = timedelta(minutes=5)
+"""How long nobody else tries what somebody began, where several engines share a store."""
+_TOGETHER: Final = 50
+_HOUR: Final = timedelta(hours=1)
+_EVER: Final = "1970-01-01T00:00:00Z"
+_ANY_TIME: Final = "9999"
+_AWAY: Final = frozenset({Code.FORGE_UNREACHABLE, Code.FORGE_IN_DOUBT, Code.FORGE_ANSWER_INVALID})
+Retry = Callable[[str, str], Awaitable[object]]
+"""Tries a task again: its id, and in whose name."""
+
+
+class Item(NamedTuple):
+    """Something to say, as the query `due_outgoing` has it."""
+
+    id: int
+    key: str
+    kind: str
+    object: str
+    repository: str
+    number: int
+    title: str
+    body: str
+    assignee: str
+    task_id: str
+    tries: int
+    allowed: int
+    since: str
+    """When the event happened that it follows from, as the forge writes it."""
+
+
+class Posted(NamedTuple):
+    """What a forge has now."""
+
+    what: str
+    """The number of the comment or issue."""
+    assigned: bool = True
+
+
+class Outgoing:
+    """Says what is to be said. `forges` are those that the engine has a token for."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        board: Board,
+        forges: Mapping[str, Forge],
+        *,
+        retry: Retry,
+        nudge: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`nudge` has the dispatcher look for new tasks."""
+        self._deps = deps
+        self._board = board
+        self._forges = forges
+        self._outages = Outages(deps, board)
+        self._desk = Desk(deps, board, frozenset(forges), self._outages)
+        self._retry = retry
+        self._nudge = nudge
+        self._logins: dict[str, str] = {}
+
+    async def pass_(self) -> float:
+        """Do all that can be done now; seconds until there is something to do again, if nobody asks before."""
+        if not self._deps.stores.has(BOARD):
+            return IDLE
+        store = await self._deps.stores.board(BOARD)
+        while await self._desk.pass_(store) + await self._answers(store):
+            self._nudge()
+        posting = (self._post_all(store, source, forge) for source, forge in self._forges.items())
+        for ended in await asyncio.gather(*posting, return_exceptions=True):  # none waits for another
+            if ended is not None:
+                raise ended
+        return await self._pause(store)
+
+    async def _pause(self, store: Store) -> float:
+        times = [await self._desk.next_at(store)]
+        for source in self._forges:
+            [(due,)] = await store.read("next_outgoing_at", source=source)
+            known = outages.read(await store.read("breaker", source=source)).breaker
+            until = instant(known.not_before) if known.not_before else None
+            if known.opened_at is not None:
+                times.append(until)  # it is looked after, also if nothing waits for it
+            elif due is not None:
+                times.append(max(due, until or due))
+        now = self._deps.now()
+        return min([IDLE, *(max(0.0, (moment(each) - now).total_seconds()) for each in times if each)])
+
+    # Answers of people
+
+    async def _answers(self, store: Store) -> int:
+        rows = await store.read("answered_outgoing", limit=_TOGETHER)
+        for number, kind, task_id, response, by in rows:
+            said = HumanInterventionResponse.from_bytes(bytes(response))
+            chosen = [str(each) for each in said.decision_answers]
+            if kind == "question":
+                if RETRY[0] in chosen:
+                    await self._try_again(task_id, by)
+                if UNSEEN[1] in chosen:
+                    await self._end_repository(store, task_id)
+                await self._end(store, number, "answered", by)
+            elif said.decision == "APPROVE" or POST[0] in chosen:
+                await self._release(store, number)
+            else:
+                await self._end(store, number, "dropped", by)
+        return len(rows)
+
+    async def _release(self, store: Store, number: int) -> None:
+        at = self._deps.stamp()
+        await store.transact(lambda tx: tx.run("release_outgoing", id=number, at=at))
+
+    async def _try_again(self, task_id: str, by: str) -> None:
+        try:
+            await self._retry(task_id, by)
+        except AgentTalkError as error:
+            LOG.warning("%s is not tried again: %s", task_id, error.message, extra={"action": "outgoing.retry"})
+
+    async def _end_repository(self, store: Store, task_id: str) -> None:
+        """A person says that the repository of a task was deleted, which counts as if the forge had told it."""
+        task = await store.transact(lambda tx: self._deps.kinds[BOARD].task(tx, task_id))
+        place = self._board.setup.places.get(task.source) if task is not None else None
+        if task is not None and place is not None:
+            where = Repository(full_name=str(task.context.get("repo", "")))
+            event = ForgeEvent(source=task.source, kind=place.kind, name="repository_deleted", repository=where)
+            await self._board.take([(event, {})])
+
+    async def _end(self, store: Store, number: int, state: str, by: str) -> None:
+        at = self._deps.stamp()
+        await store.transact(
+            lambda tx: tx.run("end_outgoing", id=number, state=state, at=at, posted="", why=f"decided by {by}")
+        )
+
+    # Forges
+
+    async def _post_all(self, store: Store, source: str, forge: Forge) -> None:
+        """Post what is due at one source, until nothing is or it fails."""
+        while True:
+            known = outages.read(await store.read("breaker", source=source)).breaker
+            answer = circuit_breaker.may_ask(known, self._deps.now())
+            if answer == "no" or (answer == "probe" and not await self._probed(store, source, forge)):
+                return
+            limit, now = (1, _ANY_TIME) if answer == "probe" else (_TOGETHER, self._deps.stamp())
+            rows = await store.read("due_outgoing", source=source, now=now, limit=limit)
+            for row in rows:
+                if not await self._said(store, source, forge, _item(row)):
+                    return
+            if not rows:
+                await store.transact(lambda tx: self._outages.back(tx, source))
+                return
+
+    async def _probed(self, store: Store, source: str, forge: Forge) -> bool:
+        """Whether a source that was left alone answers again. Nothing is changed there to find out.
+
+        One that can be read may still not take anything: it is back once it has taken something, or nothing waits.
+        """
+        try:
+            await self._whoami(source, forge, anew=True)
+        except ForgeError as error:
+            await self._failed(store, source, None, error)
+            return False
+        return True
+
+    async def _said(self, store: Store, source: str, forge: Forge, item: Item) -> bool:
+        """Say one thing; False when the source is out of order."""
+        until = instant(self._deps.now() + (CLAIM if self._deps.shared else timedelta()))
+        if not await store.transact(lambda tx: self._begun(tx, source, item, until)):
+            return True
+        try:
+            posted = await self._found(source, forge, item) if item.tries else None
+            posted = posted or await _post(forge, item)
+        except ForgeError as error:
+            return await self._failed(store, source, item, error)
+        await store.transact(lambda tx: self._sent(tx, source, item, posted))
+        return True
+
+    def _begun(self, tx: Tx, source: str, item: Item, until: str) -> bool:
+        """Note that it is begun, unless somebody else began it, or too much was said there already."""
+        at, caps = self._deps.stamp(), self._board.setup.caps
+        [(count,)] = tx.run("sent_since", object=item.object, since=instant(self._deps.now() - _HOUR))
+        if count >= caps.comments_per_hour and not item.allowed and not item.tries:
+            question = self._words.capped.format(count=count, object=item.object)
+            self._hold(tx, source, item, question, at)
+            return False
+        return bool(tx.run("begin_outgoing", id=item.id, tries=item.tries, until=until))
+
+    def _hold(self, tx: Tx, source: str, item: Item, question: str, at: str) -> None:
+        """Leave it to a person. What is held up at one place is one question, until that is answered."""
+        asked = [request_id for (request_id,) in tx.run("held_of", object=item.object)]
+        request_id = next((each for each in asked if tx.run("request", request_id=each)[0][7] == "open"), None)
+        if request_id is None:
+            criteria = {"source": source, "object": item.object, "text": item.body}
+            request_id = toolchain_questions.ask(
+                tx, f"held/{item.key}/{item.tries}", question, question, POST, at=at, criteria=criteria
+            )
+        if tx.run("hold_outgoing", id=item.id, request_id=request_id, why=question):
+            tx.record("outgoing.held", f"{BOARD}/{item.task_id}", {"key": item.key, "request_id": request_id})
+
+    def _sent(self, tx: Tx, source: str, item: Item, posted: Posted) -> None:
+        at = self._deps.stamp()
+        self._outages.back(tx, source)
+        if not tx.run("end_outgoing", id=item.id, state="sent", at=at, posted=posted.what, why=""):
+            return
+        tx.record("outgoing.sent", f"{BOARD}/{item.task_id}", {"key": item.key, "posted": posted.what})
+        if not posted.assigned:
+            where = f"{item.repository}#{posted.what}"
+            question = self._words.unassigned.format(source=source, object=where, login=item.assignee)
+            toolchain_questions.ask(tx, f"unassigned/{item.key}", question, question, at=at)
+
+    async def _failed(self, store: Store, source: str, item: Item | None, error: ForgeError) -> bool:
+        """Note a failure; False when the source is out of order, and nothing else is tried there now."""
+        away = error.code in _AWAY or error.status == 401
+        at, now = self._deps.stamp(), self._deps.now()
+
+        def work(tx: Tx) -> None:
+            if error.code is Code.FORGE_LIMITED:
+                self._outages.limited(tx, source, error.retry_after)
+            elif away or item is None:
+                self._outages.failed(tx, source, line_of(error.message))
+            if item is None:
+                return
+            if away or error.retriable:
+                pause = circuit_breaker.pause(item.tries + 1, error.retry_after)
+                until = instant(now + timedelta(seconds=pause))
+                tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
+            else:
+                self._outages.back(tx, source)  # it answers, if not as we wish
+                reason = line_of(error.message).rstrip(".。")
+                question = self._words.refused.format(source=source, object=item.object, reason=reason)
+                self._hold(tx, source, item, question, at)
+
+        await store.transact(work)
+        self._nudge()
+        LOG.warning("%s: %s", source, error.message, extra={"action": "outgoing.failed"})
+        return not (away or error.code is Code.FORGE_LIMITED)
+
+    # What was posted before
+
+    async def _found(self, source: str, forge: Forge, item: Item) -> Posted | None:
+        """What an earlier try posted, if it did. Only what our own account wrote counts."""
+        me = await self._whoami(source, forge)
+        if item.kind == "comment":
+            for each in await forge.comments(item.repository, item.number):
+                if triage.is_posted(item.key, [(each.author.login, each.body)], me):
+                    return Posted(str(each.id))
+            return None
+        for issue in await forge.issues_since(item.repository, item.since or _EVER):
+            if triage.is_posted(item.key, [(issue.author.login, issue.body)], me):
+                given = _has(issue, item.assignee) or not issue.is_open
+                now = issue if given else await forge.assign(item.repository, issue.number, [item.assignee])
+                return Posted(str(issue.number), given or _has(now, item.assignee))
+        return None
+
+    async def _whoami(self, source: str, forge: Forge, *, anew: bool = False) -> str:
+        if anew or source not in self._logins:
+            self._logins[source] = (await forge.me()).login
+        return self._logins[source]
+
+    @property
+    def _words(self) -> FailureWording:
+        return WORDING[self._board.setup.style("").locale]
+
+
+def _item(row: Row) -> Item:
+    return Item(*row)
+
+
+def _has(issue: Issue, login: str) -> bool:
+    return any(each.login.lower() == login.lower() for each in issue.assignees)
+
+
+async def _post(forge: Forge, item: Item) -> Posted:
+    if item.kind == "comment":
+        return Posted(str((await forge.comment(item.repository, item.number, item.body)).id))
+    issue = await forge.create_issue(item.repository, item.title, item.body, [item.assignee])
+    return Posted(str(issue.number), _has(issue, item.assignee))

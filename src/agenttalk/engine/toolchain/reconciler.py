@@ -1,0 +1,383 @@
+"""Reads the forges and brings the tasks in line with what they show: webhooks are only hints, and may be lost.
+
+It asks for what is open, and for what open tasks are about: what was closed long ago costs nothing. Whatever a forge
+does not answer changes nothing: no task is closed because something could not be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError, Problem
+from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest, Repository, Review
+from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.toolchain import names
+from agenttalk.engine.toolchain.board import BOARD, Board, Written, shown_by
+from agenttalk.engine.toolchain.deliveries import Gather, Rights
+from agenttalk.ports import Forge, Row
+from agenttalk.rules.prompts.toolchain_steps import Content
+from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation
+from agenttalk.rules.toolchain import deployments as deployments_rules
+from agenttalk.rules.toolchain.accounts import Registry, is_one
+from agenttalk.rules.toolchain.deployments import Newest, Undone
+from agenttalk.rules.toolchain.proposal import Known
+from agenttalk.rules.toolchain.reconciliation import Found
+
+LOG = logging.getLogger(__name__)
+_PAGE: Final = 500
+_ENDS_A_SOURCE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
+"""After these there is no use in asking the same forge for more."""
+_ON_PULLS: Final[frozenset[str]] = frozenset(
+    {"review_request", "review_updated", "review_result", "review_comment", "ci_failure"}
+)
+_ENDS: Final = _ON_PULLS | {"issue_assigned"}
+"""Tasks that end with their pull request or issue. Who is called in a text is to answer all the same."""
+
+
+@dataclass(slots=True)
+class Looked:
+    """What came of looking at one source."""
+
+    source: str
+    repositories: int = 0
+    """How many were read."""
+    things: int = 0
+    """Pull requests and issues that were looked at."""
+    made: list[dict[str, str]] = field(default_factory=list)
+    closed: list[dict[str, str]] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+    def note(self, where: str, error: AgentTalkError) -> None:
+        """Something could not be read, and nothing follows from it."""
+        self.errors.append({"where": where, "code": str(error.code), "message": error.message})
+
+    def as_json(self) -> dict[str, Any]:
+        """For people and programs."""
+        return {
+            "source": self.source,
+            "repositories": self.repositories,
+            "things": self.things,
+            "made": self.made,
+            "closed": self.closed,
+            "restored": self.restored,
+            "errors": self.errors,
+        }
+
+
+@dataclass(slots=True)
+class _Open:
+    """What open tasks of a source are about."""
+
+    things: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    """Repository → number → kinds of the tasks."""
+    deployments: dict[str, dict[str, Undone]] = field(default_factory=dict)
+    """Repository → keys of tasks about deployments → what failed."""
+
+
+@dataclass(slots=True)
+class _Repository:
+    """What is open in a repository, and what is asked of the forge for it."""
+
+    forge: Forge
+    source: str
+    kind: ForgeKind
+    name: str
+    pulls: Mapping[int, PullRequest]
+    issues: Mapping[int, Issue]
+    number: int | None = None
+    """The repository's own, which stays when it is renamed."""
+    known_as: str = ""
+    """What it is called in keys, if it is not its name."""
+
+    def shown(self, thing: PullRequest | Issue) -> Found:
+        """A thing of it, as far as it was read."""
+        return Found(self.source, self.kind, self.name, thing, known_as=self.known_as, repository_id=self.number)
+
+
+class Reconciler:
+    """Looks at all sources that have a token. One look at a time."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        board: Board,
+        forges: Mapping[str, Forge],
+        *,
+        gather: Gather | None = None,
+        rights: Rights | None = None,
+        nudge: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`nudge` has the dispatcher look for new tasks."""
+        self._deps = deps
+        self._board = board
+        self._forges = forges
+        self._gather = gather
+        self._rights = rights
+        self._nudge = nudge
+        self._alone = asyncio.Lock()
+        self._not_before: dict[str, datetime] = {}
+        self._read: dict[str, dict[str, str]] = {}
+        """Repository → its open things that were read, as of when: their talk is read again when they changed."""
+
+    async def pass_(self, *, dry_run: bool = False) -> dict[str, Any]:
+        """Look at everything once; what was done, or with `dry_run` what would be."""
+        async with self._alone:
+            looked = [await self._source(name, self._forges[name], dry_run=dry_run) for name in sorted(self._forges)]
+        for each in looked:
+            for error in each.errors:
+                LOG.warning("%s: %s", error["where"], error["message"], extra={"action": "reconcile.read"})
+        if not dry_run and any(each.made or each.restored for each in looked):
+            self._nudge()
+        return {
+            "ok": not any(each.errors for each in looked),
+            "dry_run": dry_run,
+            "sources": [each.as_json() for each in looked],
+        }
+
+    async def _source(self, name: str, forge: Forge, *, dry_run: bool) -> Looked:
+        looked = Looked(name)
+        until = self._not_before.get(name)
+        if until is not None and self._deps.now() < until:
+            looked.note(name, ForgeError(Code.FORGE_LIMITED, f"{name} wants to be left alone until {until:%H:%M:%S}"))
+            return looked
+        try:
+            tasks = await self._open_tasks(name)
+            for repository in await self._repositories(forge, looked, tasks, dry_run=dry_run):
+                await self._repository(forge, looked, repository, tasks, dry_run=dry_run)
+        except ForgeError as error:
+            if error.retry_after:
+                self._not_before[name] = self._deps.now() + timedelta(seconds=error.retry_after)
+            looked.note(name, error)
+        return looked
+
+    async def _open_tasks(self, source: str) -> _Open:
+        found = _Open()
+        if not self._deps.stores.has(BOARD):
+            return found
+        store = await self._deps.stores.board(BOARD)
+        after = 0
+        while rows := await store.read("toolchain_page_open", after=after, limit=_PAGE):
+            after = rows[-1][0]
+            for row in rows:
+                if row[7] == source:
+                    said: Any = wire.read(bytes(row[6]), limit=wire.DOCUMENT_LIMIT)
+                    if said["action_type"] == "deploy_failure":
+                        _note_undone(found, said["context"], *await store.read("toolchain_task", task_id=row[1]))
+                    else:
+                        _note(found, source, row[8], said["action_type"])
+        return found
+
+    async def _repositories(
+        self, forge: Forge, looked: Looked, tasks: _Open, *, dry_run: bool
+    ) -> list[tuple[Repository, str]]:
+        """Those that the settings name, those of the account that they cover, and those of open tasks: each once.
+
+        Beside each stands what it is called in keys. One that was renamed may be listed under both of its names.
+        """
+        registry: Registry = self._board.setup.registry
+        plain = [each for each in registry.repositories if is_one(each)]
+        listed = await forge.repositories() if len(plain) < len(registry.repositories) else ()
+        named = (*tasks.things, *tasks.deployments, *plain, *listed)
+        found: dict[str, tuple[Repository, str]] = {}
+        for name in sorted({each.lower(): each for each in named if registry.covers(each)}.values(), key=str.lower):
+            try:
+                repository = await forge.repository(name.partition("~")[0])
+            except ForgeError as error:
+                _unless_over(error)
+                looked.note(f"{looked.source}:{name}", error)
+                if error.code is Code.FORGE_MISSING and not dry_run:
+                    await self._gone(looked, name)
+                continue
+            kept = await self._known_as(looked.source, repository)
+            found.setdefault(kept or repository.full_name.lower(), (repository, kept))
+        return [found[key] for key in sorted(found)]
+
+    async def _gone(self, looked: Looked, name: str) -> None:
+        """A repository that was seen before is not shown any more: nobody is to work there until it is seen again."""
+        if not self._deps.stores.has(BOARD):
+            return
+        store = await self._deps.stores.board(BOARD)
+        if not await store.transact(lambda tx: names.is_known(tx, looked.source, name)):
+            return
+        kind = self._board.setup.places[looked.source].kind
+        where = Repository(full_name=name.partition("~")[0], known_as=name)
+        event = ForgeEvent(
+            source=looked.source, kind=kind, name="repository_deleted", repository=where, first_hand=True
+        )
+        [written] = await self._board.take([(event, {})])
+        _tell(looked, [(event, written)])
+        if written.withdrawn:
+            text = f"{written.reasons[0]}: {len(written.withdrawn)} tasks were withdrawn"
+            hint = "if it is still there, give the account of the source's token read access: they are restored then"
+            await self._board.warn(Problem(Code.FORGE_UNSEEN, name, text, hint))
+
+    async def _known_as(self, source: str, repository: Repository) -> str:
+        if not self._deps.stores.has(BOARD):
+            return ""
+        store = await self._deps.stores.board(BOARD)
+        return await store.transact(lambda tx: names.known_as(tx, source, repository))
+
+    async def _entitled(self, found: Found) -> Found:
+        """With those of the people who speak there that may call agents."""
+        if self._rights is None:
+            return found
+        registry, may = self._board.setup.registry, set[str]()
+        for login in reconciliation.callers(found, registry):
+            if await self._rights(found.source, found.repository, login):
+                may.add(login.lower())
+        return replace(found, writers=frozenset(may))
+
+    async def _repository(
+        self, forge: Forge, looked: Looked, about: tuple[Repository, str], tasks: _Open, *, dry_run: bool
+    ) -> None:
+        """One repository. What cannot be read is noted; raises ForgeError when nothing more can be."""
+        name, key = about[0].full_name, about[1] or about[0].full_name.lower()
+        kind = self._board.setup.places[looked.source].kind
+        where = f"{looked.source}:{name}"
+        try:
+            pulls = {each.number: each for each in await forge.open_pull_requests(name)}
+            issues = {each.number: each for each in await forge.open_issues(name)}
+        except ForgeError as error:
+            _unless_over(error)
+            looked.note(where, error)
+            return
+        looked.repositories += 1
+        mine = tasks.things.get(key, {})
+        repository = _Repository(forge, looked.source, kind, name, pulls, issues, about[0].id, about[1])
+        before, now = self._read.get(where, {}), dict[str, str]()
+        for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds & _ENDS)}):
+            try:
+                read = await _found(repository, number, mine.get(number, set()), before, now=self._deps.stamp())
+                found = await self._entitled(read)
+                looked.things += 1
+                await self._settle(found, looked, dry_run=dry_run)
+                now[found.object] = found.thing.updated_at
+            except ForgeError as error:
+                _unless_over(error)
+                looked.note(f"{where}#{number}", error)
+        if not dry_run:
+            self._read[where] = now
+        if deployments_rules.is_watched(self._board.setup.registry):
+            await self._deployed(repository, looked, tasks.deployments.get(key, {}), dry_run=dry_run)
+
+    async def _deployed(
+        self, repository: _Repository, looked: Looked, undone: Mapping[str, Undone], *, dry_run: bool
+    ) -> None:
+        """What came of deploying the newest commit of the default branch."""
+        forge, name = repository.forge, repository.name
+        try:
+            branch, sha = await forge.newest(name)
+            statuses = await forge.statuses(name, sha)
+        except ForgeError as error:
+            _unless_over(error)
+            if error.code != Code.FORGE_MISSING:  # nothing was ever pushed
+                looked.note(f"{looked.source}:{name}", error)
+            return
+        newest = Newest(repository.source, repository.kind, name, branch, sha, statuses, undone)
+        if shown_by(newest, self._board.setup.registry):
+            await self._settle(newest, looked, dry_run=dry_run)
+
+    async def _settle(self, found: Found | Newest, looked: Looked, *, dry_run: bool) -> None:
+        """First only look; what is to be told of new tasks is read before they are made."""
+        if not self._deps.stores.has(BOARD) and not self._calls_for_something(found):
+            return
+        foreseen = await self._board.reconcile(found, {}, dry_run=True)
+        decisions = [written.decision for _, written in foreseen]
+        if dry_run or not any(each.tasks or each.withdrawn or each.restored or each.sightings for each in decisions):
+            _tell(looked, foreseen)
+            return
+        content = {
+            task.key: await self._content(event, task) for event, written in foreseen for task in written.decision.tasks
+        }
+        _tell(looked, await self._board.reconcile(found, content))
+
+    def _calls_for_something(self, found: Found | Newest) -> bool:
+        registry = self._board.setup.registry
+        return any(event_tasks.decide(event, registry, Known()).tasks for event in shown_by(found, registry))
+
+    async def _content(self, event: ForgeEvent, task: ProposedTask) -> Content:
+        if self._gather is None:
+            return Content()
+        try:
+            return await self._gather(event, task)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", event.source, error.message, extra={"action": "reconcile.gather"})
+            return Content()
+
+
+async def _found(
+    repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str], *, now: str
+) -> Found:
+    """What the forge shows of a thing. What people said is left out where nothing new can have come of it.
+
+    The repository was just read: a thing that is missing in it was deleted.
+    """
+    forge, name = repository.forge, repository.name
+    thing = repository.pulls.get(number) or repository.issues.get(number)
+    if thing is None:  # it is not open any more
+        on_pull = bool(kinds & _ON_PULLS)
+        try:
+            gone = await forge.pull_request(name, number) if on_pull else await forge.issue(name, number)
+        except ForgeError as error:
+            if error.code is not Code.FORGE_MISSING:
+                raise
+            left = reconciliation.gone(repository.source, number, pull=on_pull, at=now)
+            return replace(repository.shown(left), deleted=True)
+        return replace(repository.shown(gone), changes=await forge.changes(name, number))
+    reviews: tuple[Review, ...] = ()
+    if isinstance(thing, PullRequest):
+        thing, reviews = await forge.asked(name, thing)
+    found = repository.shown(thing)
+    # A comment may be deleted without a trace in its thing: whoever is called by one is worth a look.
+    changed = before.get(found.object) != thing.updated_at or "mention" in kinds
+    found = replace(found, comments=await forge.comments(name, number) if changed else None)
+    if not isinstance(thing, PullRequest):
+        owed = changed and (bool(thing.assignees) or "issue_assigned" in kinds)
+        return replace(found, changes=await forge.changes(name, number)) if owed else found
+    statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
+    changes = await forge.changes(name, number) if "review_result" in kinds else ()  # who took a review back
+    found = replace(found, reviews=reviews, statuses=statuses, changes=changes)
+    if found.comments is None:
+        return found
+    ids = [review.id for review in reviews if review.id is not None]
+    lines = [each for review in ids for each in await forge.review_comments(name, number, review)]
+    said = {each.id: each for each in (*found.comments, *lines)}
+    return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
+
+
+def _note(found: _Open, source: str, about: str, kind: str) -> None:
+    """Note what an open task is about."""
+    thing = dedup_keys.read_object(about)
+    if thing is not None and thing[0] == source:
+        found.things.setdefault(thing[1], {}).setdefault(thing[2], set()).add(kind)
+
+
+def _note_undone(found: _Open, context: Mapping[str, Any], *rows: Row) -> None:
+    """Note which deployment an open task is about (the query `toolchain_task`)."""
+    for row in rows:
+        undone = Undone(context.get("deploy_context") or "", row[12] or row[13], context["commit_sha"])
+        found.deployments.setdefault(context["repo"].lower(), {})[row[1]] = undone
+
+
+def _unless_over(error: ForgeError) -> None:
+    if error.code in _ENDS_A_SOURCE:
+        raise error
+
+
+def _tell(looked: Looked, written: list[tuple[ForgeEvent, Written]]) -> None:
+    for _, each in written:
+        for task_id, task in zip(each.made, each.tasks, strict=True):
+            said = {"task": task_id, "action_type": task.action_type, "assignee": task.assignee}
+            looked.made.append({**said, "object": task.object})
+        for task_id, why in zip(each.withdrawn, each.reasons, strict=True):
+            looked.closed.append({"task": task_id, "why": why})
+        looked.restored += each.restored

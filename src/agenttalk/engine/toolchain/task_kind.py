@@ -1,0 +1,205 @@
+"""Tasks that forge events call for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, HumanCheck
+from agenttalk.contracts.toolchain import NOTICES
+from agenttalk.engine.core import prompt_context
+from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
+from agenttalk.rules.prompts.context import PromptContext, Section
+from agenttalk.rules.prompts.toolchain_promise import PROMISED
+from agenttalk.rules.prompts.toolchain_sections import sections
+from agenttalk.rules.prompts.wording import Locale
+from agenttalk.rules.proof import check_results
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.toolchain import dedup_keys, demands, read_back, report_claims
+from agenttalk.rules.toolchain.mentions import Marker, write_marker
+
+BOARD: Final = "_toolchain"
+Verify = Literal["observed", "report", "transition"]
+ReadBack = Callable[[KindTask, KindTurn], Awaitable[Sequence[Evidence]]]
+"""Asks the forge whether what the steps demand really happened; evidence `read_back`, observed."""
+_UNNAMED: Final = "cp-0-0000"
+"""The engine gives the promise its id."""
+
+
+async def _not_read(_: KindTask, __: KindTurn) -> Sequence[Evidence]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """The kind of tasks on `_toolchain`. Fulfils `ports.TaskKind`."""
+
+    verify: Mapping[str, Verify] = field(default_factory=dict)
+    """Source → what being done takes. A source that is not named here takes `transition`."""
+    read_back: ReadBack = _not_read
+    on_failure: Callable[[KindTask, KindOutcome], Sequence[FollowUp]] = lambda _, __: ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Sections of the prompt that the project wrote itself."""
+    tokens: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(Agent, source) → the variable that holds the agent's own token."""
+    lead: str = ""
+    """Who decides about steps that do not apply."""
+    name: str = "toolchain"
+    board: str = BOARD
+
+    def task(self, tx: Tx, task_id: str) -> KindTask | None:
+        """A task, from its row."""
+        rows = tx.run("toolchain_task", task_id=task_id)
+        return _placed(tx, read_task(self.board, rows[0])) if rows else None
+
+    def wants_run(self, task: KindTask) -> bool:
+        """Notices ask for nothing."""
+        return task.action_type not in NOTICES
+
+    def demanded(self, task: KindTask) -> demands.Demand:
+        """Which evidence decides, and how much it must be trusted."""
+        verify = self.verify.get(task.source, "transition")
+        visible = read_back.can_be_seen(task.action_type, task.context)
+        return demands.demand(task.action_type, verify, visible=visible)
+
+    def promise(self, task: KindTask) -> CompletionPromise:
+        """One criterion: it was carried out."""
+        demand = self.demanded(task)
+        return CompletionPromise.of(
+            id=_UNNAMED,
+            objective=f"{task.action_type} is carried out: {task.title}"[:500],
+            acceptance=(
+                AcceptanceCriterion.of(
+                    id="carried-out",
+                    description="What the event calls for was carried out",
+                    evidence_required=demand.evidence,
+                    min_trust=demand.least,
+                ),
+            ),
+        )
+
+    def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
+        """Event and action data for the prompt."""
+        words = PROMISED[locale]
+        return replace(
+            prompt_context.context(self.board, task, fence=fence, locale=locale),
+            action_steps=task.steps,
+            source=task.source,
+            promised=tuple(words[each] for each in self.demanded(task).evidence),
+            token_variable=self.tokens.get((task.agent_id, task.source), ""),
+            marker=write_marker(Marker(task.task_id, task.hop)),
+        )
+
+    def prompt(self, context: PromptContext) -> list[Section]:
+        """Context, constraints, API, promise."""
+        return sections(context, self.texts)
+
+    def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:
+        """The agent's own token for the forge that the task comes from."""
+        token = self.tokens.get((agent_id, task.source))
+        return (token,) if token else ()
+
+    def begun(self, tx: Tx, task: KindTask, at: str) -> None:
+        """That a turn begins shows nothing."""
+
+    async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """What the agent says, and what the forge says."""
+        words = demands.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
+        ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
+        if task.action_type == "infrastructure_failure":
+            return [ended, *words]
+        said = said_in(task, turn)
+        found = read_back.weighed(await self.read_back(task, turn), self.demanded(task).least)
+        if said.faults and not read_back.is_denied(found):
+            found.append(read_back.denied(said, turn.at))
+        if not read_back.is_denied(found):
+            found += await self._deployed(task, turn)
+            found += await self._left_out(task, turn, said, found)
+        return [ended, *read_back.spoiled([*words, *found])]
+
+    async def _deployed(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """A success that was told of since the failure, by a pipeline or a deployment's own event."""
+        environment = str(task.context.get("environment") or task.context.get("deploy_context") or "")
+        if task.action_type != "deploy_failure" or not environment or turn.read is None:
+            return []
+        where = dedup_keys.deployed(task.source, str(task.context.get("repo", "")), environment)
+        for _, body in await turn.read("sighting", object=where):
+            told: Any = wire.read(bytes(body))
+            if told.get("good", True) and told["noted_at"] > task.made_at and told["at"] >= task.event_at:
+                return [read_back.deployed(environment, told["sha"], turn.at)]
+        return []
+
+    async def _left_out(
+        self, task: KindTask, turn: KindTurn, said: report_claims.Said, found: Sequence[Evidence]
+    ) -> list[Evidence]:
+        """What the lead says of steps that the agent left out."""
+        if not said.declared:
+            return []
+        if turn.confirm is None:
+            return [read_back.decided(said, found, by="nobody", approved=False, at=turn.at)]
+        asked = read_back.question(self.lead, task.title, said, found)
+        shown = check_results.shown_hash(asked, {"task": task.task_id, "command": turn.command_id})
+        confirmation = await turn.confirm(HumanCheck(id="not_applicable", kind="human", question=asked), shown)
+        agreed = check_results.of_human(confirmation, shown).passed
+        return [
+            read_back.decided(said, found, by=confirmation.by, approved=agreed, at=turn.at, trust=confirmation.trust)
+        ]
+
+    def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
+        """Who has to know."""
+        return self.on_failure(task, outcome)
+
+    def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
+        """Note in the task's row that it is over, or goes on."""
+        if why:
+            tx.run("close_toolchain_task", task_id=task_id, at=at, why=why)
+        else:
+            tx.run("reopen_toolchain_task", task_id=task_id, at=at)
+
+
+def _placed(tx: Tx, task: KindTask) -> KindTask:
+    """A task with what its repository is called now."""
+    name = str(task.context.get("repo", ""))
+    thing = dedup_keys.read_object(task.object)
+    kept = _told(tx, dedup_keys.repository_kept_as(task.source, thing[1])) if thing else {}
+    now = _told(tx, dedup_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
+    return task if now == name else replace(task, context={**task.context, "repo": now})
+
+
+def _told(tx: Tx, key: str) -> Mapping[str, Any]:
+    for _, body in tx.run("sighting", object=key):
+        found: Any = wire.read(bytes(body))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def said_in(task: KindTask, turn: KindTurn) -> report_claims.Said:
+    """What the agent's reports of a turn say besides their words."""
+    own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
+    return report_claims.read(own, len(task.steps))
+
+
+def read_task(board: str, row: Sequence[Any]) -> KindTask:
+    """A task, from a row of the query `toolchain_task`."""
+    must_haves: Any = wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT)
+    return KindTask(
+        board=board,
+        task_id=row[0],
+        agent_id=row[5],
+        title=row[3],
+        description=row[4],
+        action_type=row[2],
+        steps=tuple(must_haves["steps"]),
+        context=must_haves["context"],
+        sender=must_haves["from"],
+        source=row[8],
+        key=row[1],
+        object=row[9],
+        head_sha=row[10],
+        hop=row[11],
+        event_at=row[12],
+        made_at=row[13],
+        reexecutions=row[20],
+    )

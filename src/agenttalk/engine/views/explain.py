@@ -1,0 +1,97 @@
+"""Why a task is in its state, also where the engine does not run its plan: then only what messages tell is known."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.inbox import leases
+from agenttalk.engine.views import explain_engine
+from agenttalk.ports import Row, Store
+
+_RUNS: Final = "it ends when its agent's program does, or at its time limit"
+_NO_COMMAND: Final = "somebody has to send a command for it: the engine does not run this plan"
+_NEXT: Final = {
+    "COMPLETED": "nothing; its agent says that it is done, which nobody has verified",
+    "FAILED": "a newer command for it, e.g. by 'agenttalk command send'",
+    "SKIPPED": "nothing; it was skipped",
+    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive",
+    "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
+    "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
+}
+_WAITS: Final = "it goes on when {agent} works its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'"
+
+
+async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
+    """Everything that is to be said of a task. Raises UsageError when there is none."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("task", plan_id=plan_id, task_id=task_id)
+    if not rows or await store.read("run", plan_id=plan_id):
+        return {**await explain_engine.explain(deps, plan_id, task_id), "origin": "engine"}
+    agent_id, state, _, _, lease, _, delivery, attempt, _, missing, request_id, rounds, _ = rows[0]
+    if delivery is None:
+        delivery = await _undone(store, plan_id, task_id, agent_id)
+    command = await _command(store, plan_id, agent_id, delivery) if delivery is not None else None
+    turns = await _turns(store, plan_id, command["message_id"]) if command else []
+    moves_on = _NEXT.get(state, _WAITS.format(agent=agent_id) if command else _NO_COMMAND)
+    return {
+        "plan_id": plan_id,
+        "task_id": task_id,
+        "agent_id": agent_id,
+        "origin": "foreign",
+        "state": state,
+        "reason": next((turn["reason"] for turn in reversed(turns) if "reason" in turn), None),
+        "running": lease is not None,
+        "attempt": attempt,
+        "asked": command["asked"] if command else None,
+        "promised": None,
+        "command": command,
+        "outputs": await _outputs(store, plan_id, task_id),
+        "waits_for": [],
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "request_id": request_id,
+        "attempts": turns,
+        "rounds": rounds,
+        "verdict": None,
+        "moves_on": _RUNS if lease is not None else moves_on,
+    }
+
+
+async def _undone(store: Store, plan_id: str, task_id: str, agent_id: str) -> int | None:
+    """The delivery of a command that nobody has begun."""
+    plans = await store.read("plan", plan_id=plan_id)
+    about = {"plan_id": plan_id, "task_id": task_id, "dag_sha256": (plans[0][2] if plans else None) or ""}
+    orders = await store.read("newest_order", **about)
+    if not orders:
+        return None
+    rows = await store.read("delivery_of", plan_id=plan_id, message_id=orders[0][1], receiver=agent_id)
+    return rows[0][0] if rows else None
+
+
+async def _command(store: Store, plan_id: str, agent_id: str, delivery: int) -> dict[str, Any]:
+    """The command that a task got last, and what became of it."""
+    [(message_id, envelope)] = await store.read("command_of_delivery", id=delivery)
+    command = CommandEnvelope.from_bytes(bytes(envelope)).payload.command
+    rows: list[Row] = await store.read("delivery_of", plan_id=plan_id, message_id=message_id, receiver=agent_id)
+    _, state, receipt, taken_at, *_ = rows[0] if rows else (None, "delivered", None, None)
+    told = {"message_id": message_id, "command_id": command.command_id, "asked": command.prompt}
+    return {**told, "state": state, "receipt": receipt, "taken_at": taken_at}
+
+
+async def _turns(store: Store, plan_id: str, message_id: str) -> list[dict[str, Any]]:
+    """How each attempt at a command ended, in order."""
+    found = []
+    for (body,) in await store.read("ended_turns", subject=leases.subject(plan_id, message_id)):
+        told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        told["reason"] = told.get("error")
+        keys = ("command_id", "attempt", "how", "reason", "result", "score", "usage")
+        found.append({key: told[key] for key in keys if told.get(key) is not None})
+    return found
+
+
+async def _outputs(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+    rows = await store.read("versions_from", plan_id=plan_id, task_id=task_id)
+    return [{"name": row[0], "message_id": row[1], "command_id": row[3], "at": row[4]} for row in rows]

@@ -1,0 +1,147 @@
+"""Everything at a glance: what needs somebody, what runs, what fails, what was spent, and how far to believe claims."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.profiles import agents_in
+from agenttalk.engine.people import questions
+from agenttalk.engine.proof import honesty
+from agenttalk.engine.views import plans, toolchain
+from agenttalk.engine.views.plans import Asked
+from agenttalk.ports import Store
+from agenttalk.rules.proof.honesty import NOTHING, Tally
+
+PLANS: Final = 10
+"""Plans that are shown."""
+REQUESTS: Final = 20
+"""Questions that are shown."""
+TROUBLES: Final = 50
+"""Tasks of each sort that are shown."""
+_LOOKED_AT: Final = 25
+"""Plans that are looked at for tasks that cannot go on: so many that are open, and so many that began last."""
+_WINDOW: Final = 5_000
+"""So many facts back turns are looked at."""
+_TURNS: Final = 500
+_IDLE: Final = frozenset({"asking", "offered", "awaiting"})
+"""Phases in which nobody works: a person is asked, or an agent elsewhere has yet to take it."""
+
+
+async def overview(deps: Deps) -> dict[str, Any]:
+    """What needs somebody, what runs, what fails, and how far claims could be believed."""
+    found = await boards(deps)
+    recent = (await plans.listed(deps, Asked(limit=_LOOKED_AT)))["plans"]
+    troubled = await _troubled(deps, recent)
+    today = deps.stamp()[:10]
+    counted = [(await store.read("counted_open"))[0] for store in found]
+    return {
+        "requests": (await questions.page(deps, limit=REQUESTS)).requests,
+        "waiting_for_people": sum(asked for asked, _ in counted),
+        "held": [each for each in troubled if each["cause"] == "SOFT_DENIED" and not each["request_id"]],
+        "running": [each for each in await at_work(deps) if each["phase"] not in _IDLE],
+        "failing": [each for each in troubled if each["state"] == "FAILED"][:TROUBLES],
+        "waiting": [each for each in troubled if each["state"] == "BLOCKED_WAITING_INPUT"][:TROUBLES],
+        "plans": recent[:PLANS],
+        "more_plans": len(recent) > PLANS,
+        "honesty": await honesty.total(deps),
+        "cost_today": sum([await _cost(store, today) for store in found]),
+        "deadletters": sum(dead for _, dead in counted),
+        **(await toolchain.overview(deps)),
+        "broken": dict(deps.broken),
+    }
+
+
+async def _troubled(deps: Deps, recent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Tasks that cannot go on by themselves: of plans that are open, and of those that ended badly of late."""
+    still_open = (await plans.listed(deps, Asked(state="open", limit=_LOOKED_AT)))["plans"]
+    ended = [each for each in recent if each["state"] == "ENDED" and each["counts"]["failed"]]
+    keys = ("task_id", "agent_id", "state", "cause", "reason", "request_id", "updated_at")
+    found: list[dict[str, Any]] = []
+    for run in (*still_open, *ended):
+        store = await deps.stores.board(run["board"])
+        rows = await store.read("troubled_tasks", plan_id=run["plan_id"], limit=TROUBLES)
+        found += [{**dict(zip(keys, row, strict=True)), "plan_id": run["plan_id"]} for row in rows]
+    return found
+
+
+async def _cost(store: Store, today: str) -> float:
+    """What was spent on a board today, as far as turns told it."""
+    [(newest,)] = await store.read("newest_fact")
+    spent = 0.0
+    for _, at, body in await store.read("recent_turns", after=max(0, newest - _WINDOW), limit=_TURNS):
+        if at.startswith(today):
+            told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+            spent += (told.get("usage") or {}).get("cost_usd") or 0
+    return spent
+
+
+async def agents(deps: Deps) -> list[dict[str, Any]]:
+    """Everybody who works or has worked here, by name."""
+    await honesty.count(deps, most=honesty.AT_ONCE)
+    names = set(await asyncio.to_thread(agents_in, deps.root)) - {root_layout.GATEWAY}
+    believed = await honesty.of_agents(deps)
+    now: dict[str, list[dict[str, Any]]] = {}
+    queued: dict[str, int] = {}
+    health: dict[str, Any] = {}
+    for task in await at_work(deps):
+        now.setdefault(task.pop("agent_id"), []).append(task)
+    for store in await boards(deps):
+        for agent_id, number in await store.read("queue_lengths"):
+            queued[agent_id] = queued.get(agent_id, 0) + number
+        for path, body in await store.read("views_under", first="agent_status/", last="agent_status0"):
+            health[path.removeprefix("agent_status/").removesuffix(".json")] = wire.read(bytes(body)) if body else None
+    names |= believed.keys() | now.keys() | queued.keys()
+    return [
+        _agent(name, now.get(name, []), queued.get(name, 0), health.get(name), believed.get(name, (NOTHING, {})))
+        for name in sorted(names)
+    ]
+
+
+async def at_work(deps: Deps) -> list[dict[str, Any]]:
+    """Every task that somebody has taken and not ended yet."""
+    keys = ("plan_id", "task_id", "agent_id", "state", "phase", "attempt", "since")
+    return [
+        {"board": store.name, **dict(zip(keys, row, strict=True))}
+        for store in await boards(deps)
+        for row in await store.read("at_work")
+    ]
+
+
+def _agent(
+    name: str,
+    now: list[dict[str, Any]],
+    queued: int,
+    status: dict[str, Any] | None,
+    believed: tuple[Tally, dict[str, Tally]],
+) -> dict[str, Any]:
+    tally, models = believed
+    said = tally.as_json()
+    used = {key: said.pop(key) for key in ("turns", "tokens", "cost_usd", "seconds", "cost_per_proven")}
+    return {
+        "agent_id": name,
+        "health": (status or {}).get("health"),
+        "last_heartbeat": (status or {}).get("last_heartbeat"),
+        "current": now,
+        "queued": queued,
+        "honesty": said,
+        "usage": used,
+        "by_model": [{"model": model, **each.as_json()} for model, each in models.items()],
+    }
+
+
+async def agent(deps: Deps, agent_id: str) -> dict[str, Any]:
+    """One of them, and the tasks that wait in its queue. Raises UsageError when there is none."""
+    found = next((each for each in await agents(deps) if each["agent_id"] == agent_id), None)
+    if found is None:
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id[:80]!r}", hint="'GET /api/agents' lists them")
+    queue = [
+        {"board": store.name, "plan_id": plan_id, "task_id": task_id, "priority": priority}
+        for store in await boards(deps)
+        for plan_id, task_id, priority in await store.read("queued_for", agent_id=agent_id, limit=100)
+    ]
+    return {**found, "queue": queue}

@@ -1,0 +1,316 @@
+"""Where a plan stands: what a person or a program that follows it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.engine.budgets import denials
+from agenttalk.engine.core.boards import VIRTUAL, board_of, boards
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans import dag_reviews, releases
+from agenttalk.rules.core.task_states import board_status
+
+if TYPE_CHECKING:
+    from agenttalk.ports import Store
+
+_NAMED: Final = 5
+Result = Literal["running", "done", "failed", "waiting", "paused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A plan that the engine runs."""
+
+    plan_id: str
+    state: str
+    result: Result
+    """`running` while anything goes on by itself; `waiting` when somebody outside has to do something."""
+    counts: dict[str, int]
+    began_at: str
+    ended_at: str | None
+    tasks: tuple[dict[str, Any], ...]
+    gates: tuple[dict[str, Any], ...] = ()
+    """What checkpoints held against its tasks."""
+    closing: str | None = None
+    """What is done before it ends, now that nothing of it is open any more."""
+    review: dict[str, Any] | None = None
+    """How the review of its DAG stands, if it has one."""
+    release: dict[str, Any] | None = None
+    """What was decided about its release, if it has one."""
+    questions: tuple[str, ...] = ()
+    """Questions of it that nobody has answered."""
+
+    @property
+    def usage(self) -> dict[str, float] | None:
+        """What all tasks together took, as far as it is known."""
+        return together(task["usage"] for task in self.tasks)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "plan_id": self.plan_id,
+            "state": self.state,
+            "result": self.result,
+            "counts": self.counts,
+            "began_at": self.began_at,
+            "ended_at": self.ended_at,
+            "usage": self.usage,
+            "usage_by_agent": by_agent((task["agent_id"], task["usage"]) for task in self.tasks),
+            "closing": self.closing,
+            "tasks": list(self.tasks),
+            "gates": list(self.gates),
+            "questions": list(self.questions),
+            **({"review": self.review} if self.review else {}),
+            **({"release": self.release} if self.release else {}),
+        }
+
+
+async def of(deps: Deps, plan_id: str) -> Standing:
+    """Where a plan stands. Raises UsageError when the engine runs no such plan."""
+    store = await board_of(deps, plan_id)
+    # First what goes on: a plan in which nothing does stays as it is, so what is read afterwards fits it. Only that its
+    # review is over, somebody tries it again, or what was proven is found broken may set it going in between, and then
+    # all of it is read again.
+    while True:
+        review = await dag_reviews.last(store, plan_id)
+        [(running, queued, due, *seen)] = await store.read("activity", plan_id=plan_id)
+        rows = await store.read("run", plan_id=plan_id)
+        if not rows:
+            hint = "'agenttalk status' lists all"
+            raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint=hint)
+        if [rows[0][0], rows[0][2]] == seen:
+            break
+    state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
+    closing = state == "RUNNING" and not still_open
+    tasks = tuple(task_of(row) for row in await store.read("standings", plan_id=plan_id))
+    [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
+    running = 0 if state == "ENDED" else running  # it may have ended since that was read
+    goes_on = _goes_on(state, running, queued, due, closing=closing)
+    counts = {"open": open_in(plan_id, still_open), "completed": completed, "failed": failed, "skipped": skipped}
+    counts["running"] = running
+    counts["unproven"] = sum(task["proven"] is False for task in tasks)
+    counts["not_isolated"] = sum(task["isolated"] is False for task in tasks)
+    result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
+    release = await releases.last(store, plan_id)
+    if review is not None and review.undecided and not running:
+        result = "running" if await dag_reviews.goes_on(store, review) else "waiting"
+    elif release is not None and state == "ENDED":
+        result = _shipped(release.state, result)
+    return Standing(
+        plan_id,
+        state,
+        result,
+        counts,
+        began_at,
+        ended_at,
+        tasks,
+        tuple(denials.shown(row) for row in await store.read("objections_in", plan_id=plan_id)),
+        _closing(tasks) if closing else None,
+        review.as_json() if review else None,
+        release.as_json() if release else None,
+        tuple(str(row[0]) for row in await store.read("open_requests_in", plan_id=plan_id)),
+    )
+
+
+def open_in(plan_id: str, counted: int) -> int:
+    """How many tasks are open. The run of a virtual board counts one more, so that it never ends."""
+    return counted - 1 if plan_id in VIRTUAL else counted
+
+
+async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str, int]) -> Result:
+    """What is to be said of a plan in one word, for a list of many; see `Standing.result`."""
+    lost = counts["failed"] or (counts["skipped"] and (await store.read("skipped_by_failure", plan_id=plan_id))[0][0])
+    if state == "ENDED":
+        release = await releases.last(store, plan_id)
+        result = _result(state, goes_on=False, failed=bool(lost))
+        return _shipped(release.state, result) if release is not None else result
+    [(running, queued, due, *_)] = await store.read("activity", plan_id=plan_id)
+    return _result(state, goes_on=_goes_on(state, running, queued, due, closing=not counts["open"]), failed=bool(lost))
+
+
+def _goes_on(state: str, running: int, queued: int, due: int, *, closing: bool) -> bool:
+    """Whether anything of a plan goes on by itself. Of a paused one, what runs comes to its end."""
+    if state == "PAUSED":
+        return running > 0
+    return state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
+
+
+def _shipped(release: str, result: Result) -> Result:
+    """A plan that ships something is done when that is approved."""
+    if release == "due":
+        return "running"
+    return result if release == "approved" else "failed"
+
+
+def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
+    if goes_on:
+        return "running"
+    if failed:
+        return "failed"
+    if state == "ENDED":
+        return "done"
+    return "paused" if state == "PAUSED" else "waiting"
+
+
+def _closing(tasks: Iterable[dict[str, Any]]) -> str:
+    stale = [task["task_id"] for task in tasks if task["freshness"] == "stale"]
+    named = ", ".join(stale[:_NAMED]) + (" …" if len(stale) > _NAMED else "")
+    return f"verifying again: {named}" if stale else "looking whether all that was proven still holds"
+
+
+def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
+    """How a task stands, from its row (the query `standings`)."""
+    (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
+    missing, request_id, updated_at, leased_at, waiting_since = rest[:5]
+    unproven, unisolated = row[20:22]
+    return {
+        "task_id": task_id,
+        "agent_id": agent_id,
+        "state": state,
+        "phase": phase,
+        "board": board_status(state, phase),
+        "freshness": ("fresh" if fresh else "stale") if state == "COMPLETED" else None,
+        "proven": not unproven if state == "COMPLETED" else None,
+        "isolated": isolated_of(state, unisolated),
+        "cause": cause,
+        "reason": reason,
+        "score": score,
+        "attempt": attempt,
+        "retries": retries,
+        "reexecutions": rounds,
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "request_id": request_id,
+        "updated_at": updated_at,
+        "since": leased_at or waiting_since,
+        "usage": usage_of(row),
+    }
+
+
+def isolated_of(state: str, unisolated: int) -> bool | None:
+    """Whether all that a task rests on ran in a sandbox; None of one that rests on nothing yet."""
+    return False if unisolated else True if state == "COMPLETED" else None
+
+
+def together(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | None:
+    """What several tasks took together; None when nothing is known of any."""
+    known = [each for each in usages if each]
+    return {name: round(sum(each[name] for each in known), 6) for name in known[0]} if known else None
+
+
+def by_agent(usages: Iterable[tuple[str, dict[str, float] | None]]) -> dict[str, dict[str, float]]:
+    """What the tasks of each agent took together, of those of whom it is known."""
+    tasks: dict[str, list[dict[str, float]]] = {}
+    for agent_id, usage in usages:
+        if usage:
+            tasks.setdefault(agent_id, []).append(usage)
+    return {agent_id: together(known) or {} for agent_id, known in sorted(tasks.items())}
+
+
+def usage_of(row: tuple[Any, ...]) -> dict[str, float] | None:
+    """What all attempts at a task took together, from its row (the query `standings`); None when nobody counted."""
+    if len(row) < 20 or not any(row[16:20]):
+        return None
+    seconds, tokens, cost_usd, tool_calls = row[16:20]
+    return {"duration_s": round(seconds, 3), "tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
+
+
+async def some(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]:
+    """How far a plan has come, and the tasks of these names that it has. Raises UsageError when there is none."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("run_counts", plan_id=plan_id)
+    if not rows:
+        hint = "'agenttalk status' lists all"
+        raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id[:80]!r}", hint=hint)
+    state, still_open, completed, failed, skipped = rows[0]
+    found = [
+        task_of(row)
+        for name in dict.fromkeys(names)
+        for row in await store.read("task_standing", plan_id=plan_id, task_id=name.replace("\0", ""))
+    ]
+    [(unproven,)] = await store.read("unproven_in", plan_id=plan_id)
+    [(unisolated,)] = await store.read("unisolated_in", plan_id=plan_id)
+    left = open_in(plan_id, still_open)
+    counts = {"open": left, "completed": completed, "failed": failed, "skipped": skipped}
+    counts |= {"unproven": unproven, "not_isolated": unisolated}
+    return {"plan_id": plan_id, "state": state, "counts": counts, "tasks": found}
+
+
+async def overview(deps: Deps, *, plan_id: str | None = None) -> dict[str, Any]:
+    """Where everything stands, for people and programs."""
+    found = [(board, row) for board in await boards(deps) for row in await board.read("plans")]
+    return {"plans": [await _stand(board, row) for board, row in found if plan_id in {None, row[0]}]}
+
+
+async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
+    plan_id, origin, dag_sha256, _, halted, sent, delivered, superseded, duplicate, dead = row
+    [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
+    runs = await board.read("run", plan_id=plan_id)
+    endless = origin == "virtual" and bool(runs)  # its tasks are listed page by page elsewhere
+    tasks = [] if endless else await board.read("tasks_of", plan_id=plan_id)
+    reasons: dict[str, str] = {} if endless else dict(await board.read("failures_of", plan_id=plan_id))
+    ends = bool(runs) and not endless
+    review = await dag_reviews.last(board, plan_id) if ends else None
+    release = await releases.last(board, plan_id) if ends else None
+    stands = await board.read("standings", plan_id=plan_id) if ends else []
+    taken = {each[0]: usage_of(each) for each in stands}
+    fresh = {each[0]: bool(each[7]) for each in stands}
+    believed = {each[0] for each in stands if each[20]}
+    isolated = {each[0]: isolated_of(each[2], each[21]) for each in stands}
+    held = [denials.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
+    return {
+        "plan_id": plan_id,
+        "board": board.name,
+        "origin": origin,
+        "halted": halted,
+        "dag_sha256": dag_sha256,
+        "messages": {
+            "sent": sent,
+            "delivered": delivered,
+            "superseded": superseded,
+            "duplicate": duplicate,
+            "dead": dead,
+            "in_flight": in_flight,
+        },
+        "usage": together(taken.values()),
+        "usage_by_agent": by_agent((each[1], taken[each[0]]) for each in stands),
+        "gates": held,
+        "questions": [row[0] for row in await board.read("open_requests_in", plan_id=plan_id)],
+        "state": runs[0][0] if ends else None,
+        **({"review": review.as_json()} if review else {}),
+        **({"release": release.as_json()} if release else {}),
+        "tasks": [
+            {
+                **_task(row, fresh=fresh.get(row[0]) if runs else None, believed=row[0] in believed),
+                "reason": reasons.get(row[0]),
+                "isolated": isolated.get(row[0]),
+                "usage": taken.get(row[0]),
+            }
+            for row in tasks
+        ],
+    }
+
+
+def _task(row: tuple[Any, ...], *, fresh: bool | None, believed: bool) -> dict[str, Any]:
+    """A task. What an agent of a foreign plan says of itself is its claim; of its own plans the engine saw more.
+
+    `fresh` says whether what the engine saw still holds; None when it saw nothing. `believed` is what is done by its
+    agent's word alone.
+    """
+    task_id, agent_id, state, updated_at, _, _, attempt, _, missing, request_id, _, _ = row
+    done = state == "COMPLETED"
+    return {
+        "task_id": task_id,
+        "agent_id": agent_id,
+        "state": state,
+        "board": board_status(state),
+        "freshness": ("fresh" if fresh else "stale") if done and fresh is not None else None,
+        "trust": ("claimed" if fresh is None or believed else "observed") if done else None,
+        "updated_at": updated_at,
+        "attempt": attempt,
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "request_id": request_id,
+    }

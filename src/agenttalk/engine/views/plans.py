@@ -1,0 +1,340 @@
+"""Plans as people and programs look through them: lists, graphs, tasks, messages and facts, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.plan import PlanManifest
+from agenttalk.engine.core import boards, cursors, records
+from agenttalk.engine.core.boards import VIRTUAL, board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.plans.supersede import files_of
+from agenttalk.engine.views import plan_status
+from agenttalk.ports import Row, Store
+from agenttalk.rules.core.task_states import board_status
+from agenttalk.rules.plans.timeline import Span
+
+PAGE: Final = 100
+LONGEST_PAGE: Final = 500
+LOOKED_AT: Final = 5_000
+"""Rows that one request looks at for those that it wants; then the next page goes on."""
+STATES: Final = ("open", "submitted", "running", "paused", "ended", "foreign")
+"""By which plans can be asked for."""
+_OPEN: Final = frozenset(STATES[:4])
+_TOP: Final = ("9999", "")
+_LAST: Final = "\U0010ffff"
+_COUNTS: Final = ("open", "completed", "failed", "skipped")
+_NO_END: Final = {
+    "_toolchain": "'GET /api/toolchain/tasks' lists what forge events came to",
+    "_mail": "'GET /api/mail' lists letters",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which plans somebody wants to see."""
+
+    state: str = ""
+    board: str = ""
+    text: str = ""
+    """What their names hold."""
+    after: str = ""
+    """Where the page before ended."""
+    limit: int = PAGE
+
+    @property
+    def size(self) -> int:
+        """How many at once."""
+        return max(1, min(self.limit, LONGEST_PAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How far a list of plans was shown: those that the engine runs come first, by when they began."""
+
+    began_at: str
+    plan_id: str
+    foreign: bool = False
+
+    def __str__(self) -> str:
+        return cursors.written([self.began_at, self.plan_id, self.foreign])
+
+
+async def listed(deps: Deps, asked: Asked) -> dict[str, Any]:
+    """Plans, those that began last first, and then those that only lie in folders; and where the next page begins."""
+    if asked.state and asked.state not in STATES:
+        near = nearest(asked.state, STATES)
+        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(STATES)}"
+        raise UsageError(Code.FIELD_VALUE, f"there is no state {asked.state[:40]!r} of a plan", hint=hint)
+    stores = await _boards(deps, asked.board)
+    place: _Place | None = _place(asked.after)
+    found: list[dict[str, Any]] = []
+    seen = 0
+    while place is not None and len(found) < asked.size and seen < LOOKED_AT:
+        rows, place = await _next(stores, asked, place)
+        seen += len(rows) or 1
+        found += [row for row in rows if _fits(row, asked)]
+    return {"plans": found, "next": str(place) if place is not None else None}
+
+
+async def _boards(deps: Deps, board: str) -> list[Store]:
+    stores = [each for each in await boards.boards(deps) if each.name not in VIRTUAL | deps.kinds.keys()]
+    if not board:
+        return stores
+    named = [each for each in stores if each.name == board]
+    if not named:
+        hint = f"there are: {', '.join(each.name for each in stores)}"
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no board {board[:80]!r} with plans", hint=hint)
+    return named
+
+
+async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[list[dict[str, Any]], _Place | None]:
+    """The next rows in order, and the place behind them; None at the end."""
+    limit = asked.size
+    if place.foreign:
+        rows = [
+            await _foreign(store, *row)
+            for store in stores
+            for row in await store.read("foreign_plan_page", plan_id=place.plan_id, limit=limit)
+        ]
+        rows = sorted(rows, key=lambda each: str(each["plan_id"]), reverse=True)[:limit]
+        return rows, _Place("", rows[-1]["plan_id"], foreign=True) if len(rows) == limit else None
+    statement = "open_plan_page" if asked.state in _OPEN else "plan_page"
+    rows = [
+        await _run(store, row)
+        for store in stores
+        for row in await store.read(statement, began_at=place.began_at, plan_id=place.plan_id, limit=limit)
+    ]
+    rows = sorted(rows, key=lambda each: (each["began_at"], each["plan_id"]), reverse=True)[:limit]
+    if len(rows) == limit:
+        return rows, _Place(rows[-1]["began_at"], rows[-1]["plan_id"])
+    return rows, _Place("", _LAST, foreign=True) if asked.state in {"", "foreign"} else None
+
+
+def _place(text: str) -> _Place:
+    if not text:
+        return _Place(*_TOP)
+    match cursors.read(text):
+        case [str() as began_at, str() as plan_id, bool() as foreign]:
+            return _Place(began_at.replace("\0", ""), plan_id.replace("\0", ""), foreign)
+        case _:
+            raise cursors.unreadable()
+
+
+async def _run(store: Store, row: Row) -> dict[str, Any]:
+    plan_id, state, still_open, completed, failed, skipped, began_at, ended_at = row
+    counts = dict(zip(_COUNTS, (still_open, completed, failed, skipped), strict=True))
+    [(counts["unproven"],)] = await store.read("unproven_in", plan_id=plan_id)
+    [(counts["not_isolated"],)] = await store.read("unisolated_in", plan_id=plan_id)
+    about = {"plan_id": plan_id, "board": store.name, "origin": "engine", "state": state, "halted": None}
+    about["result"] = await plan_status.result_of(store, plan_id, state, counts)
+    return {**about, "counts": counts, "began_at": began_at, "ended_at": ended_at}
+
+
+async def _foreign(store: Store, plan_id: str, halted: str | None) -> dict[str, Any]:
+    about = {"plan_id": plan_id, "board": store.name, "origin": "foreign", "state": "FOREIGN", "halted": halted}
+    about["result"] = "foreign"
+    return {**about, "counts": await _counts(store, plan_id), "began_at": None, "ended_at": None}
+
+
+async def _counts(store: Store, plan_id: str) -> dict[str, int]:
+    """How many tasks of a plan that the engine does not run are in which state."""
+    states: dict[str, int] = dict(await store.read("counted_tasks", plan_id=plan_id))
+    closed = {name: states.get(name.upper(), 0) for name in _COUNTS[1:]}
+    return {
+        "open": sum(states.values()) - sum(closed.values()),
+        **closed,
+        "unproven": closed["completed"],
+        "not_isolated": 0,
+    }
+
+
+def _fits(row: dict[str, Any], asked: Asked) -> bool:
+    state = row["state"].lower()
+    wanted = state in _OPEN if asked.state == "open" else asked.state in {"", state}
+    return wanted and asked.text.lower() in row["plan_id"].lower()
+
+
+async def found(deps: Deps, plan_id: str, *, ends: bool = True) -> Store:
+    """The board of a plan. Raises UsageError when there is no such plan, or one that never `ends` is no plan here."""
+    if ends and plan_id in VIRTUAL | deps.kinds.keys():
+        hint = _NO_END.get(plan_id, "look at its tasks")
+        raise UsageError(Code.NAME_UNKNOWN, f"{plan_id} is a board that never ends, and no plan", hint=hint)
+    if plan_id in VIRTUAL and not deps.stores.has(plan_id):
+        raise _unknown(plan_id)
+    store = await board_of(deps, plan_id)
+    if not await store.read("plan", plan_id=plan_id):
+        raise _unknown(plan_id)
+    return store
+
+
+def _unknown(plan_id: str) -> UsageError:
+    return UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id[:80]!r}", hint="'agenttalk status' lists all")
+
+
+async def plan(deps: Deps, plan_id: str) -> dict[str, Any]:
+    """Where a plan stands, with the lines between its tasks, and when what was done."""
+    store = await found(deps, plan_id)
+    runs = bool(await store.read("run_state", plan_id=plan_id))
+    told = (await plan_status.of(deps, plan_id)).as_json() if runs else await _lying_there(deps, store, plan_id)
+    edges = await _edges(store, plan_id, () if runs else await _nodes(store, plan_id))
+    rows = await store.read("orders_of_plan", plan_id=plan_id)
+    spans = [
+        Span(task_id, moment(begin), moment(end) if end else None, (ack or "").lower() or "running")
+        for task_id, _, begin, end, ack in rows
+    ]
+    return {**told, "board_name": store.name, "edges": edges, "spans": spans}
+
+
+async def _lying_there(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]:
+    """Where a plan stands that the engine does not run."""
+    known = (await plan_status.overview(deps, plan_id=plan_id))["plans"]
+    if not known:
+        raise _unknown(plan_id)
+    untold = {"phase": None, "cause": None, "score": None, "retries": 0, "reexecutions": 0, "since": None}
+    return {
+        **known[0],
+        "state": "FOREIGN",
+        "result": "foreign",
+        "counts": {**await _counts(store, plan_id), "running": 0},
+        "began_at": None,
+        "ended_at": None,
+        "closing": None,
+        "tasks": [{**untold, **each} for each in known[0]["tasks"]],
+    }
+
+
+async def graph(deps: Deps, plan_id: str) -> dict[str, Any]:
+    """The tasks of a plan with their states, and the lines between them."""
+    store = await found(deps, plan_id)
+    nodes = await _nodes(store, plan_id)
+    edges = await _edges(store, plan_id, nodes)
+    lines: list[dict[str, Any]] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
+    lines += [line for node in nodes for line in _called(node)]
+    rows = [row for row in await _all_tasks(store, plan_id) if row["cause"] != "REMOVED"]
+    keys = ("task_id", "agent_id", "state", "phase", "board", "freshness", "proven", "isolated", "cause", "updated_at")
+    return {"plan_id": plan_id, "nodes": [{key: row[key] for key in keys} for row in rows], "edges": lines}
+
+
+async def _edges(store: Store, plan_id: str, nodes: Sequence[Node]) -> list[tuple[str, str]]:
+    """Which task waits for which; of a plan that the engine does not run only its DAG tells."""
+    rows = await store.read("plan_edges", plan_id=plan_id)
+    if not rows and not await store.read("run_state", plan_id=plan_id):
+        return [(one, node.task_id) for node in nodes for one in node.depends_on]
+    return [(source, target) for source, target in rows]
+
+
+async def _nodes(store: Store, plan_id: str) -> list[Node]:
+    rows = await store.read("nodes_of", plan_id=plan_id)
+    if rows:
+        return [Node.model_validate_json(bytes(data)) for _, data in rows]
+    documents = await store.read("plan_documents", plan_id=plan_id)
+    return list(TaskDag.from_bytes(bytes(documents[0][0])).nodes) if documents and documents[0][0] else []
+
+
+def _called(node: Node) -> Iterable[dict[str, Any]]:
+    """Tasks that run only if a task says so: by its score, or by failing."""
+    for branch in node.gates.branches if node.gates else ():
+        yield from (
+            {"from": node.task_id, "to": each, "kind": "branch", "when": branch.when} for each in branch.activate
+        )
+    if node.failure_policy is not None and node.failure_policy.fallback_task_id:
+        yield {"from": node.task_id, "to": node.failure_policy.fallback_task_id, "kind": "fallback"}
+
+
+async def _all_tasks(store: Store, plan_id: str) -> list[dict[str, Any]]:
+    rows: list[Row] = []
+    while page := await store.read(
+        "plan_task_page", plan_id=plan_id, task_id=rows[-1][0] if rows else "", limit=LOOKED_AT
+    ):
+        rows += page
+        if len(page) < LOOKED_AT:
+            break
+    return [_task(row) for row in rows]
+
+
+def _task(row: Row) -> dict[str, Any]:
+    task = plan_status.task_of(row[:22])
+    if row[22] is None:  # the engine does not run it, so it has seen nothing
+        proven = False if task["state"] == "COMPLETED" else None
+        task |= {"freshness": None, "proven": proven, "isolated": None, "board": board_status(task["state"])}
+    return task
+
+
+async def tasks(
+    deps: Deps, plan_id: str, *, state: str = "", agent_id: str = "", after: str = "", limit: int = PAGE
+) -> dict[str, Any]:
+    """Tasks of a plan by their names, from after one on. `state` is a state, or what boards call it."""
+    store = await found(deps, plan_id, ends=False)
+    size = max(1, min(limit, LONGEST_PAGE))
+    shown: list[dict[str, Any]] = []
+    seen, last = 0, after.replace("\0", "")
+    while seen < LOOKED_AT:
+        rows = await store.read("plan_task_page", plan_id=plan_id, task_id=last, limit=size)
+        for row in rows:
+            last, seen = row[0], seen + 1
+            task = _task(row)
+            if agent_id in {"", task["agent_id"]} and state.lower() in {"", task["state"].lower(), task["board"]}:
+                shown.append(task)
+                if len(shown) == size:
+                    return {"tasks": shown, "next": last}
+        if len(rows) < size:
+            return {"tasks": shown, "next": None}
+    return {"tasks": shown, "next": last}
+
+
+async def deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+    """What became of each message of a plan: the lines of its journal."""
+    store = await found(deps, plan_id, ends=False)
+    size = max(1, min(limit, LONGEST_PAGE))
+    rows = await store.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=size)
+    lines = [wire.read(line) for row in rows for line in records.lines_of(bytes(row[3]))]
+    return {"deliveries": lines, "next": rows[-1][0] if len(rows) == size else None}
+
+
+async def acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+    """Every command of a plan, and how far its receiver came with it: stored, injected, acted, and the receipt."""
+    store = await found(deps, plan_id)
+    size = max(1, min(limit, LONGEST_PAGE))
+    rows = await store.read("plan_acks", plan_id=plan_id, after=after, limit=size)
+    keys = (
+        "message_id", "task_id", "command_id", "command_seq", "consumer_agent_id", "state", "status", "stored_at",
+        "injected_at", "acted_at", "consumed_at", "finished_at", "details", "prompt_sha256",
+    )  # fmt: skip
+    told = [dict(zip(keys, row[1:], strict=True)) for row in rows]
+    return {"acks": told, "next": rows[-1][0] if len(rows) == size else None}
+
+
+async def artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+    """Every version of what the tasks of a plan made, with the hashes by which its files can be had."""
+    store = await found(deps, plan_id)
+    size = max(1, min(limit, LONGEST_PAGE))
+    rows = await store.read("plan_artifacts", plan_id=plan_id, after=after, limit=size)
+    return {"artifacts": [_artifact(row) for row in rows], "next": rows[-1][0] if len(rows) == size else None}
+
+
+def _artifact(row: Row) -> dict[str, Any]:
+    _, message_id, task_id, output_name, seq, producer, state, at, envelope = row
+    files = [{"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(envelope))]
+    about = {"message_id": message_id, "task_id": task_id, "output_name": output_name, "seq": seq, "agent_id": producer}
+    return {**about, "state": state, "at": at, "files": files}
+
+
+async def of(deps: Deps, plan_id: str) -> dict[str, Any]:
+    """Where the repository of a plan lies, and what its clones share. Raises UsageError when the plan has none."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("plan_manifest", plan_id=plan_id)
+    manifest = rows[0][0] if rows else None
+    workspace = PlanManifest.model_validate_json(bytes(manifest)).workspace if manifest else None
+    if workspace is None:
+        raise UsageError(
+            Code.NAME_UNKNOWN, f"plan {plan_id!r} works on no repository", hint="a plan file names it as workspace.repo"
+        )
+    return {"repo": workspace.repo, "base": workspace.base, "link": list(workspace.link)}

@@ -1,0 +1,109 @@
+"""What an attempt still lacks, told before its turn ends. Nothing is decided here: that is done when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.engine.core.attempt_paths import TURNS, Layout
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of
+from agenttalk.engine.plans.definition import joined_of, sheet_of
+from agenttalk.engine.runs import turn_outcome
+from agenttalk.engine.toolchain.board import BOARD
+from agenttalk.ports import Made, Performance, Store
+from agenttalk.rules.agents import results
+from agenttalk.rules.mail import letters
+from agenttalk.rules.proof import done
+from agenttalk.rules.proof.evidence import claims, read_claims
+from agenttalk.rules.proof.score_gates import Gate
+from agenttalk.rules.toolchain import demands
+
+NOTE = "The engine decides when your turn has ended, from what it finds itself. This only says what it would miss now."
+
+
+async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
+    """What a task promises, and what of it is not there yet. Raises UsageError when nothing is promised here."""
+    store = await board_of(deps, task)
+    rows = await store.read("engine_task", plan_id=task.plan_id, task_id=task.task_id)
+    nodes = await store.read("node", plan_id=task.plan_id, task_id=task.task_id)
+    run = await store.read("run", plan_id=task.plan_id)
+    if not rows or not nodes or not run:
+        hint = "only plans that the engine runs have promises"
+        raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {task.subject}", hint=hint)
+    node = Node.model_validate_json(bytes(nodes[0][0]))
+    agent_id, state, epoch, _, delivery, attempt, *_ = rows[0]
+    sheet = sheet_of(task.plan_id, run[0])
+    sheet.joined = joined_of(await store.read("joined_checks", plan_id=task.plan_id))
+    promise = sheet.promise(node)
+    command = await _command(store, delivery)
+    outputs = await _outputs(deps, store, task, agent_id, epoch, attempt, command)
+    said = await store.read("claims_of", plan_id=task.plan_id, task_id=task.task_id, epoch=epoch, author=agent_id)
+    claimed = [each for (text,) in said for each in read_claims(wire.read(bytes(text)))]
+    made = tuple(Made(name, name, "", 0, None) for name in sorted(outputs))
+    at = deps.stamp()
+    # A result is handed in last of all, so that it is not there yet is nothing to be told.
+    seen = turn_outcome.evidence(node, Performance("finished", result="soon", outputs=made), Gate(met=True), at)
+    told = claims(promise, claimed, by=agent_id, at=at, seen={each.id for each in seen})
+    verdict = done.decide(promise, [*seen, *told.evidence, *await _on_board(store, task, epoch, at)], ())
+    over = state == "COMPLETED"  # of what is done nothing is missing, whatever can be seen of it now
+    checks = {each.id for each in promise.checks}
+    return {
+        "task": task.subject,
+        "promise_id": promise.id,
+        "objective": promise.objective,
+        "criteria": [{"id": each.id, "description": each.description} for each in promise.acceptance],
+        "allowed_scope": list(promise.allowed_scope),
+        "disallowed_scope": list(promise.disallowed_scope),
+        "checks": [{"id": each.id, "kind": each.kind} for each in promise.checks],
+        "outputs_there": sorted(outputs),
+        "missing": [] if over else [each for each in verdict.missing if each not in checks],
+        "not_shown_yet": [] if over else list(verdict.blockers),
+        "note": NOTE,
+    }
+
+
+async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[done.Evidence]:
+    """What is seen so far of a task of a board that is no plan: reports, and answers to letters."""
+    if task.board == letters.BOARD:
+        rows = await store.read("mail_item", task_id=task.task_id)
+        return [each for row in rows for each in letters.evidence(letters.Seen(row[2], row[6], row[7], row[8]), at)]
+    if task.board != BOARD:
+        return []
+    said: list[tuple[str, str, str, str]] = []
+    after: int | None = 0
+    while after is not None:
+        remarks = await store.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
+        said += [(each[1], each[2], each[3], each[4]) for each in remarks if each[6] == epoch]
+        after = remarks[-1][0] if len(remarks) == PAGE else None
+    return demands.claims(said, at)
+
+
+async def _command(store: Store, delivery: int | None) -> Command | None:
+    rows = await store.read("command_of_delivery", id=delivery) if delivery is not None else []
+    return CommandEnvelope.model_validate_json(bytes(rows[0][1])).payload.command if rows else None
+
+
+async def _outputs(
+    deps: Deps, store: Store, task: TaskName, agent_id: str, epoch: int, attempt: int, command: Command | None
+) -> set[str]:
+    """Names of outputs that are there: handed in from elsewhere, or lying in the folder of the attempt."""
+    rows = await store.read("handed_in", plan_id=task.plan_id, task_id=task.task_id, epoch=epoch)
+    if rows or command is None:
+        return {row[1] for row in rows if row[0] == "artifact"}
+    own = root_layout.task(agent_id, task.plan_id, task.task_id)
+    layout = Layout(own, f"{own}/{TURNS}/{command.command_id}-{attempt}")
+    return await asyncio.to_thread(_lying, deps, layout.outputs, results.declared(command))
+
+
+def _lying(deps: Deps, folder: str, names: dict[str, str]) -> set[str]:
+    try:
+        with deps.root.sub(folder) as here:
+            return {names[name] for name in here.names() if name in names}
+    except AgentTalkError:  # there is no such folder, or none that is safe to look into
+        return set()

@@ -1,0 +1,282 @@
+"""What people and agents see of the board `_toolchain`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES
+from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
+from agenttalk.engine.core.boards import sound
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.ports import Row, Store
+from agenttalk.rules.core import task_states
+from agenttalk.rules.proof.done import Evidence, Verdict
+from agenttalk.rules.toolchain import read_back
+from agenttalk.rules.toolchain.read_back import VerifyResult
+
+PAGE: Final = 100
+LONGEST_PAGE: Final = 500
+STATUSES: Final = ("open", "closed", "pending", "working", "review", "blocked", "done", "failed", "withdrawn")
+_LOOKED_AT: Final = 5_000
+"""Rows that one request looks at for those that it wants; then the next page goes on."""
+
+_BEYOND: Final = 2**62
+"""More than any number of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which tasks somebody wants to see."""
+
+    assignee: str = ""
+    status: str = ""
+    """`open`, `closed`, or a status such as `pending`, `working`, `done`, `failed`, `withdrawn`."""
+    action_type: str = ""
+    after: int = 0
+    limit: int = PAGE
+    newest: bool = False
+    """The newest first; `after` is the one before which the page begins, 0 for the very newest."""
+
+
+def require_one_of(what: str, said: str, known: Collection[str]) -> None:
+    """Raise UsageError for a value that nothing can have: a slip would be answered by an empty list."""
+    if said and said not in known:
+        near = nearest(said, known)
+        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+        raise UsageError(Code.FIELD_VALUE, f"there is no {what} {said[:40]!r}", hint=hint)
+
+
+async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
+    """Tasks in the order in which they were made, and from where the next page goes on.
+
+    Raises UsageError for a status or an action type that there is not.
+    """
+    require_one_of("status", asked.status, STATUSES)
+    require_one_of("action_type", asked.action_type, ACTION_TYPES)
+    if not deps.stores.has(BOARD):
+        return {"tasks": [], "next": None}
+    store = await deps.stores.board(BOARD)
+    limit = max(1, min(asked.limit, LONGEST_PAGE))
+    found: list[dict[str, Any]] = []
+    after, seen = asked.after, 0
+    while seen < _LOOKED_AT:
+        rows = await _rows(store, asked, after, limit)
+        for row in rows:
+            after, seen = row[0], seen + 1
+            task = _task(row)
+            if _wanted(task, asked):
+                found.append(task)
+                if len(found) == limit:
+                    return {"tasks": found, "next": after}
+        if len(rows) < limit:
+            return {"tasks": found, "next": None}
+    return {"tasks": found, "next": after}
+
+
+async def _rows(store: Store, asked: Asked, after: int, limit: int) -> list[Row]:
+    """The next rows through the index that leaves the fewest to look at."""
+    if asked.newest:
+        return await store.read("toolchain_newest", before=after or _BEYOND, limit=limit)
+    if asked.assignee:
+        return await store.read("toolchain_page_of_agent", agent_id=asked.assignee, after=after, limit=limit)
+    if asked.status in {"open", "pending", "working", "review", "blocked"}:
+        return await store.read("toolchain_page_open", after=after, limit=limit)
+    return await store.read("toolchain_page", after=after, limit=limit)
+
+
+def _wanted(task: dict[str, Any], asked: Asked) -> bool:
+    is_open = task["closed_at"] is None
+    fits = {"": True, "open": is_open, "closed": not is_open}.get(asked.status, task["status"] == asked.status)
+    return bool(fits) and asked.action_type in {"", task["must_haves"]["action_type"]}
+
+
+def _task(row: Row) -> dict[str, Any]:
+    (
+        _,
+        task_id,
+        title,
+        description,
+        assignee,
+        by,
+        must_haves,
+        source,
+        about,
+        made_at,
+        closed_at,
+        why,
+        state,
+        phase,
+        *_,
+    ) = row
+    return {
+        "id": task_id,
+        "title": title,
+        "description": description,
+        "assignee": assignee,
+        "assigned_by": by,
+        "task_type": "toolchain",
+        "status": status(state, phase),
+        "phase": phase,
+        "state": state,
+        "must_haves": wire.read(bytes(must_haves), limit=wire.DOCUMENT_LIMIT),
+        "source": source,
+        "object": about,
+        "made_at": made_at,
+        "closed_at": closed_at,
+        "closed_why": why,
+        "trust": why if state == "COMPLETED" else None,
+        "proven": proven(state, why),
+        "reason": row[15],
+    }
+
+
+def status(state: Any, phase: Any) -> str:
+    """What people call a state; a task that was taken back is withdrawn."""
+    return "withdrawn" if state == "SKIPPED" else task_states.board_status(state, phase)
+
+
+async def own(deps: Deps, task: TaskName) -> dict[str, Any]:
+    """What a task of the board has besides what all tasks have."""
+    if task.board != BOARD or not deps.stores.has(BOARD):
+        return {}
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("toolchain_task", task_id=task.task_id)
+    if not rows:
+        return {}
+    row = rows[0]
+    return {
+        "id": row[0],
+        "title": row[3],
+        "description": row[4],
+        "assignee": row[5],
+        "assigned_by": row[6],
+        "task_type": "toolchain",
+        "status": status(row[16], row[17]),
+        "must_haves": wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT),
+        "closed_why": row[15],
+        "trust": row[15] if row[16] == "COMPLETED" else None,
+        "proven": proven(row[16], row[15]),
+    }
+
+
+def proven(state: Any, why: Any) -> bool | None:
+    """Whether a done task rests on more than what its agent said; None while it is not done."""
+    return why != "claimed" if state == "COMPLETED" else None
+
+
+async def warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
+    """What operators should know of events that nobody could be given."""
+    if not deps.stores.has(BOARD):
+        return {"warnings": [], "next": None}
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("toolchain_warnings", after=after, limit=PAGE)
+    found = [
+        {"id": each[0], "code": each[1], "message": each[2], "hint": each[3], "times": each[4], "first_at": each[5]}
+        | {"last_at": each[6]}
+        for each in rows
+    ]
+    return {"warnings": found, "next": rows[-1][0] if len(rows) == PAGE else None}
+
+
+async def outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
+    """What the engine has to say at forges and what came of it, and sources that do not answer."""
+    if not deps.stores.has(BOARD):
+        return {"outgoing": [], "away": [], "next": None}
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("outgoing_page", after=after, limit=PAGE)
+    away = [
+        {"source": source, "since": opened_at, "failures": failures, "asked_again_at": not_before}
+        for source, failures, opened_at, not_before, _ in await store.read("breakers")
+        if opened_at is not None
+    ]
+    found = [dict(zip(_OUTGOING, each, strict=True)) for each in rows]
+    return {"outgoing": found, "away": away, "next": rows[-1][0] if len(rows) == PAGE else None}
+
+
+_OUTGOING: Final = (
+    "id", "kind", "source", "object", "repository", "number", "title", "assignee", "task_id", "state", "tries",
+    "not_before", "made_at", "ended_at", "posted", "why", "request_id",
+)  # fmt: skip
+
+
+async def overview(deps: Deps) -> dict[str, Any]:
+    """What an overview says of the board; nothing where there is none, or it cannot be read."""
+    store = await sound(deps, BOARD) if deps.stores.has(BOARD) else None
+    if store is None:
+        return {}
+    rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)
+    told = (await warnings(deps))["warnings"]
+    return {"toolchain": {"open_tasks": len(rows), "warnings": told}}
+
+
+_MOST_SAID: Final = 1_000
+_TURNS: Final = 100
+"""Turns of one task that are shown, the newest."""
+
+
+async def audit(deps: Deps, task_id: str) -> dict[str, Any]:
+    """A task with each of its turns: what was said in it, what was seen, and what that came to."""
+    task = await own(deps, TaskName(BOARD, BOARD, task_id))
+    if not task:
+        hint = "'agenttalk toolchain tasks' lists them"
+        raise UsageError(Code.TASK_NOT_FOUND, f"there is no toolchain task {task_id[:80]!r}", hint=hint)
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("comments_of", plan_id=BOARD, task_id=task_id, after=0, limit=_MOST_SAID)
+    turns = await _turns(store, task_id)
+    known = {each["epoch"] for each in turns}
+    return {
+        **task,
+        "turns": [{**each, "said": [_said(row) for row in rows if row[6] == each["epoch"]]} for each in turns],
+        "said": [_said(row) for row in rows if row[6] not in known],
+        "verify": _result(task, turns),
+    }
+
+
+async def _turns(store: Store, task_id: str) -> list[dict[str, Any]]:
+    """How each turn ended, the oldest first: the fact of each names the one before it."""
+    [row] = await store.read("engine_task", plan_id=BOARD, task_id=task_id)
+    fact, found = row[19], list[dict[str, Any]]()
+    while fact is not None and len(found) < _TURNS:
+        [(body,)] = await store.read("fact", seq=fact)
+        told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        fact = told.get("before")
+        found.append(
+            {
+                "epoch": told["epoch"],
+                "command_id": told["command_id"],
+                "how": told["how"],
+                "cause": told["cause"],
+                "reason": told.get("reason"),
+                "seen": told.get("checks", []),
+                "verify": _told(told)._asdict() if "verdict" in told else None,
+            }
+        )
+    return found[::-1]
+
+
+def _told(turn: dict[str, Any]) -> VerifyResult:
+    said = turn["verdict"]
+    seen = [
+        Evidence(each["id"], each["passed"], True, each["trust"], each["by"], "", each["detail"])
+        for each in turn.get("checks", ())
+    ]
+    return read_back.told(Verdict(said["fulfilled"], trust=said["trust"]), seen)
+
+
+def _result(own: dict[str, Any], turns: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """What verification of the task has come to so far."""
+    if own["must_haves"]["action_type"] in NOTICES:
+        return VerifyResult(True, "delivered", f"stored for {own['assignee']}", own["trust"])._asdict()
+    return next((each["verify"] for each in reversed(turns) if each["verify"]), None)
+
+
+def _said(row: Row) -> dict[str, Any]:
+    number, kind, author, type_, body, claims, _, at = row
+    shown = {"id": number, "kind": kind, "author": author, "type": type_, "body": body, "at": at}
+    return {**shown, "claims": wire.read(bytes(claims))} if claims else shown
