@@ -73,7 +73,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "token": ("agenttalk.cli.token", "Make, list and revoke tokens of agents and people."),
     "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
     "bench": ("agenttalk.cli.bench", "Measure how fast this machine carries out tasks."),
-    "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),
+    "demo": ("agenttalk.demo.command", "A short tour that checks itself."),
 }
 """Name → module (and the app in it, if it is not `app`), and what to say of it. Nothing is imported for the list."""
 

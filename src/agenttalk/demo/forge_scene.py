@@ -17,7 +17,7 @@ from agenttalk.cli import engine_client
 from agenttalk.cli.output import Output, one_line
 from agenttalk.testing import FakeGitea
 
-TEAM: Final = Path(__file__).parent.parent / "forge_team"
+TEAM: Final = Path(__file__).parent / "forge_team"
 REPO: Final = "acme/shop"
 PATIENCE: Final = 120.0
 """Seconds within which all tasks have to end."""

@@ -25,7 +25,7 @@ def demo(
     as_json: JsonOption = False,
 ) -> int:
     """Show what AgentTalk does, in a folder of its own and without keys; ends green when all went as it should."""
-    from agenttalk.cli import scenes  # here, so that asking for help does not load every model
+    from agenttalk.demo import scenes  # here, so that asking for help does not load every model
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -47,7 +47,7 @@ def demo(
 def _served(out: Output, port: int) -> int:
     """Plans on a root of their own, until Ctrl-C."""
     from agenttalk.api.serving import Listening
-    from agenttalk.cli import watch_scene
+    from agenttalk.demo import browser_scene
 
     def tell(where: Listening) -> None:
         if out.as_json:
@@ -60,4 +60,4 @@ def _served(out: Output, port: int) -> int:
     with tempfile.TemporaryDirectory(prefix="agenttalk-demo-") as folder:
         root = Path(folder) / "root"
         root.mkdir()
-        return watch_scene.watch(root, tell, port=port)
+        return browser_scene.watch(root, tell, port=port)

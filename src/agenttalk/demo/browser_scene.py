@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from agenttalk import settings, wiring
 from agenttalk.api.serving import Listening
 from agenttalk.cli import roots
-from agenttalk.cli.proof_scene import PROOF
-from agenttalk.cli.team_scene import TEAM
+from agenttalk.demo.proof_scene import PROOF
+from agenttalk.demo.team_scene import TEAM
 from agenttalk.planfiles import compiled_plan
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from agenttalk.rules.people.attestation import Proof
 if TYPE_CHECKING:
     from agenttalk.engine.operation.engine import Running
 
-TEAM: Final = Path(__file__).parent.parent / "team"
+TEAM: Final = Path(__file__).parent / "team"
 PRICE_LIST: Final = b"item,cents\napple,40\npear,55\n"
 PATIENCE: Final = 25.0
 """Seconds within which the plan has to end."""

@@ -17,7 +17,7 @@ from agenttalk.planfiles import compiled_plan
 if TYPE_CHECKING:
     from agenttalk.engine.operation.engine import Running
 
-PROOF: Final = Path(__file__).parent.parent / "proof"
+PROOF: Final = Path(__file__).parent / "proof"
 PATIENCE: Final = 60.0
 """Seconds within which the plan has to end."""
 _GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org")
