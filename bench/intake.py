@@ -192,7 +192,8 @@ async def decided(root: Path) -> None:
 
 async def measured(root: Path, counting: Apart) -> dict[str, Any]:
     """Both ways, in turn, with one engine."""
-    from agenttalk import settings, wiring
+    from agenttalk import wiring
+    from agenttalk.wiring import settings
 
     stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
     loaded = settings.load(root)

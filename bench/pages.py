@@ -86,13 +86,14 @@ def before(number: int) -> list[str]:
 
 async def engine(root: Path, tasks: int) -> None:
     """Serve, and do what the lines on standard input say; answers are lines of JSON."""
-    from agenttalk import settings, wiring
+    from agenttalk import wiring
     from agenttalk.adapters.drivers.python_calls import Calls, Turn
     from agenttalk.contracts.planfile import reader as planfile_reader
     from agenttalk.contracts.planfile.yaml_text import Source
     from agenttalk.engine.core.boards import DEFAULT
     from agenttalk.ports import Tx
     from agenttalk.rules.planfile.compiler import compile_plan
+    from agenttalk.wiring import settings
 
     agents = {f"a{number}": {"driver": "python"} for number in range(AGENTS)}
     listed = [{"id": f"t{n}", "agent": f"a{n % AGENTS}", "prompt": "Do it.", "needs": before(n)} for n in range(tasks)]

@@ -25,11 +25,10 @@ from typing import Any
 
 import apsw
 
-from agenttalk import parts
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import SETTLED
 from agenttalk.engine.messages.router import Report, Router
-from agenttalk.wiring import opened
+from agenttalk.wiring import opened, parts
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from treekit import Tree, dumped, node

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from agenttalk import settings
 from agenttalk.cli.main import COMMANDS, call
+from agenttalk.wiring import settings
 
 CONTRIB = Path(__file__).parent.parent / "contrib"
 

@@ -35,7 +35,8 @@ from agenttalk.rules.agents import acp_table
 from agenttalk.rules.agents.cli_table import TABLE, CodingAgent
 from agenttalk.rules.core import task_states
 from agenttalk.rules.planfile.plan_checks import DRIVERS
-from agenttalk.settings.tables import (
+from agenttalk.wiring import opened
+from agenttalk.wiring.settings.tables import (
     AccountSettings,
     AgentSettings,
     KeepSettings,
@@ -46,7 +47,6 @@ from agenttalk.settings.tables import (
     Settings,
     SourceSettings,
 )
-from agenttalk.wiring import opened
 from remedies import REMEDIES
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference"

@@ -24,8 +24,8 @@ from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 from agenttalk import embedding
 from agenttalk.engine.views import explain_engine
-from agenttalk.planfiles import compiled_plan
 from agenttalk.wiring import opened
+from agenttalk.wiring.plan_files import compiled_plan
 
 CASES: tuple[Case, ...] = (*cheats.CASES, *honest.CASES, *limits.CASES)
 AT_ONCE = 2

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.adapters.drivers.python_calls import Agent, Calls, Result, Turn
 from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.wiring import settings
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps

@@ -43,7 +43,7 @@ STORING = (
     "agenttalk.adapters.store.root",
     "agenttalk.engine",
     "agenttalk.wiring",
-    "agenttalk.settings",
+    "agenttalk.wiring.settings",
 )
 RUNNING = (
     *("starlette", "uvicorn", "httpx2", "psycopg", "yaml", "jinja2"),

@@ -24,7 +24,7 @@ from agenttalk.api.serving import Listening
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
-from agenttalk.settings import Settings
+from agenttalk.wiring.settings import Settings
 from api.enginekit import REPORTS, agenttalk, engine, programmed, read_object, started, until
 from treekit import Tree, node, output
 

@@ -10,8 +10,8 @@ import pytest
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.engine.core.deps import Limits
 from agenttalk.rules.operation.retention import Keep
-from agenttalk.settings import load, origins
 from agenttalk.wiring import opened_as_set
+from agenttalk.wiring.settings import load, origins
 
 FULL = """
 locale = "zh"

@@ -197,7 +197,7 @@ def test_a_dag_that_is_not_sound_is_refused_at_the_door(desk: Desk) -> None:
     from agenttalk.cli import engine_client
     from agenttalk.cli.run import documents
     from agenttalk.contracts.errors import ContractError
-    from agenttalk.planfiles import compiled_plan
+    from agenttalk.wiring.plan_files import compiled_plan
 
     posted = documents(compiled_plan(Path(desk.plan(task("one"), task("two", needs=["one"])))))
     posted["dag"]["nodes"][0]["depends_on"] = ["two"]

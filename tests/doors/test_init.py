@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from skills_ref import validate
 
-from agenttalk import settings
 from agenttalk.adapters.store import operator_folder
 from agenttalk.cli.main import call
 from agenttalk.rules.core.config_merge import BEGIN
+from agenttalk.wiring import settings
 
 CLAUDE = ".mcp.json"
 

@@ -15,10 +15,10 @@ import pytest
 from agenttalk.adapters.store import audit
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
-from agenttalk.garbage import Collector
 from agenttalk.rules.operation.retention import KINDS, Keep, Kind
-from agenttalk.settings.tables import GcSettings, Settings
 from agenttalk.wiring import collecting, opened
+from agenttalk.wiring.garbage_collection import Collector
+from agenttalk.wiring.settings.tables import GcSettings, Settings
 from effort import EFFORT
 from plankit import Engine, engine, plan, states, task
 

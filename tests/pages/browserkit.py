@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.adapters.drivers.python_calls import Agent, Calls
 from agenttalk.api.serving import Listening
 from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.wiring import settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.adapters.store import operator_folder
 from agenttalk.ports import Job, Performance
+from agenttalk.wiring import settings
 from api.enginekit import until
 from toolchain.bench import AGENTS, ENDED, SECRET, asked, signed
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agenttalk import connecting
 from agenttalk.adapters.forge.client import Patience
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.contracts.agent import AgentProfile
@@ -25,7 +24,7 @@ from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.toolchain.accounts import Identity, Registry
 from agenttalk.testing import FakeGitea
 from agenttalk.testing.gitea_things import Pull, Repository, User
-from agenttalk.wiring import opened
+from agenttalk.wiring import forge_sources, opened
 from toolchain.bench import SECRET
 
 T = TypeVar("T")
@@ -169,8 +168,8 @@ async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) 
         ):
             setup = Setup(registry, {"work": Place("gitea", f"{forge.url}/api/v1")}, PROFILES)
             board = Board(deps, setup, lambda: "http://127.0.0.1:8083")
-            sources = {"work": connecting.ConfiguredSource("work", "gitea", f"{forge.url}/api/v1", SECRET)}
-            reading = connecting.Reading({"work": client})
+            sources = {"work": forge_sources.ConfiguredSource("work", "gitea", f"{forge.url}/api/v1", SECRET)}
+            reading = forge_sources.Reading({"work": client})
             receiver = Receiver(deps, sources, lambda: None)
             yield Scene(
                 forge,

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agenttalk import connecting
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import ForgeEvent
@@ -29,7 +28,7 @@ from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain import event_tasks
 from agenttalk.rules.toolchain.accounts import Identity
-from agenttalk.wiring import opened
+from agenttalk.wiring import forge_sources, opened
 from api.enginekit import agenttalk, until
 from effort import EFFORT
 from forge.test_any_order import STORIES, told
@@ -100,7 +99,7 @@ def test_the_board_holds_what_the_rules_say_in_whatever_order_events_come(tmp_pa
 
 @pytest.mark.shows("T15", "T23")
 def test_postgresql_holds_the_same(tmp_path: Path, database: str) -> None:
-    source = connecting.ConfiguredSource("gitea", "gitea", "https://git.example.test/api/v1", SECRET)
+    source = forge_sources.ConfiguredSource("gitea", "gitea", "https://git.example.test/api/v1", SECRET)
     body = json.dumps(sample("gitea/issue_assigned")["body"]).encode()
     headers = [*sample("gitea/issue_assigned")["headers"].items(), *signed("gitea", body).items()]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk import connecting
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.engine.toolchain.task_kind import Toolchain
 from agenttalk.rules.prompts.toolchain_steps import Place
-from agenttalk.settings import Settings, load
+from agenttalk.wiring import forge_sources
 from agenttalk.wiring import task_kinds as kinds
+from agenttalk.wiring.settings import Settings, load
 from api.enginekit import started
 from toolchain.bench import SECRET, written
 
@@ -50,18 +50,18 @@ def test_what_a_source_lacks_is_told(tmp_path: Path, text: str) -> None:
 
 def test_no_source_starts_without_a_secret_unless_it_says_insecure(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="anybody could send webhooks") as caught:
-        connecting.sources(tmp_path, loaded(tmp_path, SOURCE), {})
+        forge_sources.sources(tmp_path, loaded(tmp_path, SOURCE), {})
     assert "insecure = true" in caught.value.hint
     with pytest.raises(UsageError, match="the variable HOOK"):
-        connecting.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_env = "HOOK"'), {"HOOK": " "})
+        forge_sources.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_env = "HOOK"'), {"HOOK": " "})
     with pytest.raises(UsageError, match="cannot read"):
-        connecting.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "no.txt"'), {})
+        forge_sources.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "no.txt"'), {})
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(UsageError, match="holds no secret"):
-        connecting.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "empty.txt"'), {})
-    open_to_all = connecting.sources(tmp_path, loaded(tmp_path, f"{SOURCE}insecure = true"), {})["work"]
+        forge_sources.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "empty.txt"'), {})
+    open_to_all = forge_sources.sources(tmp_path, loaded(tmp_path, f"{SOURCE}insecure = true"), {})["work"]
     assert open_to_all.refusal([], b"{}") == ""
-    both = connecting.sources(
+    both = forge_sources.sources(
         tmp_path, loaded(tmp_path, f'{SOURCE}insecure = true\nsecret_env = "HOOK"'), {"HOOK": "x"}
     )
     assert both["work"].refusal([], b"{}") != "", "a secret that is there is always asked for"
@@ -89,7 +89,7 @@ ops = "dev"
 repos = ["acme/*"]
 """
     settings = loaded(tmp_path, text)
-    found = connecting.registry(settings)
+    found = forge_sources.registry(settings)
     assert found.agent(ForgeUser(source="work", login="renamed", id=7)) == "dev"
     assert found.agent(ForgeUser(source="work", login="agent-dev", id=8)) is None
     assert found.covers("acme/widgets")
@@ -99,8 +99,8 @@ repos = ["acme/*"]
     profile = settings.profile("dev", {"schema_version": "1.0", "agent_id": "dev"})
     assert profile["env"] == ["LANG"], "its own token reaches it only where its task needs it"
     assert "forge" not in profile
-    assert connecting.toolchain(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
-    made = connecting.setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))
+    assert forge_sources.toolchain(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
+    made = forge_sources.setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))
     base = "https://git.example.test"
     assert made.places == {"work": Place("gitea", f"{base}/api/v1", web=(f"{base}/",))}
 
@@ -108,9 +108,9 @@ repos = ["acme/*"]
 @pytest.mark.parametrize("role", ["default_reviewer", "ops", "lead"])
 def test_roles_and_accounts_name_what_is_there(tmp_path: Path, role: str) -> None:
     with pytest.raises(UsageError, match="no agent"):
-        connecting.registry(loaded(tmp_path, f'[toolchain]\n{role} = "nobody"'))
+        forge_sources.registry(loaded(tmp_path, f'[toolchain]\n{role} = "nobody"'))
     with pytest.raises(UsageError, match="no source"):
-        connecting.registry(loaded(tmp_path, '[agents.dev]\nforge.work = { login = "dev" }'))
+        forge_sources.registry(loaded(tmp_path, '[agents.dev]\nforge.work = { login = "dev" }'))
 
 
 @pytest.mark.shows("T19")
@@ -125,17 +125,17 @@ def test_roles_and_accounts_name_what_is_there(tmp_path: Path, role: str) -> Non
 def test_an_account_is_that_of_one_agent_alone(tmp_path: Path, one: str, other: str, holder: str) -> None:
     text = f'{SOURCE}login = "engine"\n[agents.dev]\nforge.work = {{ {one} }}\n[agents.reviewer]\n'
     with pytest.raises(UsageError, match=f"is the account of {holder}") as refused:
-        connecting.registry(loaded(tmp_path, f"{text}forge.work = {{ {other} }}"))
+        forge_sources.registry(loaded(tmp_path, f"{text}forge.work = {{ {other} }}"))
     assert refused.value.code is Code.NAME_TAKEN
     elsewhere = '[sources.hub]\nkind = "github"\nbase_url = "https://github.com"\n'
-    found = connecting.registry(loaded(tmp_path, f"{elsewhere}{text}forge.hub = {{ {other} }}"))
+    found = forge_sources.registry(loaded(tmp_path, f"{elsewhere}{text}forge.hub = {{ {other} }}"))
     assert len(found.identities) == 2, "the same name at another forge is another account"
 
 
 def test_what_done_takes_follows_from_the_token(tmp_path: Path) -> None:
     def verify(text: str) -> str:
         settings = loaded(tmp_path, text)
-        return connecting.verify_of(settings, settings.sources["work"])
+        return forge_sources.verify_of(settings, settings.sources["work"])
 
     assert verify(SOURCE) == "transition"
     assert verify(f'{SOURCE}token_env = "T"') == "observed"
@@ -149,7 +149,7 @@ def test_the_address_of_the_api_follows_from_the_kind(tmp_path: Path) -> None:
         ("github", "https://ghe.test/", "https://ghe.test/api/v3"),
     ):
         settings = loaded(tmp_path, f'[sources.work]\nkind = "{kind}"\nbase_url = "{base}"')
-        assert connecting.api_url(settings.sources["work"]) == api
+        assert forge_sources.api_url(settings.sources["work"]) == api
 
 
 def test_clients_are_made_for_sources_with_a_token(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_clients_are_made_for_sources_with_a_token(tmp_path: Path) -> None:
     settings = loaded(tmp_path, f'{text}token_env = "HUB"\n[sources.none]\nkind = "gitea"\nbase_url = "https://x.test"')
 
     async def names() -> set[str]:
-        async with connecting.clients(tmp_path, settings, {"HUB": "t0ken"}) as found:
+        async with forge_sources.clients(tmp_path, settings, {"HUB": "t0ken"}) as found:
             return set(found)
 
     assert asyncio.run(names()) == {"work", "hub"}

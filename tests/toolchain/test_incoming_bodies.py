@@ -15,10 +15,10 @@ import pytest
 
 from agenttalk.api.incoming import IN_MEMORY, LARGEST, Unfinished
 from agenttalk.api.webhooks import Webhooks
-from agenttalk.connecting import ConfiguredSource
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain.receiver import Received, Receiver
 from agenttalk.wiring import opened
+from agenttalk.wiring.forge_sources import ConfiguredSource
 
 SECRET = "s3cret"
 PIECE = b"x" * (1024 * 1024)

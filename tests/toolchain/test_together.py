@@ -9,7 +9,6 @@ from typing import cast
 
 import pytest
 
-from agenttalk import connecting
 from agenttalk.adapters.store.database import Board as StoredBoard
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import boards
@@ -28,6 +27,7 @@ from agenttalk.engine.toolchain.receiver import (
     Rush,
 )
 from agenttalk.ports import Headers, Store
+from agenttalk.wiring import forge_sources
 from forge.test_webhooks import sample
 from toolchain.bench import SECRET, signed
 from toolchain.test_board import play
@@ -35,7 +35,7 @@ from toolchain.test_board import play
 BODY = json.dumps(sample("gitea/issue_assigned")["body"]).encode()
 NOWHERE = cast("Store", None)
 """For those who are not stored."""
-SOURCE = connecting.ConfiguredSource("gitea", "gitea", "https://git.example.test/api/v1", SECRET)
+SOURCE = forge_sources.ConfiguredSource("gitea", "gitea", "https://git.example.test/api/v1", SECRET)
 
 
 def headers(body: bytes, number: object) -> list[tuple[str, str]]:
@@ -68,7 +68,7 @@ def test_each_of_a_crowd_is_stored_once_and_all_of_it_by_one_work(tmp_path: Path
     play(tmp_path / "root", work)
 
 
-class Strange(connecting.ConfiguredSource):
+class Strange(forge_sources.ConfiguredSource):
     """A source that calls some deliveries by what no database takes."""
 
     def label(self, headers: Headers) -> tuple[str, str]:

@@ -103,10 +103,10 @@ def try_agent(
 
 
 def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
-    from agenttalk import settings
     from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.core.problems import nearest
     from agenttalk.rules.agents import acp_table, cli_table
+    from agenttalk.wiring import settings
 
     tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     if driver not in tables:

@@ -159,7 +159,7 @@ def _setup(
     as_json: bool,  # noqa: FBT001 - as given
 ) -> tuple[Output, Path, str]:
     """How to answer, the root, and the URL of its store."""
-    from agenttalk import settings
+    from agenttalk.wiring import settings
 
     given = Settings.merged(ctx, root, as_json)
     folder = named(given.root)

@@ -10,7 +10,7 @@ import typer
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 if TYPE_CHECKING:
-    from agenttalk.settings import Settings as Configured
+    from agenttalk.wiring.settings import Settings as Configured
 
 backup_app = typer.Typer(add_completion=False)
 restore_app = typer.Typer(add_completion=False)
@@ -32,11 +32,11 @@ def backup(
     Databases are of one moment. Secrets are not in it: neither tokens, nor files that the settings name for them,
     nor files of agents that hold the value of a secret. The user's own repositories are not part of a root.
     """
-    from agenttalk import __version__, settings
+    from agenttalk import __version__
     from agenttalk.adapters.store.backup import backup as keeping
     from agenttalk.cli import roots
     from agenttalk.contracts.core.base import instant
-    from agenttalk.wiring import SystemClock
+    from agenttalk.wiring import SystemClock, settings
 
     out, folder = roots.chosen(ctx, root, as_json)
     configured = settings.load(folder)
@@ -103,12 +103,12 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
     import shutil
     import tempfile
 
-    from agenttalk import settings
     from agenttalk.adapters.store import files, operator_folder
     from agenttalk.adapters.store.backup import archive as backup_archive
     from agenttalk.adapters.store.backup import backup, postgres_dump
     from agenttalk.adapters.store.ledger_heads import forget_heads
     from agenttalk.contracts.errors import Code, MachineError, UsageError
+    from agenttalk.wiring import settings
 
     if root.is_symlink() or (root.exists() and (not root.is_dir() or any(root.iterdir()))):
         hint = "name a folder that is not there yet"

@@ -52,8 +52,8 @@ def warn_of_sandboxes(out: Output, compiled: Compiled, root: Path, sandbox: Tier
     """A plan cannot have its agents confined less than the operator says; whoever wrote that should know before."""
     if out.as_json:
         return
-    from agenttalk import settings
     from agenttalk.rules.core import isolation
+    from agenttalk.wiring import settings
 
     for each in isolation.unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
         out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}; {plain(each.hint or '')}", err=True)
@@ -63,8 +63,8 @@ def warn_of_logins(out: Output, compiled: Compiled, root: Path, sandbox: Tier | 
     """A coding agent in a sandbox that has neither a key nor a login fails; better said before its first turn."""
     import os
 
-    from agenttalk import settings
     from agenttalk.rules.agents import acp_table, cli_table
+    from agenttalk.wiring import settings
 
     words = settings.load(root).confining(sandbox).words
     for name, profile in () if out.as_json else compiled.profiles.items():

@@ -58,8 +58,8 @@ def _asked(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str,
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import settings
         from agenttalk.engine.budgets import day_limit
+        from agenttalk.wiring import settings
 
         if body is not None:
             said = body.get("limit_usd")

@@ -20,8 +20,8 @@ def show(
     as_json: JsonOption = False,
 ) -> int:
     """Show every setting as it holds in this root: from agenttalk.toml, from a variable, or by default."""
-    from agenttalk import settings
     from agenttalk.cli import roots
+    from agenttalk.wiring import settings
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = settings.origins(folder)

@@ -102,8 +102,8 @@ def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterat
 
 
 def _machine(root: Path | None) -> Machine:
-    from agenttalk import settings
     from agenttalk.contracts.errors import AgentTalkError
+    from agenttalk.wiring import settings
 
     if root is None:
         return Machine()

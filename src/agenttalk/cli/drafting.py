@@ -214,7 +214,7 @@ def _frame(said: dict[str, Any]) -> Frame:
 def _agents(root: Path) -> dict[str, AgentProfile]:
     """Whoever is described in the root's settings and folders."""
     from agenttalk.contracts.planfile.model import PlanFile
-    from agenttalk.planfiles import settled
+    from agenttalk.wiring.plan_files import settled
 
     nobody = PlanFile.read({"plan_id": "p", "agents": {}, "tasks": []})
     return {name: profile for name, profile in settled(root, nobody).items() if profile.driver}

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import AgentTalkError
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
     from agenttalk.ports import Forge
-    from agenttalk.settings.tables import Settings
+    from agenttalk.wiring.settings.tables import Settings
 
 _SECONDS: Final = 15.0
 _SCOPES: Final = "make a token with the scopes read:repository, write:issue and read:user"
@@ -31,10 +31,10 @@ class Seen(NamedTuple):
 
 async def look(root: Path, settings: Settings) -> list[Seen]:
     """What is so at each source."""
-    from agenttalk import connecting
+    from agenttalk.wiring import forge_sources
 
     found: list[Seen] = []
-    async with connecting.clients(root, settings, lenient=True) as forges:
+    async with forge_sources.clients(root, settings, lenient=True) as forges:
         for name, said in settings.sources.items():
             if name in forges:
                 found += await _asked(name, said.login, forges[name], settings)

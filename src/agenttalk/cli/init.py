@@ -135,7 +135,7 @@ def _admitted(where: Path, agent: str, token: str) -> bool:
 
 def _language(where: Path) -> Literal["en", "zh"]:
     """The language that the root's settings name."""
-    from agenttalk import settings
+    from agenttalk.wiring import settings
 
     return settings.load(where).locale
 

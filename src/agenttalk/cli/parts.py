@@ -25,8 +25,8 @@ def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None,
 
     Works on any tree that follows the folder contract. Beside a running engine, it asks that one to route.
     """
-    from agenttalk import parts
     from agenttalk.cli import roots
+    from agenttalk.wiring import parts
 
     out, folder = roots.chosen(ctx, root, as_json)
     return _run(
@@ -37,8 +37,8 @@ def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None,
 @monitor_app.command("monitor")
 def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Publish where plans and agents stand, and say what does not add up, until stopped or --once."""
-    from agenttalk import parts
     from agenttalk.cli import roots
+    from agenttalk.wiring import parts
 
     out, folder = roots.chosen(ctx, root, as_json)
     return _run(
@@ -55,8 +55,8 @@ def heartbeat(
     as_json: JsonOption = False,
 ) -> int:
     """Work an agent's inbox: file its inputs, run its commands one after the other, until stopped or --once."""
-    from agenttalk import parts
     from agenttalk.cli import roots
+    from agenttalk.wiring import parts
 
     out, folder = roots.chosen(ctx, root, as_json)
     _require_agent(folder, agent)

@@ -57,8 +57,8 @@ def check(
     from agenttalk.contracts.core.large_documents import collector_paused
     from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile import reader
-    from agenttalk.planfiles import overruled, settled, unheeded
     from agenttalk.rules.planfile import compiler as rules
+    from agenttalk.wiring.plan_files import overruled, settled, unheeded
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -100,7 +100,7 @@ def apply(
     from agenttalk.cli.run import documents, refused
     from agenttalk.cli.steering import by_hand_service
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.planfiles import compiled_plan
+    from agenttalk.wiring.plan_files import compiled_plan
 
     out, folder = roots.chosen(ctx, root, as_json)
     compiled = compiled_plan(file, folder)

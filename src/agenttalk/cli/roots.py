@@ -44,9 +44,8 @@ def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output
 @asynccontextmanager
 async def local(root: Path) -> AsyncIterator[Deps]:
     """A root without an engine, opened for one command."""
-    from agenttalk import settings
     from agenttalk.adapters.store.root_lock import RootLock
-    from agenttalk.wiring import opened_as_set
+    from agenttalk.wiring import opened_as_set, settings
 
     configured = settings.load(root)
     with RootLock.take(root, "part"):

@@ -48,7 +48,7 @@ def run(
     plan again goes on where it was.
     """
     from agenttalk.cli import beforehand, roots
-    from agenttalk.planfiles import compiled_plan
+    from agenttalk.wiring.plan_files import compiled_plan
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     given = Settings.merged(ctx, root, as_json).root or near(Path.cwd())
@@ -85,7 +85,7 @@ def _with_uncommitted(compiled: Compiled) -> Compiled:
 def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
     from agenttalk.contracts.errors import ContractError
-    from agenttalk.planfiles import compiled_plan
+    from agenttalk.wiring.plan_files import compiled_plan
 
     compiled = compiled_plan(file, folder)
     if compiled.problems:
@@ -139,7 +139,7 @@ def _warn_of_checks(out: Output, compiled: Compiled, root: Path) -> None:
     ]
     if not named or out.as_json:
         return
-    from agenttalk.settings import load
+    from agenttalk.wiring.settings import load
 
     if not any(each.token_env or each.token_file for each in load(root).sources.values()):
         tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
@@ -212,8 +212,9 @@ def _here(
     import time
     from contextlib import suppress
 
-    from agenttalk import settings, wiring
+    from agenttalk import wiring
     from agenttalk.cli import roots
+    from agenttalk.wiring import settings
 
     seen: list[dict[str, Any]] = []
 

@@ -171,8 +171,9 @@ def _asked(
 
 def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Schedules:
     """Those of a root that has no engine."""
-    from agenttalk import settings, wiring
+    from agenttalk import wiring
     from agenttalk.cli import roots
+    from agenttalk.wiring import settings
 
     _, folder = roots.chosen(ctx, root, as_json=True)
     return wiring.schedules(folder, deps, settings.load(folder))

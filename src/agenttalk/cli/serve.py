@@ -32,9 +32,10 @@ def serve(
     import getpass
     import sys
 
-    from agenttalk import settings, wiring
+    from agenttalk import wiring
     from agenttalk.api.serving import Listening
     from agenttalk.cli import logs, roots
+    from agenttalk.wiring import settings
 
     out, folder = roots.chosen(ctx, root, as_json)
     loaded = settings.load(folder).confining(sandbox)

@@ -229,7 +229,8 @@ def reconcile(
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import settings, wiring
+        from agenttalk import wiring
+        from agenttalk.wiring import settings
 
         return await wiring.reconciled(folder, deps, settings.load(folder), dry_run=dry_run)
 

@@ -37,12 +37,13 @@ def status(
     from agenttalk.contracts.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import settings, wiring
+        from agenttalk import wiring
         from agenttalk.engine.budgets import day_limit
         from agenttalk.engine.core.boards import boards
         from agenttalk.engine.proof import honesty
         from agenttalk.engine.views import plan_status
         from agenttalk.engine.views import toolchain as view_toolchain
+        from agenttalk.wiring import settings
 
         watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await boards(deps)]
         if any(watched):  # else all that looks at branches need not be loaded
@@ -193,8 +194,8 @@ def gc(
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import settings
-        from agenttalk.garbage import Collector
+        from agenttalk.wiring import settings
+        from agenttalk.wiring.garbage_collection import Collector
 
         return await Collector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
 

@@ -37,9 +37,9 @@ def send_sample(
     """
     import os
 
-    from agenttalk import connecting, settings
     from agenttalk.cli import engine_client, roots
     from agenttalk.contracts.errors import Code, MachineError, UsageError
+    from agenttalk.wiring import forge_sources, settings
 
     out, folder = roots.chosen(ctx, root, as_json)
     said = settings.load(folder).sources.get(source)
@@ -49,7 +49,7 @@ def send_sample(
     if client is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "no engine runs here", hint="start 'agenttalk serve' first")
     what = f"sources.{source}.secret"
-    secret = connecting.secret_of(folder, said.secret_env, said.secret_file, os.environ, what)
+    secret = forge_sources.secret_of(folder, said.secret_env, said.secret_file, os.environ, what)
     body = json.dumps(_sample(said.base_url)).encode()
     began = time.monotonic()
     status, answer = _sent(client.address, f"/api/webhooks/{source}", _headers(said.kind, body, secret), body)

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.api.serving import Listening
 from agenttalk.cli import roots
 from agenttalk.demo.proof_scene import PROOF
 from agenttalk.demo.team_scene import TEAM
-from agenttalk.planfiles import compiled_plan
+from agenttalk.wiring import settings
+from agenttalk.wiring.plan_files import compiled_plan
 
 if TYPE_CHECKING:
     from agenttalk.engine.operation.engine import Running

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.cli import engine_client
 from agenttalk.cli.output import Output, one_line
 from agenttalk.testing import FakeGitea
+from agenttalk.wiring import settings
 
 TEAM: Final = Path(__file__).parent / "forge_team"
 REPO: Final = "acme/shop"

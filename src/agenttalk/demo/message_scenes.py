@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk import parts
 from agenttalk.adapters.mailbox import fsio, tree
 from agenttalk.cli.output import Output, plain
 from agenttalk.contracts.core import root_layout, wire
@@ -22,7 +21,7 @@ from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.messages.router import Report
 from agenttalk.engine.operation import fsck
 from agenttalk.rules.commands import envelopes, generation
-from agenttalk.wiring import SystemClock, opened
+from agenttalk.wiring import SystemClock, opened, parts
 
 PLAN: Final = "plan_shop"
 PATIENCE: Final = 20.0

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.cli.explain import tell
 from agenttalk.cli.output import Output, plain
-from agenttalk.planfiles import compiled_plan
+from agenttalk.wiring import settings
+from agenttalk.wiring.plan_files import compiled_plan
 
 if TYPE_CHECKING:
     from agenttalk.engine.operation.engine import Running

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.cli.output import Output, plain
 from agenttalk.engine.people import questions
 from agenttalk.engine.people.questions import Request
-from agenttalk.planfiles import compiled_plan
 from agenttalk.rules.people.attestation import Proof
+from agenttalk.wiring import settings
+from agenttalk.wiring.plan_files import compiled_plan
 
 if TYPE_CHECKING:
     from agenttalk.engine.operation.engine import Running

@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agenttalk.wiring.doors import agent_api
     from agenttalk.wiring.engine import collecting, serve
     from agenttalk.wiring.forges import reconciled
+    from agenttalk.wiring.http_door import agent_api
     from agenttalk.wiring.machine import RandomIds, SystemClock
     from agenttalk.wiring.opening import opened, opened_as_set, swept
     from agenttalk.wiring.provers import local_prover
-    from agenttalk.wiring.scheduling import schedules
+    from agenttalk.wiring.schedules import schedules
     from agenttalk.wiring.verification import verifying
 
 __all__ = [
@@ -37,13 +37,13 @@ __all__ = [
 _HOMES = {
     "RandomIds": "machine",
     "SystemClock": "machine",
-    "agent_api": "doors",
+    "agent_api": "http_door",
     "collecting": "engine",
     "local_prover": "provers",
     "opened": "opening",
     "opened_as_set": "opening",
     "reconciled": "forges",
-    "schedules": "scheduling",
+    "schedules": "schedules",
     "serve": "engine",
     "swept": "opening",
     "verifying": "verification",

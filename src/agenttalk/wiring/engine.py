@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from agenttalk import connecting, telemetry
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.mailbox.watch import Watch, watching
@@ -28,16 +27,17 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.engine import Running
 from agenttalk.engine.operation.sessions import FIRST_LINK
 from agenttalk.engine.toolchain.loops import Connected
-from agenttalk.garbage import Collector
 from agenttalk.ports import Forge, Performer
-from agenttalk.reloading import Reloading
-from agenttalk.settings import Settings
-from agenttalk.wiring.doors import engine_api
+from agenttalk.wiring import forge_sources, telemetry
 from agenttalk.wiring.forges import connected
+from agenttalk.wiring.garbage_collection import Collector
+from agenttalk.wiring.http_door import engine_api
 from agenttalk.wiring.notices import notifications
 from agenttalk.wiring.opening import opened_as_set, swept
 from agenttalk.wiring.provers import prover
-from agenttalk.wiring.scheduling import schedules
+from agenttalk.wiring.reload import Reloading
+from agenttalk.wiring.schedules import schedules
+from agenttalk.wiring.settings import Settings
 
 LOG = logging.getLogger(__name__)
 Job: TypeAlias = "Callable[[Running], Coroutine[None, None, None]]"
@@ -68,11 +68,11 @@ async def serve(
     """
     # A single plan listens to no forge, and asks only those whose token is at hand.
     listened = settings if job is None else settings.model_copy(update={"sources": {}})
-    sources = connecting.sources(root, listened)
+    sources = forge_sources.sources(root, listened)
     with await _locked(root) as lock:
         async with (
-            connecting.clients(root, settings, lenient=job is not None) as forges,
-            opened_as_set(root, settings, kinds=connecting.kinds_of(settings, forges)) as deps,
+            forge_sources.clients(root, settings, lenient=job is not None) as forges,
+            opened_as_set(root, settings, kinds=forge_sources.kinds_of(settings, forges)) as deps,
         ):
             await _let_operator_in(root, deps)
             await asyncio.to_thread(swept, root)
@@ -160,7 +160,7 @@ def _assembled(
         profile=settings.profile,
         environ=os.environ,
         performers=performers,
-        prover=prover(root, deps, driver, settings.checks, connecting.read_back(settings, forges).check),
+        prover=prover(root, deps, driver, settings.checks, forge_sources.read_back(settings, forges).check),
         toolchain=toolchain,
     )
 

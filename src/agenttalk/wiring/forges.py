@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenttalk import connecting
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.profiles import profile_of
 from agenttalk.engine.operation.service import Service
@@ -15,7 +14,8 @@ from agenttalk.engine.toolchain.board import Board, Setup
 from agenttalk.engine.toolchain.loops import Connected
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.ports import EventSource, Forge
-from agenttalk.settings import Settings
+from agenttalk.wiring import forge_sources
+from agenttalk.wiring.settings import Settings
 
 
 def connected(
@@ -26,7 +26,7 @@ def connected(
         return None
     if not forges:
         return Connected(sources, _setup(deps, settings))
-    reading = connecting.Reading(forges, settings.toolchain.risk.high)
+    reading = forge_sources.Reading(forges, settings.toolchain.risk.high)
     return Connected(
         sources,
         _setup(deps, settings),
@@ -41,15 +41,15 @@ def connected(
 
 async def reconciled(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
     """Read the forges of a root that has no engine; the tasks begin when there is one."""
-    deps = replace(deps, kinds=connecting.kinds_of(settings))
+    deps = replace(deps, kinds=forge_sources.kinds_of(settings))
     service = Service(deps)
-    async with connecting.clients(root, settings) as forges:
+    async with forge_sources.clients(root, settings) as forges:
         if forges:
             board = Board(deps, _setup(deps, settings), lambda: "")
-            reading = connecting.Reading(forges, settings.toolchain.risk.high)
+            reading = forge_sources.Reading(forges, settings.toolchain.risk.high)
             service.reconciler = Reconciler(deps, board, forges, gather=reading.gather, rights=reading.rights)
         return await service.reconcile(dry_run=dry_run, by="operator")
 
 
 def _setup(deps: Deps, settings: Settings) -> Setup:
-    return connecting.setup(settings, lambda agent: profile_of(deps, agent, settings.profile))
+    return forge_sources.setup(settings, lambda agent: profile_of(deps, agent, settings.profile))

@@ -13,7 +13,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.notifications import Notifications, Said, Target
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
-from agenttalk.settings import Settings
+from agenttalk.wiring.settings import Settings
 
 
 def notifications(root: Path, deps: Deps, settings: Settings) -> Notifications | None:

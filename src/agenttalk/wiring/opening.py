@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agenttalk.engine.core.secrets import Discretion
     from agenttalk.ports import Clock, Ids, TaskKind
     from agenttalk.rules.core.usage import Billed
-    from agenttalk.settings import Settings
+    from agenttalk.wiring.settings import Settings
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
 """How agents start us from where they work."""
@@ -142,7 +142,7 @@ class _Letters(Mapping[str, "TaskKind"]):
 
     def __getitem__(self, board: str) -> TaskKind:
         from agenttalk.engine.mail.task_kind import Letters
-        from agenttalk.settings.letters import mail_rules
+        from agenttalk.wiring.settings.mail import mail_rules
 
         if board != MAIL:
             raise KeyError(board)

@@ -14,8 +14,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof.evidence_store import KeptFindings
 from agenttalk.ports import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
-from agenttalk.settings import load
-from agenttalk.settings.tables import CheckSettings
+from agenttalk.wiring.settings import load
+from agenttalk.wiring.settings.tables import CheckSettings
 
 
 def prover(root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None) -> Prover:

@@ -9,8 +9,8 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.settings import load
 from agenttalk.wiring.provers import prover
+from agenttalk.wiring.settings import load
 
 
 def verifying(root: Path, deps: Deps) -> Service:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agenttalk import settings, wiring
+from agenttalk import wiring
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.mailbox.watch import Watch, watching
@@ -29,6 +29,7 @@ from agenttalk.engine.inbox.heartbeat import Tick
 from agenttalk.engine.inbox.supervisor import Worker
 from agenttalk.engine.messages.router import POLL, Report, Router
 from agenttalk.engine.operation.monitor import Monitor, Watchlist
+from agenttalk.wiring import settings
 
 _INBOX: Final[tuple[Box, ...]] = ("inbox",)
 _OUTBOX: Final[tuple[Box, ...]] = ("outbox",)

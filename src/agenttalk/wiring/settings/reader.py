@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.problems import field_path, nearest, problems_of
 from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem, UsageError
-from agenttalk.settings.tables import (
+from agenttalk.wiring.settings.tables import (
     LONGEST_URL,
     PASSWORD,
     AccountSettings,

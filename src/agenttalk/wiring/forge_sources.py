@@ -29,9 +29,9 @@ from agenttalk.rules.core import risk
 from agenttalk.rules.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
 from agenttalk.rules.toolchain.accounts import CiComment, Identity, Registry, same_user
 from agenttalk.rules.toolchain.proposal import Lookup
-from agenttalk.settings.letters import mail_rules
-from agenttalk.settings.tables import Settings, SourceSettings
 from agenttalk.wiring import task_kinds as kinds
+from agenttalk.wiring.settings.mail import mail_rules
+from agenttalk.wiring.settings.tables import Settings, SourceSettings
 
 LOG = logging.getLogger(__name__)
 _LONGEST_SECRET: Final = 4096

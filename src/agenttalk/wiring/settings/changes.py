@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agenttalk.contracts.core.problems import field_path
-from agenttalk.settings.reading import leaves
-from agenttalk.settings.tables import Settings
+from agenttalk.wiring.settings.reader import leaves
+from agenttalk.wiring.settings.tables import Settings
 
 _LIVE: Final = frozenset({("limits", "max_running"), ("limits", "cost_usd_per_day"), ("log", "level")})
 

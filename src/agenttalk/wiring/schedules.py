@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.schedules import Schedules
-from agenttalk.planfiles import scheduled_plan
-from agenttalk.settings import Settings
+from agenttalk.wiring.plan_files import scheduled_plan
+from agenttalk.wiring.settings import Settings
 
 
 def schedules(root: Path, deps: Deps, settings: Settings) -> Schedules:

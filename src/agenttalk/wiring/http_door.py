@@ -16,7 +16,7 @@ from agenttalk.api.serving import TURN, Listening, serving, socket_folder
 from agenttalk.engine.core.attempt_paths import Api
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service
-from agenttalk.settings import Settings
+from agenttalk.wiring.settings import Settings
 
 
 @asynccontextmanager

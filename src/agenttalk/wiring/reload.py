@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenttalk import settings
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.engine import Running
 from agenttalk.engine.operation.schedules import Schedules
-from agenttalk.settings import Settings
-from agenttalk.settings.changes import between
+from agenttalk.wiring import settings
+from agenttalk.wiring.settings import Settings
+from agenttalk.wiring.settings.changes import between
 
 LOG = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.ports import MailRules
-from agenttalk.settings.tables import Settings
+from agenttalk.wiring.settings.tables import Settings
 
 
 def mail_rules(settings: Settings) -> MailRules:

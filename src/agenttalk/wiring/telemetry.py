@@ -14,7 +14,7 @@ from agenttalk.adapters.telemetry import otlp_exporter
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.tracing import Sent, Tracing
-from agenttalk.settings.tables import TelemetrySettings
+from agenttalk.wiring.settings.tables import TelemetrySettings
 
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]{0,4000}\Z")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from agenttalk import settings
 from agenttalk.adapters.mailbox import fsio
 from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.agent import AgentProfile
@@ -21,6 +20,7 @@ from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.core import isolation
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.wiring import settings
 
 
 def compiled_plan(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> Compiled:
