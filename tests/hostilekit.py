@@ -22,7 +22,7 @@ from agentkit import Clock
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import audit
-from agenttalk.api.app import create_app
+from agenttalk.doors.api.app import create_app
 from agenttalk.engine.agents.program import Programs
 from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps

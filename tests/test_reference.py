@@ -18,9 +18,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from starlette.routing import BaseRoute
 
-from agenttalk.api import openapi
-from agenttalk.api.app import create_app
-from agenttalk.api.problems import STATUS
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.core import catalogue
 from agenttalk.contracts.core.base import Part
@@ -28,6 +25,9 @@ from agenttalk.contracts.core.field_docs import texts
 from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.planfile import model
+from agenttalk.doors.api import openapi
+from agenttalk.doors.api.app import create_app
+from agenttalk.doors.api.problems import STATUS
 from agenttalk.engine.operation.service import Service
 from agenttalk.pages.codes import CODES
 from agenttalk.pages.door import PageRoute

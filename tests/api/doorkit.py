@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from agenttalk.api.app import create_app
-from agenttalk.api.serving import Listening, serving, socket_folder
+from agenttalk.doors.api.app import create_app
+from agenttalk.doors.api.server import Listening, serving, socket_folder
 from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry

@@ -184,7 +184,7 @@ def test_no_route_opens_to_an_attempt_that_is_over_or_to_that_of_another_task(
 
 
 def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None:
-    from agenttalk.api.app import create_app
+    from agenttalk.doors.api.app import create_app
 
     def plain(path: str) -> str:
         told = {
@@ -211,7 +211,7 @@ def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None
 
 
 def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
-    from agenttalk.api.app import create_app
+    from agenttalk.doors.api.app import create_app
 
     known = {path.partition("?")[0] for _, path, _ in ROUTES} | {"/healthz", "/readyz", SIGNED}
     routes = create_app(door.service).routes

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.api.serving import socket_folder
+from agenttalk.doors.api.server import socket_folder
 from agenttalk.engine.core import access
 from agenttalk.wiring import agent_api, opened
 from api.enginekit import REPORTS, agenttalk, programmed

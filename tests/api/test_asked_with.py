@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agenttalk.api.app import create_app
-from agenttalk.api.openapi import Guarded
+from agenttalk.doors.api.app import create_app
+from agenttalk.doors.api.openapi import Guarded
 from api.doorkit import Door
 
 

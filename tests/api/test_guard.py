@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.api import bodies
-from agenttalk.api import connection as listener
-from agenttalk.api.serving import serving, socket_folder
 from agenttalk.contracts.errors import AgentTalkError, Code
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api import connection as listener
+from agenttalk.doors.api.server import serving, socket_folder
 from api.doorkit import OPERATOR, Door
 
 TASK = "/api/projects/default/tasks/plan_shop:build"

@@ -16,9 +16,9 @@ import pytest
 
 from agentkit import Clock
 from agenttalk.adapters.store import operator_folder
-from agenttalk.api.once import REPEATABLE
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import ConflictError
+from agenttalk.doors.api.idempotency import REPEATABLE
 from agenttalk.engine.core import idempotency
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.idempotency import Keys
@@ -187,7 +187,7 @@ def test_keys_are_kept_for_a_day_and_not_more_than_so_many(tmp_path: Path, monke
 
 
 def test_only_routes_that_there_are_may_be_repeated(door: Door) -> None:
-    from agenttalk.api.app import create_app
+    from agenttalk.doors.api.app import create_app
 
     assert {getattr(route, "path", "") for route in create_app(door.service).routes} >= REPEATABLE
 

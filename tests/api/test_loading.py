@@ -48,7 +48,7 @@ STORING = (
 RUNNING = (
     *("starlette", "uvicorn", "httpx2", "psycopg", "yaml", "jinja2"),
     *(
-        "agenttalk.api",
+        "agenttalk.doors.api",
         "agenttalk.kinds",
         "agenttalk.adapters.forge",
         "agenttalk.rules.prompts",

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from agenttalk.adapters.store.root_lock import RootLock
-from agenttalk.api import events
 from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.doors.api.routes import events
 from agenttalk.engine.messages.router import Router
 from api.doorkit import OPERATOR, VIEWER, Door
 from treekit import Tree, node, question

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agenttalk.api import events
+from agenttalk.doors.api.routes import events
 from api.doorkit import FAR, Door
 
 

@@ -18,7 +18,7 @@ from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from agenttalk.api import callers
+from agenttalk.doors.api import callers
 from agenttalk.engine.core import access, records, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps

@@ -16,7 +16,7 @@ import pytest
 
 from agenttalk import wiring
 from agenttalk.adapters.drivers.python_calls import Agent, Calls
-from agenttalk.api.serving import Listening
+from agenttalk.doors.api.server import Listening
 from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.wiring import settings
 

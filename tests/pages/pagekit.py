@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from agenttalk.api.app import create_app
+from agenttalk.doors.api.app import create_app
 from agenttalk.engine.operation.service import Service
 from plankit import Engine, engine
 

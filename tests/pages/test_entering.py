@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
-from agenttalk.api.app import create_app
+from agenttalk.doors.api.app import create_app
 from agenttalk.engine.core import access
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import LINK, MOST_LINKS, SESSION

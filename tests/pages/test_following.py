@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.api import events
 from agenttalk.contracts.errors import MachineError
+from agenttalk.doors.api.routes import events
 from agenttalk.engine.core import access
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.views import feed

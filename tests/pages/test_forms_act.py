@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.api.app import create_app
+from agenttalk.doors.api.app import create_app
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions

@@ -12,7 +12,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.adapters.store.database import Board
-from agenttalk.api import events
+from agenttalk.doors.api.routes import events
 from agenttalk.engine import recent
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.views import feed

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from agenttalk.api.incoming import IN_MEMORY, LARGEST, Unfinished
-from agenttalk.api.webhooks import Webhooks
+from agenttalk.doors.api.delivery_bodies import IN_MEMORY, LARGEST, Unfinished
+from agenttalk.doors.api.routes.webhooks import Webhooks
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain.receiver import Received, Receiver
 from agenttalk.wiring import opened

@@ -33,8 +33,8 @@ def serve(
     import sys
 
     from agenttalk import wiring
-    from agenttalk.api.serving import Listening
     from agenttalk.cli import logs, roots
+    from agenttalk.doors.api.server import Listening
     from agenttalk.wiring import settings
 
     out, folder = roots.chosen(ctx, root, as_json)

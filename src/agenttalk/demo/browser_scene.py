@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agenttalk import wiring
-from agenttalk.api.serving import Listening
 from agenttalk.cli import roots
 from agenttalk.demo.proof_scene import PROOF
 from agenttalk.demo.team_scene import TEAM
+from agenttalk.doors.api.server import Listening
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compiled_plan
 

@@ -46,8 +46,8 @@ def demo(
 
 def _served(out: Output, port: int) -> int:
     """Plans on a root of their own, until Ctrl-C."""
-    from agenttalk.api.serving import Listening
     from agenttalk.demo import browser_scene
+    from agenttalk.doors.api.server import Listening
 
     def tell(where: Listening) -> None:
         if out.as_json:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import uvicorn
 
-from agenttalk.api.serving import QuietServer
+from agenttalk.doors.api.server import QuietServer
 from agenttalk.testing.faults import Fault, FaultyApp
 from agenttalk.testing.gitea_api import Api, application
 from agenttalk.testing.gitea_hooks import Deliveries

@@ -18,9 +18,9 @@ from agenttalk.adapters.store import audit, operator_folder
 from agenttalk.adapters.store.ledger_heads import kept_heads
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.root_lock import RootLock, running_engine
-from agenttalk.api.serving import Listening
 from agenttalk.contracts.core.large_documents import what_is_there_spared
 from agenttalk.contracts.errors import Code, MachineError
+from agenttalk.doors.api.server import Listening
 from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import Api
 from agenttalk.engine.core.deps import Deps

@@ -11,8 +11,8 @@ from pathlib import Path
 from agenttalk.adapters.drivers import peers
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import is_alive
-from agenttalk.api.app import create_app
-from agenttalk.api.serving import TURN, Listening, serving, socket_folder
+from agenttalk.doors.api.app import create_app
+from agenttalk.doors.api.server import TURN, Listening, serving, socket_folder
 from agenttalk.engine.core.attempt_paths import Api
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service

@@ -8,8 +8,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api.problems import answered
 from agenttalk.contracts.errors import AgentTalkError
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.operation.service import Service
 

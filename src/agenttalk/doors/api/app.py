@@ -12,30 +12,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api import (
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.doors.api import bodies, callers, health, idempotency, openapi
+from agenttalk.doors.api.delivery_bodies import Unfinished
+from agenttalk.doors.api.openapi import Guarded
+from agenttalk.doors.api.paging import filters, number
+from agenttalk.doors.api.problems import answered, failed, refused
+from agenttalk.doors.api.routes import (
     agents,
-    bodies,
-    callers,
     events,
-    health,
     ledger,
     mail,
-    numbers,
-    once,
-    openapi,
-    operating,
+    metrics,
+    operator,
     people,
     plans,
     schedules,
     toolchain,
 )
-from agenttalk.api.incoming import Unfinished
-from agenttalk.api.openapi import Guarded
-from agenttalk.api.paging import filters, number
-from agenttalk.api.problems import answered, failed, refused
-from agenttalk.api.webhooks import PATH, Doors, Webhooks
-from agenttalk.contracts.core.base import is_id
-from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.doors.api.routes.webhooks import PATH, Doors, Webhooks
 from agenttalk.engine.core.access import Caller, Role
 from agenttalk.engine.core.boards import VIRTUAL
 from agenttalk.engine.core.task_comments import Remark, TaskName
@@ -132,27 +128,27 @@ def _of_plans(service: Service) -> list[Route]:
     """Plans and their tasks."""
     return [
         _route(service, "GET", "/api/plans", plans.listed, _READERS),
-        _route(service, "POST", "/api/plans", operating.submit, _OPERATOR),
-        _route(service, "POST", "/api/plans/apply", operating.apply, _OPERATOR),
-        _route(service, "GET", "/api/plans/{id}", operating.standing, _READERS),
+        _route(service, "POST", "/api/plans", operator.submit, _OPERATOR),
+        _route(service, "POST", "/api/plans/apply", operator.apply, _OPERATOR),
+        _route(service, "GET", "/api/plans/{id}", operator.standing, _READERS),
         _route(service, "GET", "/api/plans/{id}/graph", plans.graph, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks", plans.tasks, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}", plans.task, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/log", plans.log, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/prompt", plans.prompt, _READERS),
-        _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", operating.explain, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", operator.explain, _READERS),
         _route(service, "GET", "/api/plans/{id}/deliveries", plans.deliveries, _READERS),
         _route(service, "GET", "/api/plans/{id}/acks", plans.acks, _READERS),
         _route(service, "GET", "/api/plans/{id}/decisions", plans.decisions, _READERS),
         _route(service, "GET", "/api/plans/{id}/facts", plans.facts, _READERS),
         _route(service, "GET", "/api/plans/{id}/artifacts", plans.artifacts, _READERS),
         _route(service, "GET", "/api/plans/{id}/artifacts/{task}/{sha256}", plans.file, _READERS),
-        _route(service, "GET", "/api/plans/{id}/repository", operating.repository, _READERS),
-        _route(service, "GET", "/api/plans/{id}/release", operating.release, _READERS),
-        _route(service, "GET", "/api/plans/{id}/release_manifest", operating.release_manifest, _READERS),
-        _route(service, "POST", "/api/plans/{id}/verify", operating.verify, _OPERATOR),
-        _route(service, "POST", "/api/plans/{id}/merged", operating.merged, _OPERATOR),
-        _route(service, "POST", "/api/plans/{id}/{action}", operating.steer, _OPERATOR),
+        _route(service, "GET", "/api/plans/{id}/repository", operator.repository, _READERS),
+        _route(service, "GET", "/api/plans/{id}/release", operator.release, _READERS),
+        _route(service, "GET", "/api/plans/{id}/release_manifest", operator.release_manifest, _READERS),
+        _route(service, "POST", "/api/plans/{id}/verify", operator.verify, _OPERATOR),
+        _route(service, "POST", "/api/plans/{id}/merged", operator.merged, _OPERATOR),
+        _route(service, "POST", "/api/plans/{id}/{action}", operator.steer, _OPERATOR),
         _route(service, "GET", "/api/schedules", schedules.listed, _READERS),
         _route(service, "POST", "/api/schedules", schedules.add, _OPERATOR),
         _route(service, "POST", "/api/schedules/{id}/{action}", schedules.act, _OPERATOR),
@@ -178,17 +174,17 @@ def _of_messages(service: Service) -> list[Route]:
         _route(service, "POST", "/api/promises", agents.make_promise, _OPERATOR),
         _route(service, "POST", "/api/commands/generate", agents.generate, _OPERATOR),
         _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
-        _route(service, "POST", "/api/commands/send", operating.send, _OPERATOR),
-        _route(service, "POST", "/api/commands/log", operating.log, _OPERATOR),
+        _route(service, "POST", "/api/commands/send", operator.send, _OPERATOR),
+        _route(service, "POST", "/api/commands/log", operator.log, _OPERATOR),
     ]
 
 
 def _of_agents(service: Service) -> list[Route]:
     """Agents, those that are elsewhere, and who may come in."""
     return [
-        _route(service, "GET", "/api/agents", numbers.agents, _READERS),
-        _route(service, "GET", "/api/agents/{id}", numbers.agent, _READERS),
-        _route(service, "GET", "/api/honesty", numbers.believed, _READERS),
+        _route(service, "GET", "/api/agents", metrics.agents, _READERS),
+        _route(service, "GET", "/api/agents/{id}", metrics.agent, _READERS),
+        _route(service, "GET", "/api/honesty", metrics.believed, _READERS),
         _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
         _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
         _route(service, "POST", "/api/login-links", people.login_link, _OPERATOR, secret=True),
@@ -204,16 +200,16 @@ def _of_the_engine(service: Service) -> list[Route]:
         _route(service, "GET", "/api/ledger", ledger.facts, _READERS),
         _route(service, "GET", "/api/ledger/verify", ledger.verified, _READERS),
         _route(service, "POST", "/api/audit/replay", ledger.replayed, _OPERATOR),
-        _route(service, "GET", "/api/spending", numbers.spending, _READERS),
-        _route(service, "POST", "/api/spending", numbers.limit_day, _OPERATOR),
-        _route(service, "GET", "/api/metrics", numbers.measured, _READERS),
-        _route(service, "GET", "/api/status", operating.status, _READERS),
-        _route(service, "POST", "/api/passes", operating.pass_, _OPERATOR),
+        _route(service, "GET", "/api/spending", metrics.spending, _READERS),
+        _route(service, "POST", "/api/spending", metrics.limit_day, _OPERATOR),
+        _route(service, "GET", "/api/metrics", metrics.measured, _READERS),
+        _route(service, "GET", "/api/status", operator.status, _READERS),
+        _route(service, "POST", "/api/passes", operator.pass_, _OPERATOR),
         _route(service, "GET", "/api/events", events.events, _READERS, sessions=True),
-        _route(service, "GET", "/api/fsck", operating.fsck, _READERS),
-        _route(service, "POST", "/api/republish", operating.republish, _OPERATOR),
-        _route(service, "POST", "/api/gc", operating.gc, _OPERATOR),
-        _route(service, "POST", "/api/settings/reload", numbers.reload_settings, _OPERATOR),
+        _route(service, "GET", "/api/fsck", operator.fsck, _READERS),
+        _route(service, "POST", "/api/republish", operator.republish, _OPERATOR),
+        _route(service, "POST", "/api/gc", operator.gc, _OPERATOR),
+        _route(service, "POST", "/api/settings/reload", metrics.reload_settings, _OPERATOR),
     ]
 
 
@@ -244,7 +240,7 @@ def _route(
 
         if secret:
             return await act(request)
-        return await once.carried_out(service.keys, path, request, caller, act)
+        return await idempotency.carried_out(service.keys, path, request, caller, act)
 
     route = Guarded(path, _answering(service, work), methods=[method])
     route.roles = roles

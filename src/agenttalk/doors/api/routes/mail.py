@@ -6,11 +6,11 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api import bodies
-from agenttalk.api.paging import flag, number
-from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import AgentIdText, Instant, Many, MessageIdText, Text
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.paging import flag, number
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.mail.letters import Draft
 from agenttalk.engine.operation.service import Service

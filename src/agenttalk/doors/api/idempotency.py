@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message
 
-from agenttalk.api import bodies
-from agenttalk.api.problems import JSON
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.problems import JSON
 from agenttalk.engine.core import idempotency
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.idempotency import Kept, Keys

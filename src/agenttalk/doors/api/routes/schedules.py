@@ -8,9 +8,9 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api import bodies
-from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import Text
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 

@@ -18,9 +18,9 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from agenttalk.api.connection import Connection, Judge
-from agenttalk.api.guard import ATTEMPT, SOCKET_NAME, Admission, Guard
 from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.doors.api.connection import Connection, Judge
+from agenttalk.doors.api.guard import ATTEMPT, SOCKET_NAME, Admission, Guard
 from agenttalk.rules.core.tokens import token_hash
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")

@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.adapters.mailbox import tree
-from agenttalk.api import bodies
-from agenttalk.api.bodies import Body
-from agenttalk.api.problems import answered
 from agenttalk.contracts.command import make_command_id
 from agenttalk.contracts.core.base import AgentIdText, IdText, Text, is_id
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.bodies import Body
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller, PersonRole
 from agenttalk.engine.core.task_comments import TaskName

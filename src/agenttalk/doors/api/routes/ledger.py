@@ -9,12 +9,12 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api import bodies
-from agenttalk.api.paging import filters, number
-from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.policy import policy_of
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.paging import filters, number
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.operation.service import Service

@@ -5,12 +5,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api import bodies
-from agenttalk.api.paging import number
-from agenttalk.api.problems import answered
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import PipelineResult
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.paging import number
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.views.toolchain import PAGE, Asked

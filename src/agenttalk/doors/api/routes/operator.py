@@ -7,9 +7,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api import bodies
-from agenttalk.api.problems import answered
 from agenttalk.contracts.command import Command
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.runs.plan_actions import Action

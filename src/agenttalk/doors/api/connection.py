@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from agenttalk.api.guard import AGENT
+from agenttalk.doors.api.guard import AGENT
 
 HEAD_SECONDS: Final = 15.0
 """Seconds in which the head of a request has to be here."""

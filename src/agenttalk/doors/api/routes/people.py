@@ -5,9 +5,9 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api import bodies
-from agenttalk.api.paging import place
-from agenttalk.api.problems import answered
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.paging import place
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.messages import dead_letters as refused
 from agenttalk.engine.operation.service import Service

@@ -15,10 +15,11 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk.api import agents, bodies, ledger, mail, numbers, schedules
-from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.core.field_docs import Described
 from agenttalk.contracts.toolchain import PipelineResult
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.problems import JSON, PROBLEM
+from agenttalk.doors.api.routes import agents, ledger, mail, metrics, schedules
 from agenttalk.engine.agents.prompt_record import Standing
 from agenttalk.engine.core.access import Role
 
@@ -360,7 +361,7 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         "What was spent today of what may be.",
         answer=_DAY,
     ),
-    ("POST", "/api/spending"): Said("Change what may be spent on a day.", numbers.DayBody, answer=_DAY),
+    ("POST", "/api/spending"): Said("Change what may be spent on a day.", metrics.DayBody, answer=_DAY),
     ("GET", "/api/metrics"): Said("Everything that is measured, for Prometheus.", media="text/plain"),
     ("GET", "/api/ledger"): Said(
         "Facts of a board, the newest first, a page of them.",

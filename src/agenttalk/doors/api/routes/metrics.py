@@ -12,11 +12,11 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api import bodies
-from agenttalk.api.paging import filters
-from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.paging import filters
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.budgets import day_limit
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service

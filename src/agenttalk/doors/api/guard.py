@@ -12,8 +12,8 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api.problems import refused
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.api.problems import refused
 from agenttalk.rules.core.tokens import read_token, token_hash
 
 SOCKET_NAME: Final = "agenttalk"

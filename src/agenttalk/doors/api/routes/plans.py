@@ -7,10 +7,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.api.paging import filters, number
-from agenttalk.api.problems import answered
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.api.paging import filters, number
+from agenttalk.doors.api.problems import answered
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service

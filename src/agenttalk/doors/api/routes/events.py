@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agenttalk.api import callers
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
+from agenttalk.doors.api import callers
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.views.feed import KEPT, Anew, News

@@ -7,9 +7,9 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api import bodies
-from agenttalk.api.incoming import Incoming, Unfinished
-from agenttalk.api.problems import JSON, failed
+from agenttalk.doors.api import bodies
+from agenttalk.doors.api.delivery_bodies import Incoming, Unfinished
+from agenttalk.doors.api.problems import JSON, failed
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.toolchain.receiver import Received
 
