@@ -28,9 +28,9 @@ from agenttalk.contracts.planfile import model
 from agenttalk.doors.api import openapi
 from agenttalk.doors.api.app import create_app
 from agenttalk.doors.api.problems import STATUS
+from agenttalk.doors.pages.codes import CODES
+from agenttalk.doors.pages.sessions import PageRoute
 from agenttalk.engine.operation.service import Service
-from agenttalk.pages.codes import CODES
-from agenttalk.pages.door import PageRoute
 from agenttalk.rules.agents import acp_table
 from agenttalk.rules.agents.cli_table import TABLE, CodingAgent
 from agenttalk.rules.core import task_states

@@ -10,10 +10,10 @@ import pytest
 from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.pages.sessions import PageRoute
 from agenttalk.engine.core import access, task_comments
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import Remark, TaskName
-from agenttalk.pages.door import PageRoute
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door, listening
 from treekit import Tree

@@ -10,10 +10,10 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
+from agenttalk.doors.pages import codes, diffs, files
+from agenttalk.doors.pages.diffs import Block
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain, explain_engine
-from agenttalk.pages import codes, diffs, files
-from agenttalk.pages.diffs import Block
 from agenttalk.rules.core import task_states
 from agenttalk.rules.proof import done
 from pages.pagekit import HOSTILE, Guest, text, visit

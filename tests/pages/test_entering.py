@@ -10,11 +10,11 @@ import pytest
 
 from agentkit import Clock
 from agenttalk.doors.api.app import create_app
+from agenttalk.doors.pages.sessions import PageRoute
 from agenttalk.engine.core import access
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import LINK, MOST_LINKS, SESSION
 from agenttalk.engine.people import questions
-from agenttalk.pages.door import PageRoute
 from pages.pagekit import Guest, guest, text, visit
 from plankit import plan, task
 
@@ -200,9 +200,9 @@ def test_language_and_theme_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_form_that_is_too_large_or_no_form_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agenttalk.pages import door
+    from agenttalk.doors.pages import sessions
 
-    monkeypatch.setattr(door, "LIMIT", 10_000)
+    monkeypatch.setattr(sessions, "LIMIT", 10_000)
 
     async def use(ada: Guest) -> None:
         answer = await ada.post("/preferences", where="x" * 20_000)

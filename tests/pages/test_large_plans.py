@@ -13,11 +13,11 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.adapters.store.database import Board
 from agenttalk.doors.api.routes import events
+from agenttalk.doors.pages import graph, views
 from agenttalk.engine import recent
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.views import feed
 from agenttalk.engine.views.feed import News
-from agenttalk.pages import graph, views
 from agenttalk.ports import Tx
 from agenttalk.rules.operation.feed import written
 from agenttalk.rules.planfile.compiler import Compiled

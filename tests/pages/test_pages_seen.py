@@ -12,6 +12,8 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
+from agenttalk.doors.pages import words
+from agenttalk.doors.pages.rendering import FOLDER
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.mail.board import Post
@@ -21,8 +23,6 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import ledger as view_ledger
 from agenttalk.engine.views import plans, task_detail
-from agenttalk.pages import words
-from agenttalk.pages.rendering import FOLDER
 from agenttalk.ports import MailRules
 from agenttalk.rules.mail.letters import BOARD as MAIL
 from agenttalk.wiring import opened

@@ -32,11 +32,11 @@ from agenttalk.doors.api.routes import (
     toolchain,
 )
 from agenttalk.doors.api.routes.webhooks import PATH, Doors, Webhooks
+from agenttalk.doors.pages import app as pages
 from agenttalk.engine.core.access import Caller, Role
 from agenttalk.engine.core.boards import VIRTUAL
 from agenttalk.engine.core.task_comments import Remark, TaskName
 from agenttalk.engine.operation.service import Service
-from agenttalk.pages import app as pages
 from agenttalk.rules.agents.progress_notes import note_of
 from agenttalk.rules.core.tokens import Attempt
 

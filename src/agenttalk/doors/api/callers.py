@@ -7,16 +7,16 @@ from typing import Final
 from starlette.requests import Request
 
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.pages import sessions
 from agenttalk.engine.core.access import Caller, Role
 from agenttalk.engine.operation.service import Service
-from agenttalk.pages import door
 
 _LONGEST_TOKEN: Final = 4096
 
 
 async def of_session(service: Service, request: Request) -> Caller:
     """Who asks, by the session of a browser or by a token. Raises UsageError when nobody known does."""
-    session = await door.session_of(service, request) if "authorization" not in request.headers else None
+    session = await sessions.session_of(service, request) if "authorization" not in request.headers else None
     return Caller(session.role, session.name) if session is not None else await of_token(service, request)
 
 

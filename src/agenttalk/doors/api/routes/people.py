@@ -8,11 +8,11 @@ from starlette.responses import Response
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api.paging import place
 from agenttalk.doors.api.problems import answered
+from agenttalk.doors.pages.files import attached
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.messages import dead_letters as refused
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import exhibits, questions
-from agenttalk.pages.files import attached
 from agenttalk.rules.people.attestation import Proof
 
 

@@ -11,11 +11,11 @@ from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api.paging import filters, number
 from agenttalk.doors.api.problems import answered
+from agenttalk.doors.pages.files import attached
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.views import ledger, plans, task_detail
-from agenttalk.pages.files import attached
 
 
 async def listed(service: Service, request: Request, _: Caller) -> Response:

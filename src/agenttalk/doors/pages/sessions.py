@@ -16,11 +16,11 @@ from starlette.routing import Route
 from starlette.types import Message
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.doors.pages import words
+from agenttalk.doors.pages.rendering import HEADERS, THEMES, Reader, Theme, page
+from agenttalk.doors.pages.words import Language
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
-from agenttalk.pages import words
-from agenttalk.pages.rendering import HEADERS, THEMES, Reader, Theme, page
-from agenttalk.pages.words import Language
 from agenttalk.rules.operation import feed
 
 LOG = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agenttalk.doors.pages import actions, policy_replay, sessions, views
+from agenttalk.doors.pages.rendering import FOLDER, HEADERS
+from agenttalk.doors.pages.sessions import PageRoute
 from agenttalk.engine.operation.service import Service
-from agenttalk.pages import actions, door, replays, views
-from agenttalk.pages.door import PageRoute
-from agenttalk.pages.rendering import FOLDER, HEADERS
 
 _KINDS: Final = {
     "style.css": "text/css; charset=utf-8",
@@ -23,7 +23,13 @@ _KINDS: Final = {
 def routes(service: Service) -> list[Route]:
     """The pages of an engine, its forms, and what they need."""
     assets = PageRoute("/static/{name}", _asset, methods=["GET"])
-    return [*door.entrance(service), *views.routes(service), *actions.routes(service), *replays.routes(service), assets]
+    return [
+        *sessions.entrance(service),
+        *views.routes(service),
+        *actions.routes(service),
+        *policy_replay.routes(service),
+        assets,
+    ]
 
 
 async def _asset(request: Request) -> Response:

@@ -11,10 +11,10 @@ from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.policy import AuditPolicy, read_policy
+from agenttalk.doors.pages.rendering import Reader, page
+from agenttalk.doors.pages.sessions import form, shown
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.proof import policy_replay
-from agenttalk.pages.door import form, shown
-from agenttalk.pages.rendering import Reader, page
 
 _LONGEST: Final = 64 * 1024
 """Bytes of a policy."""

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.pages.diffs import visible
-from agenttalk.pages.rendering import HEADERS
+from agenttalk.doors.pages.diffs import visible
+from agenttalk.doors.pages.rendering import HEADERS
 from agenttalk.ports import Blobs
 
 PIECE: Final = 256 * 1024

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from agenttalk.pages import words
-from agenttalk.pages.rendering import badge_of, board_of, part
-from agenttalk.pages.words import Language
+from agenttalk.doors.pages import words
+from agenttalk.doors.pages.rendering import badge_of, board_of, part
+from agenttalk.doors.pages.words import Language
 from agenttalk.rules.plans import drawing
 
 LARGE: Final = 200

@@ -13,6 +13,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from agenttalk.doors.pages import diffs, files, graph
+from agenttalk.doors.pages.files import PREVIEW
+from agenttalk.doors.pages.rendering import HEADERS, Reader, board_of, page
+from agenttalk.doors.pages.sessions import shown
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.messages import dead_letters as refused
@@ -25,10 +29,6 @@ from agenttalk.engine.views import plan_status, task_detail
 from agenttalk.engine.views import plans as view_plans
 from agenttalk.engine.views import toolchain as view_toolchain
 from agenttalk.engine.views.mail import Asked
-from agenttalk.pages import diffs, files, graph
-from agenttalk.pages.door import shown
-from agenttalk.pages.files import PREVIEW
-from agenttalk.pages.rendering import HEADERS, Reader, board_of, page
 from agenttalk.rules.core.task_states import board_status
 from agenttalk.rules.plans import timeline
 

@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import moment
+from agenttalk.doors.pages import codes, words
+from agenttalk.doors.pages.words import Language
 from agenttalk.engine.operation.sessions import Session
-from agenttalk.pages import codes, words
-from agenttalk.pages.words import Language
 
 if TYPE_CHECKING:
     import jinja2

@@ -10,7 +10,7 @@ from functools import cache
 from string import Formatter
 from typing import Final, Literal
 
-from agenttalk.pages.words import LANGUAGES, Language
+from agenttalk.doors.pages.words import LANGUAGES, Language
 from agenttalk.rules.text.render import spoken
 
 _LONGEST: Final = 1_000

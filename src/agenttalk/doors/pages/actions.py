@@ -11,14 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.pages import views
+from agenttalk.doors.pages.rendering import Reader
+from agenttalk.doors.pages.sessions import Told, form
+from agenttalk.doors.pages.words import say
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.questions import Decision
 from agenttalk.engine.runs.plan_actions import Action
 from agenttalk.engine.views import ledger
-from agenttalk.pages import views
-from agenttalk.pages.door import Told, form
-from agenttalk.pages.rendering import Reader
-from agenttalk.pages.words import say
 from agenttalk.rules.people.attestation import Proof
 
 _DECISIONS: Final[dict[str, Decision]] = {
