@@ -10,8 +10,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from agenttalk.doors.mcp.tool_table import TOOLS
 from agenttalk.engine.core.deps import Deps
-from agenttalk.mcp_server.tools import TOOLS
 from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door
 from api.mcpkit import called, code, listed, posted
 

@@ -46,10 +46,10 @@ def mcp(
         from mcp.server.stdio import stdio_server
 
         from agenttalk.cli import attempt
-        from agenttalk.mcp_server.asking import Asking
-        from agenttalk.mcp_server.heartbeats import Heartbeats
-        from agenttalk.mcp_server.own_attempt import OwnAttempt
-        from agenttalk.mcp_server.server import make_server
+        from agenttalk.doors.mcp.engine_client import Asking
+        from agenttalk.doors.mcp.heartbeats import Heartbeats
+        from agenttalk.doors.mcp.own_attempt import OwnAttempt
+        from agenttalk.doors.mcp.server import make_server
     except ImportError as error:
         message = "the package mcp is not installed"
         raise MachineError(Code.NAME_UNKNOWN, message, hint="pip install 'agenttalk[mcp]'") from error

@@ -313,7 +313,7 @@ class _Mcp:
 def _mcp_door(app: ASGIApp) -> ASGIApp:
     """Loaded when somebody asks for it first: most do not."""
     try:
-        from agenttalk.mcp_server.http import Door
+        from agenttalk.doors.mcp.http import Door
     except ImportError as error:
         hint = "install agenttalk[mcp] and start the engine again"
         raise MachineError(Code.ENGINE_UNREACHABLE, "the package mcp is not installed here", hint=hint) from error

@@ -9,8 +9,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.mcp_server.asking import Asking
-from agenttalk.mcp_server.server import make_server
+from agenttalk.doors.mcp.engine_client import Asking
+from agenttalk.doors.mcp.server import make_server
 
 LARGEST: Final = 16 * 1024 * 1024
 """Bytes of a request."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from agenttalk.contracts.errors import Code, ContractError, InputError, Problem
 from agenttalk.contracts.planfile import reader
-from agenttalk.mcp_server.asking import Refusal
-from agenttalk.mcp_server.calls import Call, quoted
+from agenttalk.doors.mcp.engine_client import Refusal
+from agenttalk.doors.mcp.tool_call import Call, quoted
 from agenttalk.rules.planfile.compiler import compile_plan
 
 _SHOWN: Final = 1024 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from agenttalk.mcp_server.calls import Arguments, Call
+from agenttalk.doors.mcp.tool_call import Arguments, Call
 
 Work: TypeAlias = "Callable[[Call], Awaitable[Any]]"
 AGENT: Final = frozenset({"agent"})

@@ -20,7 +20,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import RelativePath
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.mcp_server.asking import LARGEST, Refusal
+from agenttalk.doors.mcp.engine_client import LARGEST, Refusal
 from agenttalk.rules.agents import results
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)

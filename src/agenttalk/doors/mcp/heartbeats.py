@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from agenttalk.mcp_server.asking import Asking, Refusal
-from agenttalk.mcp_server.calls import Call
+from agenttalk.doors.mcp.engine_client import Asking, Refusal
+from agenttalk.doors.mcp.tool_call import Call
 
 _OFTEN: Final = 2.0
 """How many signs are given in the time in which one is due."""

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code
-from agenttalk.mcp_server.asking import Asking, Refusal
-from agenttalk.mcp_server.own_attempt import OwnAttempt
+from agenttalk.doors.mcp.engine_client import Asking, Refusal
+from agenttalk.doors.mcp.own_attempt import OwnAttempt
 
 Arguments: TypeAlias = dict[str, Any]
 

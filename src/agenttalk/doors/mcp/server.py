@@ -16,12 +16,12 @@ from starlette.requests import Request
 
 from agenttalk.contracts.core import catalogue
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.mcp_server.asking import Asking, Refusal
-from agenttalk.mcp_server.calls import Call
-from agenttalk.mcp_server.heartbeats import Heartbeats
-from agenttalk.mcp_server.own_attempt import OwnAttempt
-from agenttalk.mcp_server.tool import Tool
-from agenttalk.mcp_server.tools import BY_NAME, INSTRUCTIONS, offered
+from agenttalk.doors.mcp.engine_client import Asking, Refusal
+from agenttalk.doors.mcp.heartbeats import Heartbeats
+from agenttalk.doors.mcp.own_attempt import OwnAttempt
+from agenttalk.doors.mcp.tool import Tool
+from agenttalk.doors.mcp.tool_call import Call
+from agenttalk.doors.mcp.tool_table import BY_NAME, INSTRUCTIONS, offered
 
 SCHEME: Final = "agenttalk://"
 Context = ServerRequestContext[Any, Any]
