@@ -184,7 +184,7 @@ def _be(arguments: list[str], variables: dict[str, str], streams: array.array[in
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     code = 1
     try:
-        from agenttalk.cli.main import run
+        from agenttalk.doors.cli.main import run
 
         run()
     except SystemExit as ended:

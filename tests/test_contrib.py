@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agenttalk.cli.main import COMMANDS, call
+from agenttalk.doors.cli.main import COMMANDS, call
 from agenttalk.wiring import settings
 
 CONTRIB = Path(__file__).parent.parent / "contrib"

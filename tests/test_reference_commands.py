@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from agenttalk.cli.main import COMMANDS
+from agenttalk.doors.cli.main import COMMANDS
 from test_reference import REFERENCE, check
 
 EVERYWHERE = {"--root", "--json", "--help"}

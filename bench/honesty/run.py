@@ -22,7 +22,7 @@ from typing import Any
 from bench.honesty import cheats, honest, limits
 from bench.honesty.cases import PRELUDE, PYTHON, Case
 
-from agenttalk import embedding
+from agenttalk.doors import embedding
 from agenttalk.engine.views import explain_engine
 from agenttalk.wiring import opened
 from agenttalk.wiring.plan_files import compiled_plan

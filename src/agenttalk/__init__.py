@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError, JsonError, Problem
     from agenttalk.contracts.generation import GenerateResult, Repair, ValidateResult
-    from agenttalk.embedding import Outcome, Plan, Result, Turn, agent, run
+    from agenttalk.doors.embedding import Outcome, Plan, Result, Turn, agent, run
     from agenttalk.rules.commands.generation import generate as generate_command
     from agenttalk.rules.commands.validation import Known
     from agenttalk.rules.commands.validation import validate as validate_command
@@ -29,16 +29,16 @@ _HOMES = {
     "InputError": ("agenttalk.contracts.errors", "InputError"),
     "JsonError": ("agenttalk.contracts.errors", "JsonError"),
     "Known": ("agenttalk.rules.commands.validation", "Known"),
-    "Outcome": ("agenttalk.embedding", "Outcome"),
-    "Plan": ("agenttalk.embedding", "Plan"),
+    "Outcome": ("agenttalk.doors.embedding", "Outcome"),
+    "Plan": ("agenttalk.doors.embedding", "Plan"),
     "Problem": ("agenttalk.contracts.errors", "Problem"),
     "Repair": ("agenttalk.contracts.generation", "Repair"),
-    "Result": ("agenttalk.embedding", "Result"),
-    "Turn": ("agenttalk.embedding", "Turn"),
+    "Result": ("agenttalk.doors.embedding", "Result"),
+    "Turn": ("agenttalk.doors.embedding", "Turn"),
     "ValidateResult": ("agenttalk.contracts.generation", "ValidateResult"),
-    "agent": ("agenttalk.embedding", "agent"),
+    "agent": ("agenttalk.doors.embedding", "agent"),
     "generate_command": ("agenttalk.rules.commands.generation", "generate"),
-    "run": ("agenttalk.embedding", "run"),
+    "run": ("agenttalk.doors.embedding", "run"),
     "validate_command": ("agenttalk.rules.commands.validation", "validate"),
 }
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions

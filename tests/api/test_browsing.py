@@ -17,7 +17,7 @@ import pytest
 
 from agentkit import Clock
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import honesty

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli import engine_client
+from agenttalk.doors.cli.core import engine_client
 from api.enginekit import REPORTS, agenttalk, engine, until
 from plankit import plan, task
 from provekit import promise

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agenttalk.cli import engine_client
-from agenttalk.cli.main import call
 from agenttalk.contracts.planfile import reader
+from agenttalk.doors.cli.core import engine_client
+from agenttalk.doors.cli.main import call
 from agenttalk.rules.planfile.compiler import compile_plan
 from api.enginekit import engine, until
 

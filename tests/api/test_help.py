@@ -6,14 +6,14 @@ import json
 import subprocess
 import sys
 
-from agenttalk.cli.main import COMMANDS, GROUPS
+from agenttalk.doors.cli.main import COMMANDS, GROUPS
 
 OURS = ("api", "contracts", "engine", "mailbox", "parts", "rules", "settings", "store", "wiring")
 HEAVY = (*(f"agenttalk.{name}" for name in OURS), "apsw", "asyncio", "psycopg", "starlette", "uvicorn")
 SHOWS = """
 import json, os, sys
 from contextlib import redirect_stdout
-from agenttalk.cli.main import COMMANDS, call
+from agenttalk.doors.cli.main import COMMANDS, call
 loaded = {}
 with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
     for name in ["", *COMMANDS]:

@@ -25,7 +25,7 @@ tasks:
 """
 LOADED = """
 import json, sys
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 code = call(sys.argv[1:])
 sys.stdout.flush()
 kinds = [sys.modules["pydantic"].BaseModel] if "pydantic" in sys.modules else []
@@ -36,7 +36,7 @@ print(json.dumps({"code": code, "modules": sorted(sys.modules), "built": built})
 """
 DRAWING = ("rich",)
 MODELS = ("pydantic", "pydantic_core", "agenttalk.contracts.core.base", "typer._adapters")
-ASKING = ("http.client", "agenttalk.cli.engine_client")
+ASKING = ("http.client", "agenttalk.doors.cli.core.engine_client")
 STORING = (
     "apsw",
     "asyncio",

@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from api.enginekit import clean, engine, until
 from api.mcpkit import code, lines
 

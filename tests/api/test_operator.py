@@ -17,8 +17,8 @@ from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.ledger import Head
 from agenttalk.adapters.store.ledger_heads import HEADS, Heads, kept_heads
 from agenttalk.adapters.store.root import database_path
-from agenttalk.cli.main import call
 from agenttalk.contracts.errors import MachineError
+from agenttalk.doors.cli.main import call
 from agenttalk.ports import Tx
 from agenttalk.wiring import opened
 from api.enginekit import until

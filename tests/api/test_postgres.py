@@ -17,9 +17,9 @@ import preloaded
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store.ledger_heads import kept_heads
-from agenttalk.cli import engine_client
-from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.doors.cli.core import engine_client
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages import dead_letters, plan_registry, published_files

@@ -20,10 +20,10 @@ import pytest
 from agenttalk import wiring
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import Engine, RootLock
-from agenttalk.cli import engine_client
-from agenttalk.cli.main import call
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.doors.api.server import Listening
+from agenttalk.doors.cli.core import engine_client
+from agenttalk.doors.cli.main import call
 from agenttalk.wiring.settings import Settings
 from api.enginekit import REPORTS, agenttalk, engine, programmed, read_object, started, until
 from treekit import Tree, node, output

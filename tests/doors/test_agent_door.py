@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from agenttalk.rules.agents import acp_table
 from agenttalk.rules.agents.cli_table import TABLE
 from agenttalk.testing import ScriptedModel

@@ -14,8 +14,8 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.cli import doctor
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
+from agenttalk.doors.cli.operation import doctor
 from sandboxkit import needs
 
 CLIENT = """import json, os, subprocess, sys

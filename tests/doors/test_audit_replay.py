@@ -10,8 +10,8 @@ import pytest
 
 from agentkit import Clock
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.cli.main import call
 from agenttalk.contracts.policy import policy_of
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.proof import policy_replay
 from agenttalk.engine.proof.policy_replay import Asked
 from plankit import Engine, plan, play, states, task

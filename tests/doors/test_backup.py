@@ -23,7 +23,7 @@ import pytest
 import preloaded
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.ledger_heads import heads_file
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 60.0
@@ -336,7 +336,7 @@ def test_secrets_are_not_in_it(home: Home, capsys: pytest.CaptureFixture[str], m
 def limited(home: Home, *, killed: bool) -> subprocess.CompletedProcess[str]:
     """A backup that cannot write more than half of its file: it is killed then, or told that it cannot."""
     handling = "signal.SIG_DFL" if killed else "signal.SIG_IGN"
-    code = f"import signal; signal.signal(signal.SIGXFSZ, {handling}); from agenttalk.cli.main import run; run()"
+    code = f"import signal; signal.signal(signal.SIGXFSZ, {handling}); from agenttalk.doors.cli.main import run; run()"
     return subprocess.run(
         [sys.executable, "-c", code, "backup", str(home.file), "--root", str(home.root)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),

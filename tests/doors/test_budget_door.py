@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from plankit import Engine, plan, play, task
 
 

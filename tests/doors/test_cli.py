@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import COMMANDS, call
 from agenttalk.contracts.core import catalogue, wire
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.doors.cli.main import COMMANDS, call
 from preloaded import run
 from samples import DIGEST, artifact, command
 
@@ -278,7 +278,7 @@ def test_help_lists_every_command_and_the_exit_codes() -> None:
 def test_help_loads_no_model_and_no_rule(arguments: list[str]) -> None:
     """What keeps help under 0.2 s of CPU, whatever the machine is doing."""
     code = (
-        f"import sys; from agenttalk.cli.main import call; call([*{arguments!r}, '--help']); "
+        f"import sys; from agenttalk.doors.cli.main import call; call([*{arguments!r}, '--help']); "
         "print([m for m in sys.modules if m.startswith(('agenttalk.contracts', 'agenttalk.rules'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
@@ -309,7 +309,7 @@ def test_a_fault_of_our_own_is_told_with_its_own_code(
     def broken(_name: str) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("agenttalk.cli.main.import_module", broken)
+    monkeypatch.setattr("agenttalk.doors.cli.main.import_module", broken)
     assert call(["schema"]) == 70
     assert "UNHANDLED_EXCEPTION" in capsys.readouterr().err
     monkeypatch.setenv("AGENTTALK_DEBUG", "1")
@@ -321,7 +321,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("agenttalk.cli.main.import_module", interrupted)
+    monkeypatch.setattr("agenttalk.doors.cli.main.import_module", interrupted)
     assert call(["schema"]) == 130
 
 

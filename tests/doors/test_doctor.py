@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.doctor import PROBES
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
+from agenttalk.doors.cli.operation.doctor import PROBES
 from sandboxkit import ailment
 
 
@@ -104,7 +104,7 @@ def test_a_probe_that_breaks_does_not_hide_the_others(
     def broken(_: object) -> Any:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("agenttalk.cli.doctor.PROBES", {"a": broken, "python": PROBES["python"]})
+    monkeypatch.setattr("agenttalk.doors.cli.operation.doctor.PROBES", {"a": broken, "python": PROBES["python"]})
     code, found = examined(capsys)
     assert (code, found["python"]["ok"]) == (1, True)
     assert "RuntimeError: broken" in found["a"]["detail"]

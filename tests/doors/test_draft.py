@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import agenttalk
-from agenttalk.cli.main import call
 from agenttalk.contracts.planfile import reader
+from agenttalk.doors.cli.main import call
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Call

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from doors.test_run import Desk, task, waited
 from sandboxkit import PLAIN_VARIABLE
 
@@ -194,9 +194,9 @@ def test_a_notice_is_filled_in_and_moves_nothing(desk: Desk, task_id: str, code:
 
 
 def test_a_dag_that_is_not_sound_is_refused_at_the_door(desk: Desk) -> None:
-    from agenttalk.cli import engine_client
-    from agenttalk.cli.run import documents
     from agenttalk.contracts.errors import ContractError
+    from agenttalk.doors.cli.core import engine_client
+    from agenttalk.doors.cli.plans.run import documents
     from agenttalk.wiring.plan_files import compiled_plan
 
     posted = documents(compiled_plan(Path(desk.plan(task("one"), task("two", needs=["one"])))))

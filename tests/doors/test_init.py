@@ -13,7 +13,7 @@ import pytest
 from skills_ref import validate
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from agenttalk.rules.core.config_merge import BEGIN
 from agenttalk.wiring import settings
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.live import Live, spent
-from agenttalk.cli.output import Output, gist
+from agenttalk.doors.cli.core.output import Output, gist
+from agenttalk.doors.cli.plans.live_view import Live, spent
 
 
 def task(task_id: str, board: str = "done", usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.cli import logs
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.core import logs
+from agenttalk.doors.cli.main import call
 from api.enginekit import engine
 
 

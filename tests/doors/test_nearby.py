@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 
 PLAN = """\
 plan_id: small

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import preloaded
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from agenttalk.rules.operation import notices
 from sandboxkit import PLAIN_VARIABLE
 

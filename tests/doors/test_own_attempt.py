@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 
 TREE = {"price.py": "def price(n):\n    return 0\n", "list.json": "{]", "note.txt": "a"}
 

@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from sandboxkit import PLAIN_VARIABLE
 from treekit import Tree, node, output
 

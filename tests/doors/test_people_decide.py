@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli import permissions
-from agenttalk.cli.main import COMMANDS, call
 from agenttalk.contracts.errors import UsageError
+from agenttalk.doors.cli.core import agent_permissions
+from agenttalk.doors.cli.main import COMMANDS, call
 from sandboxkit import needs
 
 FORGER = '''
@@ -212,12 +212,12 @@ def test_what_a_person_says_where_agents_are_not_confined_is_attested_and_never_
 
 @pytest.mark.mends("A1")
 def test_a_new_command_is_for_people_until_somebody_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {name.split()[0] for name in permissions.FOR_AGENTS}
+    known = {name.split()[0] for name in agent_permissions.FOR_AGENTS}
     assert known <= COMMANDS.keys()
     monkeypatch.setenv("AGENTTALK_LEASE", "l1")
     for name in ("run", "answer", "approve", "merge", "release", "serve", "cancel", "resume", "override", "rework"):
         with pytest.raises(UsageError, match="for people"):
-            permissions.require_person(name)
+            agent_permissions.require_person(name)
     assert call(["schema"]) == 0
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import preloaded
-from agenttalk.cli.main import call
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
+from agenttalk.doors.cli.main import call
 
 GOOD = """
 plan_id: bakery

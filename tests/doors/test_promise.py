@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 
 PROMISE: dict[str, Any] = {
     "id": "cp-1717980000000-a3f1",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.cli.engine_client import running
+from agenttalk.doors.cli.core.engine_client import running
 from doors.test_run import Desk
 from sandboxkit import PLAIN_VARIABLE
 

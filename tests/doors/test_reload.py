@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.cli import engine_client
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.core import engine_client
+from agenttalk.doors.cli.main import call
 from api.enginekit import engine
 
 FIRST = "[server]\nport = 0\n[limits]\nmax_running = 1\n"

@@ -22,8 +22,8 @@ import pytest
 import agenttalk
 import preloaded
 from agenttalk.adapters.store.root_lock import RootLock
-from agenttalk.cli.main import call
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, UsageError
+from agenttalk.doors.cli.main import call
 from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 60.0

@@ -11,8 +11,8 @@ from rich import markup as rich
 from rich.console import Console
 from rich.text import Text
 
-from agenttalk.cli import markup
-from agenttalk.cli.output import Output, plain
+from agenttalk.doors.cli.core import markup
+from agenttalk.doors.cli.core.output import Output, plain
 
 TEXTS = st.text(st.one_of(st.sampled_from("[]\\/#@ab=: "), st.characters(exclude_categories=["C", "Z"])), max_size=12)
 PIECES = st.one_of(

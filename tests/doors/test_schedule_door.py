@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from api.enginekit import engine, until
 from sandboxkit import PLAIN_VARIABLE
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.views import explain_engine
 from plankit import Engine, plan, play, task
 from provekit import CALC, FIXES, RUNS, SUITE, git, program, promise, repository

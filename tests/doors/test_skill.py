@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from skills_ref import validate
 
-from agenttalk.cli.main import call
 from agenttalk.contracts.core import catalogue
+from agenttalk.doors.cli.main import call
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 import preloaded
 from agenttalk.adapters.store import operator_folder
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from api.enginekit import engine, until
 from sandboxkit import PLAIN_VARIABLE
 

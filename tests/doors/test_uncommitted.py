@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from provekit import CALC, FIXES, RUNS, SUITE, git, program, promise, repository
 
 MORE = SUITE + "\n    def test_more(self):\n        self.assertEqual(add(2, 2), 4)\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 
 COMMANDS = [
     "retry {}/x",

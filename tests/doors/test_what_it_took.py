@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import preloaded
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 
 USES = """import json, sys
 tokens, cost, calls, fails = (json.loads(each) for each in sys.argv[1:])

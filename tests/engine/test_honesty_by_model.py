@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import overview
 from agenttalk.rules.proof.rework import Accept

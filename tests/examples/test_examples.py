@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import preloaded
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PATIENCE = 120.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
+from agenttalk.doors.cli.main import call
 from seedkit import EXAMPLES, PROMPTS_ONLY
 from treekit import Tree, node, output
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.cli.main import call
 from agenttalk.contracts.errors import UsageError
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.agents import prompt_record
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, task

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from agenttalk.adapters.store.root import RootStores
-from agenttalk.cli.main import call
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
+from agenttalk.doors.cli.main import call
 from agenttalk.engine.operation.notifications import Notifications, Said, Target
 from agenttalk.engine.operation.schedules import Schedules
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from agenttalk.adapters.store import audit, ledger
 from agenttalk.adapters.store.ledger import START, Entry, Head
 from agenttalk.adapters.store.root import RootStores, databases
-from agenttalk.cli.main import call
 from agenttalk.contracts.core import wire
+from agenttalk.doors.cli.main import call
 from storekit import Place, fact
 
 SHOP = "data/projects/shop/blackboard.db"

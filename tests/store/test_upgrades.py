@@ -131,7 +131,7 @@ def test_the_ledger_of_the_first_release_goes_on(place: Place) -> None:
 
 
 def test_a_root_of_a_newer_release_is_named_with_a_way_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agenttalk.cli.main import call
+    from agenttalk.doors.cli.main import call
 
     (tmp_path / "agents").mkdir()
     assert call(["status", "--root", str(tmp_path)]) == 0

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agenttalk import wiring
-from agenttalk.cli import roots
 from agenttalk.demo.proof_scene import PROOF
 from agenttalk.demo.team_scene import TEAM
 from agenttalk.doors.api.server import Listening
+from agenttalk.doors.cli.core import root_access
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compiled_plan
 
@@ -41,7 +41,7 @@ def watch(root: Path, tell: Callable[[Listening], None], *, port: int = 0) -> in
         await wiring.serve(root, settings.load(root), stop=stop, tell=tell, port=port, name="demo", job=job)
         ended.cancel()
 
-    return roots.looped(start)
+    return root_access.looped(start)
 
 
 async def _submit(running: Running, path: Path) -> None:

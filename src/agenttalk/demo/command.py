@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
 
 app = typer.Typer(add_completion=False)
 

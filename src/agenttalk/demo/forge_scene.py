@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk import wiring
-from agenttalk.cli import engine_client
-from agenttalk.cli.output import Output, one_line
+from agenttalk.doors.cli.core import engine_client
+from agenttalk.doors.cli.core.output import Output, one_line
 from agenttalk.testing import FakeGitea
 from agenttalk.wiring import settings
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.adapters.mailbox import fsio, tree
-from agenttalk.cli.output import Output, plain
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, MessageId
+from agenttalk.doors.cli.core.output import Output, plain
 from agenttalk.engine.inbox.heartbeat import Tick
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.messages.router import Report

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import wiring
-from agenttalk.cli.explain import tell
-from agenttalk.cli.output import Output, plain
+from agenttalk.doors.cli.core.output import Output, plain
+from agenttalk.doors.cli.plans.explain import tell
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compiled_plan
 

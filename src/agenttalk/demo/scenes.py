@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.mailbox import fsio, tree
-from agenttalk.cli.output import Output, shortened
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.generation import GenerateResult
 from agenttalk.demo import forge_scene, message_scenes, proof_scene, team_scene
+from agenttalk.doors.cli.core.output import Output, shortened
 from agenttalk.rules.commands import generation, validation
 from agenttalk.rules.plans import dag_checks
 

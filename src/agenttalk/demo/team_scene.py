@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import wiring
-from agenttalk.cli.output import Output, plain
+from agenttalk.doors.cli.core.output import Output, plain
 from agenttalk.engine.people import questions
 from agenttalk.engine.people.questions import Request
 from agenttalk.rules.people.attestation import Proof

@@ -1,0 +1,359 @@
+"""`agenttalk agent`: which coding agents there are, and one turn of one of them to see what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.root_discovery import near
+
+if TYPE_CHECKING:
+    from agenttalk.adapters.drivers.script import ScriptDriver
+    from agenttalk.contracts.agent import AcpUse, AgentProfile
+    from agenttalk.ports import Ended, Turn
+    from agenttalk.rules.agents.cli_table import CodingAgent
+    from agenttalk.rules.agents.events import Account, Event
+    from agenttalk.rules.core.redaction import Secrets
+
+app = typer.Typer(no_args_is_help=True, help="See which coding agents there are, and try one.", add_completion=False)
+_MARKS: Final = {
+    "session": "[dim]·[/]",
+    "text": "[blue]»[/]",
+    "tool": "[cyan]→[/]",
+    "usage": "[dim]·[/]",
+    "asked": "[yellow]?[/]",
+    "denied": "[bold red]✗[/]",
+    "warning": "[yellow]![/]",
+    "error": "[bold red]✗[/]",
+    "end": "[green]✓[/]",
+}
+_NOT_SO: Final = 1
+
+
+@app.command("list")
+def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """List the coding agents of the table, and whether they are installed here."""
+    import shutil
+
+    from agenttalk.rules.agents import acp_table, cli_table
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
+    found = [
+        {"agent": name, "driver": driver, "program": shutil.which(entry.program), "install": entry.install}
+        for driver, table in tables.items()
+        for name, entry in table.items()
+        if entry.program
+    ]
+    if out.as_json:
+        out.data(found)
+        return 0
+    for each in found:
+        path = each["program"]
+        mark, told = ("[green]✓[/]", path) if path else ("[yellow]![/]", f"not installed: {each['install']}")
+        out.say(f"{mark} [bold]{plain(each['agent'] or ''):<9}[/] [dim]{each['driver']}[/] {plain(told or '')}")
+    return 0
+
+
+@app.command("try")
+def try_agent(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="An agent of the settings, or a coding agent of the table.")
+    ],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What it is asked.")],
+    driver: Annotated[
+        str, typer.Option("--driver", help="How a coding agent of the table is driven: cli or acp.")
+    ] = "cli",
+    model: Annotated[str | None, typer.Option("--model", help="The model that it is to use.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Where it works; by default a new folder that is gone afterwards.")
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that it may take.")] = 600.0,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run one turn of an agent and show everything: what it does, what it uses, how it ends. Nothing is kept."""
+    import asyncio
+
+    given = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=given.as_json)
+    profile = _profile(name, given.root or near(Path.cwd()), driver)
+    for key, use in (("cli", profile.cli), ("acp", profile.acp), ("llm", profile.llm)):
+        if model and use is not None:
+            profile = profile.model_copy(update={key: use.model_copy(update={"model": model})})
+    if folder is not None and not folder.is_dir():
+        raise UsageError(Code.FILE_UNREADABLE, f"there is no folder {folder}")
+    with _place(folder) as (cwd, base):
+        tried = asyncio.run(_tried(profile, prompt, cwd, base, timeout, lambda event: _show(out, event)))
+        left = sorted(str(path.relative_to(cwd)) for path in cwd.rglob("*") if path.is_file()) if folder is None else []
+    fault = tried.fault
+    if out.as_json:
+        out.data(tried.as_json() | {"ok": fault is None, "fault": fault, "files": left})
+    else:
+        _conclude(out, tried, left)
+    return 0 if fault is None else _NOT_SO
+
+
+def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
+    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.rules.agents import acp_table, cli_table
+    from agenttalk.wiring import settings
+
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
+    if driver not in tables:
+        raise UsageError(Code.OPTION_INVALID, f"{driver[:40]!r} is no driver of coding agents", hint="use cli or acp")
+    table = tables[driver]
+    known = settings.load(root.absolute()) if root is not None else settings.Settings()
+    if name in known.agents:
+        profile = AgentProfile.from_json(known.profile(name, {"schema_version": "1.0", "agent_id": name}))
+        if profile.local is not None and root is not None:
+            file = str(root.absolute() / profile.local.model_file)
+            profile = profile.model_copy(update={"local": profile.local.model_copy(update={"model_file": file})})
+        if profile.driver in {"acp", "cli", "script", "llm", "local"}:
+            return known.words.settled(profile)
+        can = "acp, cli, script, llm and local can be tried"
+        raise UsageError(Code.FIELD_VALUE, f"{name} has the driver {profile.driver!r}; {can}")
+    if name in table:
+        document = {"schema_version": "1.0", "agent_id": name, "driver": driver, driver: name}
+        return known.words.settled(AgentProfile.from_json({**document, "locale": known.locale}))
+    near = nearest(name, (*known.agents, *table))
+    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join((*known.agents, *table))}"
+    raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r}", hint=hint)
+
+
+@contextmanager
+def _place(folder: Path | None) -> Iterator[tuple[Path, Path]]:
+    """Where it works, and a folder for what it needs besides."""
+    import shutil
+    import tempfile
+
+    made = Path(tempfile.mkdtemp(prefix="agenttalk-try-")).resolve()
+    try:
+        for name in ("work", "attempt"):
+            (made / name).mkdir()
+        yield (made / "work" if folder is None else folder.absolute()), made / "attempt"
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of it."""
+
+    ended: Ended
+    account: Account
+
+    @property
+    def fault(self) -> str | None:
+        """Why the turn would not count; None when it might."""
+        if self.ended.how != "exited" or self.ended.exit_code != 0:
+            said = self.account.error or self.ended.stderr.decode(errors="replace").strip()
+            ended = self.ended.error or f"exit code {self.ended.exit_code}"
+            return f"{ended}: {said}" if said else ended
+        return self.account.fault[1] if self.account.fault else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        ended, account = self.ended, self.account
+        return {
+            "how": ended.how,
+            "exit_code": ended.exit_code,
+            "seconds": round(ended.seconds, 3),
+            "sandbox": ended.sandbox or "plain",
+            "session": account.session,
+            "model": account.model,
+            "text": account.text,
+            "tokens": account.used.tokens,
+            "cost_usd": account.used.cost_usd,
+            "tool_calls": account.tools,
+            "denials": account.denials,
+        }
+
+
+async def _tried(
+    profile: AgentProfile, prompt: str, cwd: Path, base: Path, seconds: float, show: Callable[[Event], None]
+) -> Tried:
+    import os
+
+    from agenttalk.adapters.drivers.processes import LocalProcesses
+    from agenttalk.adapters.drivers.script import ScriptDriver
+    from agenttalk.ports import Confinement, Turn
+    from agenttalk.rules.agents.codecs import LONGEST, codec
+    from agenttalk.rules.agents.events import Account
+    from agenttalk.rules.core import redaction
+
+    driver = ScriptDriver(LocalProcesses())
+    if profile.driver in {"llm", "local"}:
+        return await _asked(driver, profile, prompt, cwd, base, seconds, show)
+    agent = _entry(profile)
+    handed = {name: os.environ[name] for name in (*profile.env, *agent.handed) if name in os.environ}
+    secrets = redaction.secrets(handed)
+    asked = Confinement(
+        profile.tier, required=profile.isolated_only, network=profile.network == "on", writable=(cwd, base)
+    )
+    confinement = replace(asked, tier=await driver.tier(asked))
+    reader = agent.reader() if profile.driver == "cli" else codec("text")
+    account = Account(reader.says_end or profile.driver == "acp")
+    turn = Turn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
+    if profile.driver != "script":
+        turn = _started(agent, profile, turn, base)
+
+    def hear(events: Iterator[Event]) -> None:
+        for event in events:
+            told = _hidden(event, secrets)
+            account.take(told)
+            show(told)
+
+    turn = replace(turn, hear=lambda line: hear(reader.take(line)), longest=LONGEST, keep=4096)
+    if profile.acp is not None and profile.driver == "acp":
+        ended = await _spoken(driver, profile.acp, agent, replace(turn, prompt=secrets.redact(prompt)), base, hear)
+    else:
+        ended = await driver.run(turn)
+    hear(reader.close())
+    return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
+
+
+async def _asked(
+    driver: ScriptDriver,
+    profile: AgentProfile,
+    prompt: str,
+    cwd: Path,
+    base: Path,
+    seconds: float,
+    show: Callable[[Event], None],
+) -> Tried:
+    """A turn of an agent that is a model: one answer, in the form that every task asks for."""
+    import os
+    import sys
+
+    from agenttalk.contracts.model_use import LlmUse
+    from agenttalk.ports import Turn
+    from agenttalk.rules.agents import model_protocol, model_services
+    from agenttalk.rules.agents.events import Account
+    from agenttalk.rules.agents.model_answers import Asked
+    from agenttalk.rules.core import redaction
+
+    use = profile.llm if profile.driver == "llm" else profile.local
+    try:
+        model_services.checked(use, profile.driver)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+    named = model_services.key_of(use) if isinstance(use, LlmUse) else None
+    key = os.environ.get(named, "").strip() if named else ""
+    if named and not key:
+        raise UsageError(Code.MODEL_UNUSABLE, f"the variable {named}, which holds the key of its service, is not set")
+    secrets = redaction.Secrets({named: key} if named else {})
+    handed = {name: os.environ[name] for name in profile.env if name in os.environ}
+    places = {"AGENTTALK_OUTPUTS": str(base), "AGENTTALK_RESULT": str(base / "result.json")}
+    env = {**handed, **places, **({model_protocol.KEY: key} if key else {})}
+    told = use.model_dump(mode="json", exclude_none=True) if use is not None else {}
+    request = model_protocol.Request(profile.driver, told, secrets.redact(prompt), Asked(), seconds, profile.locale)
+    talk, account = model_protocol.Talk(), Account(says_end=True)
+
+    def hear(line: bytes) -> None:
+        event = talk.take(line)
+        if event is not None:
+            said = _hidden(event, secrets)
+            account.take(said)
+            show(said)
+
+    program = (sys.executable, "-P", "-m", "agenttalk.adapters.answering")
+    turn = Turn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
+    ended = await driver.run(replace(turn, longest=model_protocol.LONGEST, keep=4096))
+    return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
+
+
+async def _spoken(
+    driver: ScriptDriver,
+    use: AcpUse,
+    agent: Any,
+    turn: Turn,
+    base: Path,
+    hear: Callable[[Iterator[Event]], None],
+) -> Ended:
+    """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
+    from agenttalk.engine.agents.acp import Speaking, concluded
+    from agenttalk.ports import Opening
+    from agenttalk.rules.agents import acp_table
+    from agenttalk.rules.agents.permissions import Policy
+
+    confined = turn.confinement is not None and turn.confinement.tier != "plain"
+    opening = Opening(str(turn.cwd), turn.prompt, mode=use.mode or "", auth=agent.auth, besides=(str(base),))
+    try:
+        dialogue = driver.dialogue(opening)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+    policy = Policy.of(use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined)
+    speaking = Speaking(dialogue, policy, None, lambda events: hear(iter(events)), float(use.start_seconds))
+    env = {**acp_table.variables(agent, use, confined=confined), **turn.env}
+    ended = await driver.run(replace(turn, prompt="", env=env, hear=speaking.hear, talk=speaking))
+    await speaking.end()
+    return concluded(ended, speaking, lambda events: hear(iter(events)))
+
+
+def _entry(profile: AgentProfile) -> Any:
+    from agenttalk.rules.agents import acp_table, cli_table
+
+    if profile.driver == "script":
+        return cli_table.TABLE["custom"]
+    try:
+        return acp_table.entry(profile.acp) if profile.driver == "acp" else cli_table.entry(profile.cli)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+
+
+def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
+    """The turn of a coding agent, with everything laid out that it needs."""
+    from agenttalk.contracts.agent import CliUse
+    from agenttalk.rules.agents import cli_table
+    from agenttalk.rules.agents.cli_table import Room
+
+    confined = turn.confinement is not None and turn.confinement.tier != "plain"
+    room = Room(str(base), str(base / "home") if confined else "")
+    use = (profile.acp if profile.driver == "acp" else profile.cli) or CliUse(agent="")
+    try:
+        start = cli_table.start(agent, use, turn.prompt, room, confined=confined)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+    (base / "home").mkdir()
+    for path, text in start.files.items():
+        (base / path).parent.mkdir(parents=True, exist_ok=True)
+        (base / path).write_text(text)
+    env: Mapping[str, str] = {**start.variables, **turn.env, **start.own}
+    return replace(turn, argv=start.argv, prompt=start.stdin, env=env)
+
+
+def _hidden(event: Event, secrets: Secrets) -> Event:
+    return event._replace(text=secrets.redact(event.text), name=secrets.redact(event.name)) if secrets else event
+
+
+def _show(out: Output, event: Event) -> None:
+    if out.as_json:
+        return
+    said = f"{event.used.tokens:,} tokens" if event.kind == "usage" else event.line
+    said += f", ${event.used.cost_usd:g}" if event.used.cost_usd else ""
+    out.say(f"{_MARKS[event.kind]} [dim]{event.kind:<7}[/] {plain(said)}")
+
+
+def _conclude(out: Output, tried: Tried, left: list[str]) -> None:
+    told = tried.as_json()
+    used = [f"{told['seconds']:g} s", f"sandbox {told['sandbox']}"]
+    used += [f"{told['tokens']:,} tokens"] if told["tokens"] else []
+    used += [f"${told['cost_usd']:g}"] if told["cost_usd"] else []
+    used += ["1 call of a tool" if told["tool_calls"] == 1 else f"{told['tool_calls']:,} calls of tools"]
+    if told["text"]:
+        out.say(plain(told["text"]))
+    if left:
+        shown = ", ".join(left[:20]) + (" …" if len(left) > 20 else "")
+        out.say(f"[dim]it left:[/] {plain(shown)}")
+    mark = "[green]✓[/] it ended well" if tried.fault is None else f"[bold red]✗[/] {plain(tried.fault)}"
+    out.say(f"{mark} [dim]({plain(', '.join(used))})[/]")

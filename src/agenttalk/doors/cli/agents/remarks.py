@@ -1,0 +1,149 @@
+"""`agenttalk report`, `output` and `dispute`: what agents and people say of a task and hand in for it.
+
+Inside a turn the agent's own token is used, which is in its environment; elsewhere the operator's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+
+report_app = typer.Typer(add_completion=False)
+output_app = typer.Typer(add_completion=False)
+dispute_app = typer.Typer(add_completion=False)
+TaskArgument = Annotated[
+    str, typer.Argument(metavar="TASK", help="PLAN/TASK; the bare id on _toolchain and _mail, and inside a turn.")
+]
+BoardOption = Annotated[str, typer.Option("--board", help="The project, if it is not the default one.")]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads standard input.")]
+
+
+@report_app.command("report")
+def report(
+    ctx: typer.Context,
+    task: TaskArgument,
+    text: TextArgument,
+    comment_type: Annotated[str, typer.Option("--type", help="action_report, general, handoff, …")] = "action_report",
+    claims: Annotated[str | None, typer.Option("--claims", help="What was done, as JSON.")] = None,
+    board: BoardOption = "default",
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say about a task what was done: an action report, unless --type says otherwise."""
+    from agenttalk.contracts.core import wire
+
+    body: dict[str, Any] = {"comment_type": comment_type, "body": _text(text)}
+    if claims is not None:
+        body["claims"] = wire.read(claims.encode("utf-8", "surrogateescape"))
+    return _say(ctx, root, as_json, task, board, "comments", body)
+
+
+@output_app.command("output")
+def output(
+    ctx: typer.Context,
+    task: TaskArgument,
+    text: TextArgument,
+    kind: Annotated[str, typer.Option("--type", help="What it is.")] = "text",
+    board: BoardOption = "default",
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Hand in something that was made for a task."""
+    return _say(ctx, root, as_json, task, board, "outputs", {"content": _text(text), "type": kind})
+
+
+@dispute_app.command("dispute")
+def dispute(
+    ctx: typer.Context,
+    task: TaskArgument,
+    check: Annotated[str, typer.Argument(metavar="CHECK", help="The check, as the task's promise names it.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is wrong; - reads standard input.")],
+    board: BoardOption = "default",
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say that a check of your own task is itself wrong. A person decides; the check stays in force meanwhile."""
+    from agenttalk.contracts.errors import Code, UsageError
+
+    said = _as_attempt(ctx, root, as_json)
+    if said is None:
+        hint = "an operator changes a check in the plan file: 'agenttalk plan apply FILE'"
+        raise UsageError(Code.NOT_ALLOWED, "a check is disputed by the agent of its task, inside its turn", hint=hint)
+    out, client = said
+    answer = client.post(f"/api/projects/{_place(task, board)}/disputes", {"check": check, "reason": _text(reason)})
+    if out.as_json:
+        out.data({"ok": True, **answer})
+    else:
+        out.say(f"[green]✓[/] {plain(answer['task'])}: {plain(check)} is disputed ({plain(answer['question_id'])})")
+        out.say("  a person decides about it; until then the check is in force")
+    return 0
+
+
+def _text(text: str) -> str:
+    return sys.stdin.read() if text == "-" else text
+
+
+def _say(
+    ctx: typer.Context,
+    root: Any,
+    as_json: bool,  # noqa: FBT001 - as given
+    task: str,
+    board: str,
+    what: str,
+    body: dict[str, Any],
+) -> int:
+    path = f"/api/projects/{_place(task, board)}/{what}"
+    attempt = _as_attempt(ctx, root, as_json)
+    if attempt is not None:
+        out, client = attempt
+        author = str(client.get(path.rpartition("/")[0])["agent_id"])
+    else:
+        out, client = _as_operator(ctx, root, as_json)
+        author = "operator"
+    said = client.post(path, {**body, "author": author} if what == "comments" else body)
+    if out.as_json:
+        out.data({"ok": True, **said})
+    else:
+        out.say(f"[green]✓[/] {plain(said['task'])}: {plain(said['type'])} {said['id']}")
+    return 0
+
+
+def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, Any] | None:  # noqa: FBT001 - as given
+    """The engine that this turn belongs to, asked with the attempt's own token; None outside of a turn."""
+    token, environ = os.environ.get("AGENTTALK_TOKEN", ""), os.environ
+    if not token or not (environ.get("AGENTTALK_API") or environ.get("AGENTTALK_SOCKET")):
+        return None
+    from agenttalk.adapters.store.root_lock import Engine
+    from agenttalk.doors.cli.core.engine_client import Client
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    engine = Engine(pid=0, http=environ.get("AGENTTALK_API", ""), socket=environ.get("AGENTTALK_SOCKET", ""))
+    return out, Client(engine, token)
+
+
+def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, Any]:  # noqa: FBT001 - as given
+    from agenttalk.contracts.errors import Code, MachineError
+    from agenttalk.doors.cli.core import engine_client, root_access
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    client = engine_client.running(folder)
+    if client is None:
+        raise MachineError(Code.ENGINE_UNREACHABLE, "no engine runs here", hint="start 'agenttalk serve' first")
+    return out, client
+
+
+def _place(task: str, board: str) -> str:
+    """Where a task is: `_toolchain/tasks/tc-1` or `default/tasks/plan:task`."""
+    from urllib.parse import quote
+
+    plan, slash, name = task.partition("/")
+    if not slash:
+        plan, name = os.environ.get("AGENTTALK_PLAN_ID", "_toolchain"), task
+    if plan.startswith("_"):
+        return f"{quote(plan, safe='')}/tasks/{quote(name, safe='')}"
+    return f"{quote(board, safe='')}/tasks/{quote(plan, safe='')}:{quote(name, safe='')}"

@@ -1,0 +1,102 @@
+"""`agenttalk skill`: Agent Skills for coding agents."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.resources.abc import Traversable
+
+app = typer.Typer(no_args_is_help=True, help="Install Agent Skills for coding agents.", add_completion=False)
+
+FOLDERS = (".agents/skills", ".claude/skills")
+"""Codex, Gemini, Qwen and OpenCode read the first, Claude the second."""
+SCHEMAS: dict[str, tuple[str, ...]] = {
+    "generate-command": ("command",),
+    "report-action": (),
+    "validate-artifact": ("artifact_envelope", "artifact_validation_result"),
+}
+"""Skill → documents whose schemas it carries. They are written from the models when it is installed."""
+
+
+@app.command("list")
+def list_skills(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """List the skills that can be installed."""
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    if out.as_json:
+        out.data(sorted(SCHEMAS))
+    else:
+        for name in sorted(SCHEMAS):
+            out.say(name)
+    return 0
+
+
+@app.command("install")
+def install(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Skills; all by default.")] = None,
+    folder: Annotated[Path, typer.Option("--dir", help="Project to install into.")] = Path(),
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Write skills into .agents/skills and .claude/skills of a project. Doing it again renews them."""
+    from agenttalk.contracts.core.problems import nearest  # here, so that asking for help does not load every model
+
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    wanted = names or sorted(SCHEMAS)
+    for name in wanted:
+        if name not in SCHEMAS:
+            near = nearest(name, SCHEMAS)
+            raise UsageError(
+                Code.NAME_UNKNOWN,
+                f"there is no skill {name!r}",
+                hint=f"did you mean {near!r}?" if near else "see 'agenttalk skill list'",
+            )
+    written = [
+        _write(folder / base / name / path, data)
+        for name in wanted
+        for path, data in contents(name)
+        for base in FOLDERS
+    ]
+    if out.as_json:
+        out.data({"ok": True, "files": [str(path) for path in written]})
+    else:
+        for name in wanted:
+            out.say(f"[green]✓[/] {name} in " + " and ".join(plain(folder / base / name) for base in FOLDERS))
+    return 0
+
+
+def contents(name: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a skill, by their paths."""
+    from agenttalk.contracts.core import catalogue, wire
+
+    yield from _files(files("agenttalk") / "skills" / name, "")
+    for document in SCHEMAS[name]:
+        yield f"references/{document}.schema.json", wire.write(catalogue.schema(document)) + b"\n"
+
+
+def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        if entry.is_dir() and entry.name != "__pycache__":
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        elif entry.is_file():
+            yield prefix + entry.name, entry.read_bytes()
+
+
+def _write(path: Path, data: bytes) -> Path:
+    from agenttalk.adapters.mailbox import fsio
+
+    fsio.write_file(path, data)
+    if data.startswith(b"#!"):
+        path.chmod(0o755)
+    return path

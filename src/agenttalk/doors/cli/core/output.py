@@ -1,0 +1,167 @@
+"""How the command line speaks: JSON for programs on standard output, words for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from agenttalk.doors.cli.core import markup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+    from agenttalk.contracts.errors import Problem
+    from agenttalk.contracts.generation import Repair
+
+RootOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        help="The root: the folder with agents/ and system_runtime/; by default the one you work in.",
+        envvar="AGENTTALK_ROOT",
+    ),
+]
+SandboxOption = Annotated[
+    Literal["best", "bubblewrap", "landlock", "plain"] | None,
+    typer.Option("--sandbox", help="How programs of agents are confined; plain: not at all, which is said everywhere."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options that every command takes, given before or after the command's name."""
+
+    root: Path | None = None
+    as_json: bool = False
+
+    @staticmethod
+    def merged(ctx: typer.Context, root: Path | None, as_json: bool) -> Settings:  # noqa: FBT001 - options as given
+        """The command's own options over those given before its name."""
+        before = ctx.obj if isinstance(ctx.obj, Settings) else Settings()
+        return Settings(root=root or before.root, as_json=as_json or before.as_json)
+
+
+class Output:
+    """Where a command's answer goes."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._consoles: dict[bool, Console] = {}
+
+    def console(self, *, err: bool = False) -> Console:
+        """Rich is loaded only when something is to be drawn."""
+        if err not in self._consoles:
+            from rich.console import Console
+
+            self._consoles[err] = Console(stderr=err, highlight=False, soft_wrap=True, emoji=False)
+        return self._consoles[err]
+
+    def data(self, value: object) -> None:
+        """A JSON value on standard output, indented for the eye and the same for programs."""
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        # Indenting a very large document would push it over the limit for reading it again.
+        sys.stdout.write((text if len(text) < 512 * 1024 else json.dumps(value, ensure_ascii=False)) + "\n")
+
+    def line(self, value: object) -> None:
+        """A JSON value as one line on standard output, at once: whoever follows a loop reads line by line."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+    @staticmethod
+    def draws(*, err: bool = False) -> bool:
+        """Whether what is said may look like something: on a terminal, or where somebody wants that all the same."""
+        wanted = os.environ.get("TTY_COMPATIBLE") or os.environ.get("FORCE_COLOR")
+        return bool(wanted) or (sys.stderr if err else sys.stdout).isatty()
+
+    def say(self, text: str, *, err: bool = False) -> None:
+        """A line for people, with rich markup."""
+        if self.draws(err=err):
+            self.console(err=err).print(text)
+        else:
+            print(markup.bare(text), file=sys.stderr if err else sys.stdout, flush=True)
+
+    def error(self, code: str, message: str, hint: str = "") -> None:
+        """What went wrong and what to do, on standard error (in JSON: on standard output)."""
+        if self.as_json:
+            error = {"code": str(code), "message": message, "hint": hint}
+            self.data({"ok": False, "error": error, "command": None, "errors": [{"field": "", **error}]})
+        else:
+            self._fault("[bold red]✗[/]", "", code, message, hint, err=True)
+
+    def problems(self, problems: Iterable[Problem], *, warning: bool = False, err: bool = True) -> None:
+        """Each problem with its field, code and way out."""
+        mark = "[yellow]![/]" if warning else "[bold red]✗[/]"
+        for problem in problems:
+            self._fault(mark, problem.field, problem.code, problem.message, problem.hint, err=err)
+
+    def repairs(self, repairs: Iterable[Repair], *, err: bool = True) -> None:
+        """What was done to a command: repairs one by one, plain defaults in one line."""
+        defaults = []
+        for repair in repairs:
+            if repair.before is None and repair.why.endswith("the default"):
+                defaults.append(f"{repair.field}={shortened(repair.after, 24)}")
+            else:
+                change = f"{shortened(repair.before, 30)} → {shortened(repair.after, 50)}"
+                self.say(f"[yellow]~[/] [bold]{repair.field}[/]: {change}  [dim]{repair.why}[/]", err=err)
+        if defaults:
+            self.say(f"[yellow]~[/] defaults: [dim]{', '.join(defaults)}[/]", err=err)
+
+    def _fault(self, mark: str, field: str, code: str, message: str, hint: str, *, err: bool) -> None:
+        where = f"[bold]{plain(field)}[/]: " if field else ""
+        self.say(f"{mark} {where}{plain(message)} [dim]\\[{code}][/]", err=err)
+        if hint:
+            self.say(f"  [cyan]→[/] {plain(hint)}", err=err)
+
+
+def plain(text: object) -> str:
+    """Text from outside: no markup, and no control characters that could act on the terminal."""
+    return markup.escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text)))
+
+
+def one_line(text: object) -> str:
+    """As `plain`, for what has to stay in its line: a text from outside cannot look like a line of ours."""
+    return plain(" ".join(str(text).split()))
+
+
+def gist(text: object, width: int = 160) -> str:
+    """As `one_line`, for what may have many lines: of them the first and the last, in about `width` characters."""
+    lines = [" ".join(line.split()) for line in str(text).splitlines() if line.strip()]
+    told = f"{lines[0]} … {lines[-1]}" if len(lines) > 1 else "".join(lines)
+    return plain(told if len(told) <= width else told[: width - 1] + "…")
+
+
+def shortened(value: Any, width: int = 60) -> str:
+    """A value in at most `width` characters, safe to print."""
+    text = json.dumps(value, ensure_ascii=False, default=lambda part: part.as_json())
+    return plain(text if len(text) <= width else text[: width - 1] + "…")
+
+
+def counted(number: int, thing: str) -> str:
+    """So many of a thing, in words."""
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") and not thing.endswith(("ay", "ey", "oy")) else f"{thing}s"
+    return f"{number:,} {thing if number == 1 else plural}"
+
+
+PRINTED: Final = 8
+"""Lines of what a check printed that are shown: the last."""
+
+
+def tell_printed(out: Output, printed: str, margin: str) -> None:
+    """Show the end of what a check printed, and the tests that failed by name."""
+    from agenttalk.rules.proof.failed_tests import failed, last_lines
+
+    lines = last_lines(printed, PRINTED)
+    before = [name for name in failed(printed) if not any(name in line for line in lines)]
+    for name in before:
+        out.say(f"{margin}[red]failed:[/] {one_line(name)}")
+    for line in lines:
+        out.say(f"{margin}[dim]│[/] {plain(line[-200:])}")

@@ -1,0 +1,170 @@
+"""`agenttalk backup` and `restore`: a root in one file, and a root out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+
+if TYPE_CHECKING:
+    from agenttalk.wiring.settings import Settings as Configured
+
+backup_app = typer.Typer(add_completion=False)
+restore_app = typer.Typer(add_completion=False)
+SHOWN = 5
+"""How many files that were left out are named."""
+SHORTEST = 8
+"""A value with fewer characters is no secret that could be looked for."""
+
+
+@backup_app.command("backup")
+def backup(
+    ctx: typer.Context,
+    to: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="The new file, or a folder that gets one.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Write everything that a root needs into one file, and read it again. An engine may run meanwhile.
+
+    Databases are of one moment. Secrets are not in it: neither tokens, nor files that the settings name for them,
+    nor files of agents that hold the value of a secret. The user's own repositories are not part of a root.
+    """
+    from agenttalk import __version__
+    from agenttalk.adapters.store.backup import backup as keeping
+    from agenttalk.contracts.core.base import instant
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.wiring import SystemClock, settings
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    configured = settings.load(folder)
+    at = instant(SystemClock().now())
+    stamp = at.replace("-", "").replace(":", "").split(".")[0].rstrip("Z")
+    target = to.absolute() / f"{folder.name}-{stamp}Z.tar.gz" if to.is_dir() else to.absolute()
+    asked = keeping.Asked(folder, configured.store_url, *_secrets(folder, configured))
+    made = keeping.make(asked, target, at=at, release=__version__)
+    left_out = [{"path": path, "why": why} for path, why in made.left_out]
+    if out.as_json:
+        size = target.stat().st_size
+        out.data({"ok": True, "file": str(target), "bytes": size, "files": len(made.files), "left_out": left_out})
+        return 0
+    out.say(f"[green]✓[/] {plain(target)}: {len(made.files)} files, written and read again")
+    for each in left_out[:SHOWN]:
+        out.say(f"  [yellow]![/] left out: {plain(each['path'])}, because {plain(each['why'])}")
+    if len(left_out) > SHOWN:
+        out.say(f"  [yellow]![/] and {len(left_out) - SHOWN} more, which --json lists")
+    return 0
+
+
+@restore_app.command("restore")
+def restore(
+    ctx: typer.Context,
+    archive: Annotated[Path, typer.Argument(metavar="FILE", help="What `agenttalk backup` wrote.")],
+    go_on: Annotated[
+        bool, typer.Option("--go-on", help="Let plans go on at the next start: only if the old root is gone for good.")
+    ] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Make a root out of a backup, in a folder that is not there yet. Every hash and the ledger are checked first.
+
+    What was going on is paused, because it may have gone on elsewhere since: 'agenttalk resume PLAN' has it go on.
+    """
+    from agenttalk.contracts.errors import Code, UsageError
+
+    given = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=given.as_json)
+    if given.root is None:
+        raise UsageError(Code.OPTION_INVALID, "which root?", hint="give --root FOLDER; it must not be there yet")
+    told = _restored(archive.absolute(), given.root.absolute(), go_on=go_on)
+    if out.as_json:
+        out.data({"ok": True, **told})
+        return 0
+    out.say(
+        f"[green]✓[/] {plain(given.root)}: as it was at {told['made_at']}; {told['files']} files, the ledger intact"
+    )
+    if told["turns"]:
+        out.say(f"  {told['turns']} turns were under way; they begin again with their plans")
+    if told["in_doubt"]:
+        out.say(f"  {told['in_doubt']} texts for forges may have been posted since; they are looked for first")
+    if told["schedules"]:
+        names = plain(", ".join(told["schedules"]))
+        out.say(f"  paused schedules: [bold]{names}[/]; 'agenttalk schedule resume NAME' has one go on")
+    if told["paused"]:
+        out.say(f"  paused: [bold]{plain(', '.join(told['paused']))}[/]; 'agenttalk resume PLAN' has one go on")
+    return 0
+
+
+def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
+    """Unpack beside the root, check everything, make it safe, and only then give it its name."""
+    import asyncio
+    import shutil
+    import tempfile
+
+    from agenttalk.adapters.store import files, operator_folder
+    from agenttalk.adapters.store.backup import archive as backup_archive
+    from agenttalk.adapters.store.backup import backup, postgres_dump
+    from agenttalk.adapters.store.ledger_heads import forget_heads
+    from agenttalk.contracts.errors import Code, MachineError, UsageError
+    from agenttalk.wiring import settings
+
+    if root.is_symlink() or (root.exists() and (not root.is_dir() or any(root.iterdir()))):
+        hint = "name a folder that is not there yet"
+        raise UsageError(Code.FILE_UNWRITABLE, f"{root} is there already, and nothing is overwritten", hint=hint)
+    files.make_folder(root.parent)
+    bench = Path(tempfile.mkdtemp(prefix=f".{root.name}-restoring-", dir=root.parent))
+    try:
+        manifest = backup_archive.unpack(archive, bench)
+        for name in ("agents", "system_runtime"):
+            (bench / name).mkdir(exist_ok=True)
+        configured = settings.load(bench)
+        url = configured.store_url
+        if (manifest.store == "postgres") != bool(url):
+            hint = "set AGENTTALK__STORE__URL" if manifest.store == "postgres" else "unset AGENTTALK__STORE__URL"
+            raise UsageError(Code.OPTION_INVALID, f"this is a backup of a {manifest.store} store", hint=hint)
+        if url:
+            postgres_dump.load(url, bench / backup.DUMP)
+            (bench / backup.DUMP).unlink()
+        for report in backup.broken(bench, manifest.heads, url):
+            why = report.verdict.broken.why if report.verdict.broken else ""
+            raise MachineError(Code.STORE_DAMAGED, f"the ledger of {report.chain} is not what it was: {why}")
+        settled = asyncio.run(
+            _settled(bench, configured, manifest.made_at, operator_folder.made_token(root), go_on=go_on)
+        )
+        bench.chmod(0o755)
+        try:
+            bench.rename(root)
+            files.sync_folder(root.parent)
+        except OSError as error:
+            raise files.unwritable(root, error) from error
+    finally:
+        shutil.rmtree(bench, ignore_errors=True)
+    forget_heads(root, shared=bool(url))
+    return {"root": str(root), "made_at": manifest.made_at, "files": len(manifest.files), **settled}
+
+
+async def _settled(root: Path, configured: Configured, made_at: str, token: str, *, go_on: bool) -> dict[str, Any]:
+    """Make a restored root safe to be started, by the operator whose `token` opens it in its new place."""
+    from agenttalk.engine.core import access
+    from agenttalk.engine.operation import after_restore
+    from agenttalk.wiring import opened
+
+    async with opened(root, url=configured.store_url) as deps:
+        await access.hand_over(deps, token)
+        return (await after_restore.settle(deps, made_at=made_at, pause=not go_on)).as_json()
+
+
+def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], frozenset[bytes]]:
+    """Files that hold secrets, and the values that are known here."""
+    import os
+    import re
+
+    named = [configured.store.url_file, *(each for one in configured.sources.values() for each in one.files)]
+    hidden = frozenset((root / each).absolute() for each in named if each)
+    telling = re.compile(r"(?i)token|secret|passw|credential|api_?key")
+    ours = {value for name, value in os.environ.items() if telling.search(name)}
+    values = {*ours, *configured.secrets(root).values()}
+    found = {value.encode("utf-8", "surrogateescape") for value in values}
+    return hidden, frozenset(each for each in found if len(each) >= SHORTEST)

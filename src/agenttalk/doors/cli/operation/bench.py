@@ -1,0 +1,112 @@
+"""`agenttalk bench`: what steps cost on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, Settings
+
+if TYPE_CHECKING:
+    from agenttalk.doors.embedding import Turn
+
+app = typer.Typer(add_completion=False)
+SIDE_BY_SIDE = 16
+"""Agents that work at once in the second measurement."""
+
+
+@app.command("bench")
+def bench(
+    ctx: typer.Context,
+    steps: Annotated[int, typer.Option("--steps", min=16, max=10_000, help="Steps of each measurement.")] = 400,
+    folder: Annotated[
+        Path, typer.Option("--dir", help="On which disk: a folder there. Nothing is left in it.")
+    ] = Path(),
+    as_json: JsonOption = False,
+) -> int:
+    """Measure how many durable steps of a plan this machine and its disk take a second, with agents that do nothing.
+
+    First one after the other, then side by side. Run it when nothing else is going on.
+    """
+    import asyncio
+    import tempfile
+
+    from agenttalk.contracts.errors import Code, UsageError
+
+    out = Output(as_json=Settings.merged(ctx, None, as_json).as_json)
+    if not folder.is_dir():
+        raise UsageError(Code.FILE_UNREADABLE, f"{folder} is no folder", hint="give --dir a folder that is there")
+    with tempfile.TemporaryDirectory(prefix=".agenttalk-bench-", dir=folder) as scratch:
+        root = Path(scratch)
+        found = {
+            "syncs_per_second": round(_syncs(root)),
+            "chain": asyncio.run(_measured(root / "chain", steps, chain=True)),
+            "side_by_side": asyncio.run(_measured(root / "side", steps, chain=False)),
+        }
+    if out.as_json:
+        out.data({"ok": True, "steps": steps, **found})
+        return 0
+    out.say(f"the disk       {found['syncs_per_second']:7,} bare synced writes a second")
+    for words, key in (("one by one", "chain"), ("side by side", "side_by_side")):
+        told: dict[str, float] = found[key]  # type: ignore[assignment]
+        wait = f", {told['p50_ms']:.1f} ms from step to step (p99 {told['p99_ms']:.1f})" if "p50_ms" in told else ""
+        out.say(f"{words:14} {told['per_second']:7,.0f} steps a second, {told['cpu_ms']:.2f} ms of CPU each{wait}")
+    return 0
+
+
+def _syncs(folder: Path) -> float:
+    """Bare synced appends a second."""
+    import os
+    import time
+
+    with (folder / "syncs").open("wb", buffering=0) as file:
+        began = time.perf_counter()
+        for _ in range(100):
+            file.write(b"x" * 4096)
+            os.fdatasync(file.fileno())
+        return 100 / (time.perf_counter() - began)
+
+
+async def _measured(root: Path, steps: int, *, chain: bool) -> dict[str, float]:
+    """Run a plan of steps that do nothing."""
+    import statistics
+    import time
+    from itertools import pairwise
+
+    from agenttalk.doors.embedding import Plan, run
+
+    calls: list[tuple[float, float, float]] = []
+    """Of each step: when it began, when it ended, and the CPU time of the process by then."""
+
+    async def work(turn: Turn) -> str:
+        began = time.perf_counter()
+        turn.outputs["out"] = b"x" * 1024
+        calls.append((began, time.perf_counter(), time.process_time()))
+        return "ok"
+
+    plan = Plan("bench")
+    agents = ["a0"] if chain else [f"a{number}" for number in range(SIDE_BY_SIDE)]
+    before: str | None = None
+    for number in range(steps):
+        needs: dict[str, Any] = {"needs": [before]} if chain and before else {}
+        before = plan.task(
+            f"t{number}",
+            agent=agents[number % len(agents)],
+            prompt="Nothing.",
+            outputs=[{"name": "out", "deliverable": True}],
+            **needs,
+        )
+    outcome = await run(plan, root=root, agents=dict.fromkeys(agents, work))
+    if not outcome.done or len(calls) != steps:
+        raise RuntimeError(f"{len(calls)} of {steps} steps ended with {outcome.result}")
+    first, last = calls[0], calls[-1]
+    found = {
+        "per_second": (steps - 1) / (last[0] - first[0]),
+        "cpu_ms": 1000 * (last[2] - first[2]) / (steps - 1),
+    }
+    if chain:
+        waits = [1000 * (after[0] - one[1]) for one, after in pairwise(calls)]
+        found |= {"p50_ms": statistics.median(waits), "p99_ms": statistics.quantiles(waits, n=100)[98]}
+    return found

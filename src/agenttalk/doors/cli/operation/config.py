@@ -1,0 +1,64 @@
+"""`agenttalk config`: what is set, and where."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, RootOption, plain
+
+app = typer.Typer(no_args_is_help=True, help="What is set, and where.", add_completion=False)
+
+
+@app.command("show")
+def show(
+    ctx: typer.Context,
+    origin: Annotated[bool, typer.Option("--origin", help="Say of each where it was set.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show every setting as it holds in this root: from agenttalk.toml, from a variable, or by default."""
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.wiring import settings
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    found = settings.origins(folder)
+    if out.as_json:
+        out.data({"ok": True, "settings": [each._asdict() for each in found]})
+        return 0
+    for each in found:
+        told = f"  [dim]# {plain(each.origin)}[/]" if origin else ""
+        out.say(f"{plain(each.key)} = {plain(json.dumps(each.value, ensure_ascii=False))}{told}")
+    return 0
+
+
+@app.command("reload")
+def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Have the running engine read agenttalk.toml again.
+
+    Agents, schedules, limits.max_running, limits.cost_usd_per_day, log.level and locale hold at once; of all others
+    it says that they need a restart. Settings that are wrong change nothing.
+    """
+    import getpass
+
+    from agenttalk.contracts.errors import Code, UsageError
+    from agenttalk.doors.cli.core import engine_client, root_access
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    client = engine_client.running(folder)
+    if client is None:
+        hint = "there is nothing to do: settings are read when one starts"
+        raise UsageError(Code.ENGINE_UNREACHABLE, f"no engine runs for {folder}", hint=hint)
+    told = client.post("/api/settings/reload", {"by": getpass.getuser()})
+    if out.as_json:
+        out.data({"ok": True, **told})
+        return 0
+    for key in told["changed"]:
+        out.say(f"[green]✓[/] {plain(key)} holds now")
+    for key in told["needs_restart"]:
+        out.say(f"[yellow]·[/] {plain(key)} holds when the engine is started the next time")
+    if not told["changed"] and not told["needs_restart"]:
+        out.say("nothing has changed")
+    return 0

@@ -1,0 +1,119 @@
+"""`agenttalk deadletter`: what was refused, why, and trying it once more."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, RootOption, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.deps import Deps
+
+app = typer.Typer(no_args_is_help=True, help="List, show and replay messages that were refused.", add_completion=False)
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The dead letter, as 'deadletter list' names it.")]
+SHOWN = 4_000
+"""How much of an original is shown on a terminal."""
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    plan: Annotated[str | None, typer.Option("--plan", help="Only those of one plan.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also those that were replayed.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List dead letters, the oldest first."""
+    from agenttalk.doors.cli.core import root_access
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine.messages import dead_letters
+
+        return {"deadletters": [each.as_json() for each in reversed(await dead_letters.found(deps))]}
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    found = root_access.asked_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
+    found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
+    if out.as_json:
+        out.data({"ok": True, "deadletters": found})
+        return 0
+    for each in found:
+        out.say(
+            f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {plain(each['plan_id'])}/{plain(each['name'])}"
+        )
+        out.say(f"  {plain(each['agent_id'])}: {plain(each['reason'])}")
+    if not found:
+        out.say("[green]✓[/] no dead letters")
+    return 0
+
+
+@app.command("show")
+def show(
+    ctx: typer.Context,
+    deadletter_id: IdArgument,
+    raw: Annotated[bool, typer.Option("--raw", help="Write the original's bytes, and nothing else.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show a dead letter with its original."""
+    from base64 import b64decode, b64encode
+
+    from agenttalk.doors.cli.core import root_access
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine.messages import dead_letters
+
+        letter, original = await dead_letters.show(deps, deadletter_id)
+        return {**letter.as_json(), "content": b64encode(original).decode() if original is not None else None}
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    letter = root_access.asked(folder, f"/api/deadletters/{deadletter_id}", by_hand)
+    content = b64decode(letter["content"]) if letter["content"] is not None else b""
+    if raw:
+        sys.stdout.buffer.write(content)
+    elif out.as_json:
+        out.data({"ok": True, "deadletter": letter})
+    else:
+        for key in (
+            "deadletter_id",
+            "plan_id",
+            "agent_id",
+            "name",
+            "message_id",
+            "code",
+            "reason",
+            "state",
+            "tries",
+            "at",
+        ):
+            out.say(f"[bold]{key:<14}[/] {plain('-' if letter[key] is None else letter[key])}")
+        out.say("")
+        out.say(plain(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]nothing was kept of it[/]")
+        if len(content) > SHOWN:
+            out.say(f"[dim]… {len(content) - SHOWN} more bytes; --raw writes all[/]")
+    return 0
+
+
+@app.command("replay")
+def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Judge a dead letter again and deliver it, now that its reason is gone. At most three times."""
+    from agenttalk.doors.cli.core import root_access
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine.messages import dead_letters
+
+        return await dead_letters.replay(deps, deadletter_id, by=getpass.getuser())
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    outcome = root_access.asked(folder, f"/api/deadletters/{deadletter_id}/replay", by_hand, {})
+    if out.as_json:
+        out.data(outcome)
+    elif outcome["ok"]:
+        out.say(f"[green]✓[/] {plain(deadletter_id)}: {outcome['fate']}")
+    else:
+        out.error(outcome["code"], f"refused again: {outcome['reason']}", "remove the reason, then replay it")
+    return 0 if outcome["ok"] else 1

@@ -1,0 +1,408 @@
+"""`agenttalk doctor`: what works on this machine, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.root_discovery import near
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.agent import Tier
+    from agenttalk.ports import Ended
+    from agenttalk.rules.agents.cli_table import CodingAgent
+
+app = typer.Typer(add_completion=False)
+OLDEST_PYTHON: Final = (3, 11)
+OLDEST_SQLITE: Final = (3, 51, 3)
+_SECONDS: Final = 10.0
+_SLOW: Final = 60.0
+"""Seconds in which a coding agent must tell its version. Some take long on a busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe found."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    """What to do, where it does not work."""
+    needed: bool = True
+    """Whether AgentTalk, as it is configured, cannot do without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where is looked."""
+
+    root: Path | None = None
+    settings: Any = None
+    """Those of the root, if there is one and they can be read."""
+    problem: str = ""
+    """Why they cannot."""
+
+    def wants(self, *tiers: str) -> bool:
+        """Whether an agent of the settings is to run in one of these sandboxes."""
+        agents: Mapping[str, Any] = self.settings.agents if self.settings else {}
+        return any(agent.sandbox in tiers for agent in agents.values())
+
+
+@app.command("doctor")
+def doctor(
+    ctx: typer.Context,
+    only: Annotated[list[str] | None, typer.Argument(metavar="[PROBE]...", help="Look at these alone.")] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say what works on this machine, and what to do about the rest. With a root, also what it is configured for."""
+    given = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=given.as_json)
+    found = list(examined(_machine(given.root or near(Path.cwd())), only or ()))
+    ok = all(each.ok for each in found if each.needed)
+    if out.as_json:
+        out.data({"ok": ok, "probes": [asdict(each) for each in found]})
+    else:
+        _tell(out, found)
+    return 0 if ok else 1
+
+
+def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[Finding]:
+    """What each probe finds. Raises UsageError for one that does not exist."""
+    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.errors import Code, UsageError
+
+    for name in only:
+        if name not in PROBES:
+            near = nearest(name, PROBES)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(PROBES)}"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no probe {name[:80]!r}", hint=hint)
+    for name, probe in PROBES.items():
+        if not only or name in only:
+            try:
+                yield from probe(machine)
+            except Exception as error:  # noqa: BLE001 - one probe that breaks does not hide the others
+                yield Finding(name, False, f"it cannot be looked at: {type(error).__name__}: {error}")
+
+
+def _machine(root: Path | None) -> Machine:
+    from agenttalk.contracts.errors import AgentTalkError
+    from agenttalk.wiring import settings
+
+    if root is None:
+        return Machine()
+    try:
+        return Machine(root.absolute(), settings.load(root.absolute()))
+    except AgentTalkError as error:
+        return Machine(root.absolute(), problem=error.message)
+
+
+def _tell(out: Output, found: list[Finding]) -> None:
+    wide = max((len(each.name) for each in found), default=0)
+    for each in found:
+        mark = "[green]✓[/]" if each.ok else "[bold red]✗[/]" if each.needed else "[yellow]![/]"
+        out.say(f"{mark} [bold]{each.name:<{wide}}[/]  {plain(each.detail)}")
+        if not each.ok and each.remedy:
+            out.say(f"  {'':<{wide}}  [cyan]→[/] {plain(each.remedy)}")
+
+
+def _python(_: Machine) -> Iterator[Finding]:
+    wanted = ".".join(map(str, OLDEST_PYTHON))
+    ok = sys.version_info >= OLDEST_PYTHON
+    yield Finding("python", ok, sys.version.split()[0], f"install Python {wanted} or newer")
+
+
+def _sqlite(_: Machine) -> Iterator[Finding]:
+    import apsw
+
+    found = apsw.sqlite_lib_version()
+    ok = tuple(map(int, found.split("."))) >= OLDEST_SQLITE
+    yield Finding("sqlite", ok, found, "pip install --upgrade apsw, which brings a current one")
+
+
+def _git(_: Machine) -> Iterator[Finding]:
+    from agenttalk.adapters.workspaces.paths import OLDEST_GIT
+
+    wanted = ".".join(map(str, OLDEST_GIT))
+    remedy = f"install git {wanted} or newer; plans that work on a repository need it"
+    program = shutil.which("git")
+    if program is None:
+        yield Finding("git", False, "not installed", remedy, needed=False)
+        return
+    said = _said(program, "--version")
+    numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+    yield Finding("git", numbers >= OLDEST_GIT, said.removeprefix("git version "), remedy, needed=False)
+
+
+def _bubblewrap(machine: Machine) -> Iterator[Finding]:
+    from agenttalk.adapters import sandbox
+    from agenttalk.adapters.drivers.sandboxes import REMEDIES
+
+    program = sandbox.installed()
+    why = sandbox.ailment(program)
+    version = _said(str(program), "--version").removeprefix("bubblewrap ") if program else ""
+    detail = why or f"{version}, tried and works: checks and agents can be sealed off"
+    remedy = REMEDIES["bubblewrap"]
+    if program and why:
+        remedy = "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap)"
+    yield Finding("bubblewrap", not why, detail, remedy, needed=machine.wants("bubblewrap"))
+
+
+def _landlock(machine: Machine) -> Iterator[Finding]:
+    from agenttalk.adapters.drivers import landlock
+    from agenttalk.adapters.drivers.sandboxes import REMEDIES
+
+    why = landlock.ailment()
+    offline = landlock.ailment(network=False)
+    detail = why or f"version {landlock.version()}" + (f"; {offline}" if offline else ", without the network too")
+    yield Finding("landlock", not why, detail, REMEDIES["landlock"], needed=machine.wants("landlock"))
+
+
+def _inotify(_: Machine) -> Iterator[Finding]:
+    from agenttalk.adapters.mailbox.watch import ailment
+
+    why = ailment()
+    remedy = "raise fs.inotify.max_user_instances; until then folders are looked at every few seconds"
+    yield Finding("inotify", not why, why or "folders are watched", remedy, needed=False)
+
+
+def _settings(machine: Machine) -> Iterator[Finding]:
+    if machine.problem:
+        yield Finding("settings", False, machine.problem, "correct agenttalk.toml, or the variables AGENTTALK__…")
+    elif machine.root is not None:
+        yield Finding("settings", True, f"{machine.root}: {len(machine.settings.agents)} agents configured")
+
+
+def _store(machine: Machine) -> Iterator[Finding]:
+    if machine.settings is None or not machine.settings.store_url:
+        return
+    remedy = "start the server, and look at store.url or AGENTTALK__STORE__URL"
+    try:
+        import psycopg
+    except ImportError:
+        yield Finding("postgresql", False, "psycopg is not installed", "pip install 'agenttalk[postgres]'")
+        return
+    try:
+        with psycopg.connect(machine.settings.store_url, connect_timeout=int(_SECONDS)) as connection:
+            version = connection.info.server_version
+    except psycopg.Error as error:
+        yield Finding("postgresql", False, f"it does not answer: {str(error).splitlines()[0]}", remedy)
+    else:
+        yield Finding("postgresql", True, f"version {version // 10000} answers")
+
+
+def _telemetry(machine: Machine) -> Iterator[Finding]:
+    """Whether somebody listens where spans are to be sent. Nothing is sent."""
+    said = machine.settings.telemetry if machine.settings is not None else None
+    if said is None or said.endpoint is None:
+        return
+    where = urlsplit(said.traces_url)
+    remedy = "start the collector, or look at telemetry.endpoint; until then spans wait in the ledger"
+    try:
+        port = where.port or (443 if where.scheme == "https" else 80)
+        with socket.create_connection((where.hostname or "", port), timeout=_SECONDS):
+            yield Finding("telemetry", True, f"{where.hostname}:{port} listens")
+    except (OSError, ValueError) as error:
+        yield Finding("telemetry", False, f"nobody listens at {said.endpoint}: {error}", remedy, needed=False)
+
+
+def _drivers(machine: Machine) -> Iterator[Finding]:
+    linux = sys.platform == "linux" and Path("/proc/self/stat").exists()
+    remedy = "programs are started on Linux only, with /proc, where their processes can be owned"
+    yield Finding("driver script", linux, "any program" if linux else "not usable", remedy, needed=False)
+    for name, what in (("folder", "worked by hand"), ("human", "a person"), ("python", "functions, when embedded")):
+        yield Finding(f"driver {name}", True, what)
+    yield from _coding_agents(machine)
+    yield _mcp_server(machine)
+    yield from _models(machine)
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    for agent_id, agent in agents.items():
+        program = (agent.argv or ("",))[0]
+        if agent.driver == "script" and program and "/" not in program and shutil.which(program) is None:
+            yield Finding(f"agent {agent_id}", False, f"its program {program!r} is not found", "install it")
+
+
+def _mcp_server(machine: Machine) -> Finding:
+    """Whether coding agents can be given our MCP server. It works in every sandbox, so that there is no more to ask."""
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    ok = find_spec("mcp") is not None
+    detail = "coding agents can be given it (mcp: true), in every sandbox" if ok else "the package mcp is not installed"
+    needed = any(agent.mcp for agent in agents.values())
+    return Finding("mcp server", ok, detail, "pip install 'agenttalk[mcp]'", needed=needed)
+
+
+def _coding_agents(machine: Machine) -> Iterator[Finding]:
+    """Every coding agent of the table: asked for its version all at once, because some are slow to start."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from agenttalk.rules.agents import acp_table, cli_table
+
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    uses = [(key, getattr(agent, key)) for agent in agents.values() for key in ("cli", "acp")]
+    used = {f"{key} {use.agent}" for key, use in uses if use and not use.program}
+    yield _protocol(needed=any(key == "acp" and use for key, use in uses))
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
+    entries = {f"{key} {name}": each for key, table in tables.items() for name, each in table.items() if each.program}
+    with ThreadPoolExecutor(len(entries)) as pool:
+        programs = {each.program: each for each in entries.values()}
+        tier: Tier = (machine.settings.words.everyone.sandbox if machine.settings else None) or "best"
+        found = {name: pool.submit(_coding_agent, each, tier) for name, each in programs.items()}
+    for name, entry in entries.items():
+        finding = found[entry.program].result()
+        remedy = finding.remedy and finding.remedy.replace(programs[entry.program].install, entry.install)
+        yield replace(finding, name=f"driver {name}", remedy=remedy, needed=name in used)
+
+
+def _protocol(*, needed: bool) -> Finding:
+    """Whether the package is there that coding agents are spoken with by."""
+    from importlib import metadata
+
+    from agenttalk.adapters.drivers.dialogues import REMEDY
+
+    try:
+        version = metadata.version("agent-client-protocol")
+    except metadata.PackageNotFoundError:
+        return Finding("driver acp", False, "agent-client-protocol is not installed", REMEDY, needed=needed)
+    return Finding("driver acp", True, f"agent-client-protocol {version}", REMEDY, needed=needed)
+
+
+def _coding_agent(entry: CodingAgent, tier: Tier) -> Finding:
+    """Whether it starts in the sandbox that it will have, and whether anything lets it in there."""
+    if shutil.which(entry.program) is None:
+        return Finding("", False, "not installed", entry.install)
+    done = _started(entry, tier)
+    if done.how == "not_started":
+        return Finding("", False, f"cannot be started: {done.error[:300]}", entry.install)
+    said = next(iter((done.stdout.strip() or done.stderr.strip()).decode(errors="replace").splitlines()), "")
+    if done.exit_code != 0:
+        remedy = f"{entry.install}; some need Node 22 or newer (node --version)"
+        why = done.error or f"exit code {done.exit_code}"
+        where = "" if done.sandbox == "plain" else f" in the sandbox {done.sandbox}"
+        return Finding("", False, f"does not start{where}: {why}, {said[:120]}", remedy)
+    let_in, remedy = _let_in(entry, done.sandbox)
+    return Finding("", not remedy, f"{said[:80]}; {let_in}", remedy)
+
+
+def _started(entry: CodingAgent, tier: Tier) -> Ended:
+    """Have it say its version, as an agent's turn would be run."""
+    import asyncio
+
+    from agenttalk.adapters.drivers.processes import LocalProcesses
+    from agenttalk.adapters.drivers.script import ScriptDriver
+    from agenttalk.ports import Confinement, Turn
+
+    with tempfile.TemporaryDirectory(prefix="agenttalk-doctor-") as folder:
+        turn = Turn(
+            f"lease_doctor_{os.getpid()}",
+            (entry.program, *entry.version),
+            Path(folder),
+            "",
+            _SLOW,
+            dict(entry.variables),
+            confinement=Confinement(tier, writable=(Path(folder),)),
+        )
+        return asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
+
+
+def _let_in(entry: CodingAgent, tier: str) -> tuple[str, str]:
+    """What lets it in; and if nothing does that anybody could see, what to do."""
+    keys = [name for name in entry.handed if name in os.environ]
+    if keys:
+        return f"with {', '.join(keys)}", ""
+    if entry.login is None:
+        return f"no key is set: {entry.handed[0]}", ""
+    if (Path.home() / entry.login.path).is_file():
+        return f"with the login in ~/{entry.login.path}" + ("" if tier == "plain" else ", which is lent to it"), ""
+    if tier == "plain":
+        return "no key is set, and no login is seen", ""
+    return "no key is set and nobody is logged in, so it cannot work", entry.login.remedy
+
+
+def _models(machine: Machine) -> Iterator[Finding]:
+    """What is needed to ask models, and of those that agents are, what is not there."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    for driver, package in (("llm", "pydantic-ai-slim"), ("local", "xllamacpp")):
+        used = any(agent.driver == driver for agent in agents.values())
+        remedy = f"pip install 'agenttalk[{driver}]'"
+        try:
+            yield Finding(f"driver {driver}", True, f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Finding(f"driver {driver}", False, f"{package} is not installed", remedy, needed=used)
+    for agent_id, agent in agents.items():
+        missing, remedy = _missing_for(machine, agent)
+        if missing:
+            yield Finding(f"agent {agent_id}", False, missing, remedy)
+
+
+def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
+    """What an agent that is a model lacks here, and what to do about it."""
+    from agenttalk.rules.agents import model_services
+
+    if agent.driver == "llm" and agent.llm:
+        name = model_services.key_of(agent.llm)
+        if name and not os.environ.get(name, "").strip():
+            return f"the variable {name}, which holds its key, is not set here", "set it where the engine runs"
+    if agent.driver == "local" and agent.local and machine.root:
+        path = machine.root / agent.local.model_file
+        if not path.is_file():
+            return f"there is no file {path}", "put the model there, or correct local.model_file"
+    return "", ""
+
+
+def _forges(machine: Machine) -> Iterator[Finding]:
+    """Sources of webhooks: whether the forge answers the engine's token, and what its account may do."""
+    if machine.root is None or not machine.settings or not machine.settings.sources:
+        return
+    import asyncio
+
+    from agenttalk.doors.cli.toolchain.forge_health import look
+
+    for name, ok, detail, remedy in asyncio.run(look(machine.root, machine.settings)):
+        yield Finding(f"forge {name}", ok, detail, remedy)
+
+
+def _said(program: str, *arguments: str) -> str:
+    """The first line that a program prints."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a program that was found
+            (program, *arguments), capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"cannot be started: {error}"
+    return next(iter(done.stdout.splitlines()), "")
+
+
+PROBES: Final[Mapping[str, Callable[[Machine], Iterator[Finding]]]] = MappingProxyType(
+    {
+        "python": _python,
+        "sqlite": _sqlite,
+        "git": _git,
+        "bubblewrap": _bubblewrap,
+        "landlock": _landlock,
+        "inotify": _inotify,
+        "settings": _settings,
+        "postgresql": _store,
+        "telemetry": _telemetry,
+        "drivers": _drivers,
+        "forges": _forges,
+    }
+)
+"""Name → what looks. A probe may find several things, or nothing that is worth a word."""

@@ -1,0 +1,272 @@
+"""`agenttalk init`: sets a repository up, so that coding agents opened in it can take part."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+
+import typer
+
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.root_discovery import INIT
+
+if TYPE_CHECKING:
+    from agenttalk.adapters.mailbox.fsio import Folder
+    from agenttalk.rules.core.config_merge import Joined
+
+app = typer.Typer(add_completion=False)
+TOOLS: Final = ("claude", "codex", "gemini", "opencode", "qwen")
+LARGEST: Final = 4 * 1024 * 1024
+PARAGRAPHS: Final = {"en": "agents.md", "zh": "agents.zh.md"}
+"""Templates of what coding agents are told in AGENTS.md."""
+
+
+class Piece(NamedTuple):
+    """A file that is to hold something of ours."""
+
+    path: str
+    join: Callable[[str | None], Joined]
+    """What becomes of what it says; None stands for a file that is not there."""
+    snippet: str
+    """What to put there by hand, if it cannot be done."""
+
+
+@app.command("init")
+def init(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Option("--dir", help="The repository.")] = Path(),
+    tools: Annotated[
+        list[str] | None, typer.Option("--for", metavar="TOOL", help=f"{', '.join(TOOLS)}; all by default.")
+    ] = None,
+    locale: Annotated[
+        Literal["en", "zh"] | None,
+        typer.Option(
+            help="Language of what agents are told; that of the settings by default.", envvar="AGENTTALK__LOCALE"
+        ),
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Set a repository up: a root, tokens, skills, MCP settings of coding agents, and a paragraph in AGENTS.md.
+
+    What is there already stays as it is, so that doing it again changes nothing. What cannot be added without changing
+    somebody's words is shown, to be put there by hand.
+    """
+    from agenttalk.adapters.mailbox.fsio import SHARED, Folder
+
+    given = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=given.as_json)
+    chosen = _chosen(tools)
+    if not folder.is_dir():
+        raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="look at --dir")
+    place = given.root if given.root is not None else Path(INIT)
+    where = (folder / place).absolute()
+    told = [*_root(where, chosen, locale)]
+    paragraph = _paragraph(locale or _language(where))
+    with Folder.open(folder) as repository:
+        told += [_joined(repository, each, SHARED) for each in _pieces(chosen, str(place), paragraph)]
+        told += [*_skills(repository)]
+    if out.as_json:
+        out.data({"ok": True, "root": str(where), "files": told})
+    else:
+        _tell(out, told, where)
+    return 0
+
+
+def _chosen(tools: list[str] | None) -> list[str]:
+    from agenttalk.contracts.core.problems import nearest
+
+    for name in tools or ():
+        if name not in TOOLS:
+            near = nearest(name, TOOLS)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TOOLS)}"
+            raise UsageError(Code.NAME_UNKNOWN, f"nothing is known of {name!r}", hint=hint)
+    return [each for each in TOOLS if each in (tools or TOOLS)]
+
+
+def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
+    """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
+    from agenttalk.adapters.mailbox.fsio import PRIVATE, Folder
+    from agenttalk.adapters.store import operator_folder
+    from agenttalk.contracts.core.root_layout import PROFILE
+
+    try:
+        for name in ("agents", "system_runtime"):
+            (where / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(Code.FILE_UNWRITABLE, f"{where} cannot be made: {error.strerror}") from error
+    with Folder.open(where) as folder:
+        own = [(f"agents/{name}/{PROFILE}", _profile(name)) for name in tools]
+        for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
+            yield {**_joined(folder, Piece(path, _new(text), text), PRIVATE), "file": str(where / path)}
+    for agent in tools:
+        kept = operator_folder.agent_token_of(where, agent)
+        good = kept is not None and _admitted(where, agent, kept)  # the root may have been made anew since
+        if not good:
+            token = f"rem_{secrets.token_urlsafe(32)}"
+            _admitted(where, agent, token)
+            operator_folder.keep_agent_token(where, agent, token)
+        yield {"file": f"token of {agent}", "what": "there" if good else "made"}
+
+
+def _admitted(where: Path, agent: str, token: str) -> bool:
+    """Let the token of an agent in; False when it was revoked."""
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.engine.core import access
+    from agenttalk.engine.core.deps import Deps
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return (await access.admit_agent(deps, token, agent)).as_json()
+
+    try:
+        root_access.asked(where, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
+    except AgentTalkError as error:
+        if error.code != Code.STORE_CONFLICT:
+            raise
+        return False
+    return True
+
+
+def _language(where: Path) -> Literal["en", "zh"]:
+    """The language that the root's settings name."""
+    from agenttalk.wiring import settings
+
+    return settings.load(where).locale
+
+
+def _paragraph(locale: Literal["en", "zh"]) -> str:
+    return (files("agenttalk") / "templates" / PARAGRAPHS[locale]).read_text(encoding="utf-8")
+
+
+def _profile(name: str) -> str:
+    """An agent that comes for its work by MCP. A plan may say otherwise of it, and settings may."""
+    from agenttalk.contracts.agent import AgentProfile
+
+    said = AgentProfile.from_json({"schema_version": "1.0", "agent_id": name, "driver": "remote"})
+    return json.dumps(said.as_json(), indent=2) + "\n"
+
+
+def _settings(tools: list[str], locale: str | None) -> str:
+    lines = ["# Settings of AgentTalk for this root. 'agenttalk serve --root' reads them."]
+    lines += [f'locale = "{locale}"'] if locale else []
+    lines += [
+        f"# Its agents are {', '.join(tools)}: each comes for its work by MCP, unless a plan says otherwise of it."
+    ]
+    lines += ["# What is written under [agents.NAME] wins over plans."]
+    return "\n".join(lines) + "\n"
+
+
+def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[Piece]:
+    """The files that coding agents read."""
+    from agenttalk.rules.core import config_merge
+
+    def server(name: str) -> dict[str, Any]:
+        return {"command": "agenttalk", "args": ["mcp", "--root", root, "--agent", name]}
+
+    yield Piece("AGENTS.md", lambda text: config_merge.into_text(text, paragraph), paragraph)
+    for name in tools:
+        own = server(name)
+        match name:
+            case "claude":
+                yield _json_piece(".mcp.json", ("mcpServers", "agenttalk"), {"type": "stdio", **own})
+                yield Piece("CLAUDE.md", _new("@AGENTS.md\n"), "@AGENTS.md\n")
+            case "codex":
+                block = f'[mcp_servers.agenttalk]\ncommand = "agenttalk"\nargs = {json.dumps(own["args"])}\n'
+                yield Piece(".codex/config.toml", _table(("mcp_servers", "agenttalk"), block), block)
+            case "opencode":
+                local = {"type": "local", "command": [own["command"], *own["args"]], "enabled": True}
+                yield _json_piece(
+                    "opencode.json", ("mcp", "agenttalk"), local, {"$schema": "https://opencode.ai/config.json"}
+                )
+            case _:
+                yield _json_piece(f".{name}/settings.json", ("mcpServers", "agenttalk"), own)
+
+
+def _json_piece(path: str, keys: tuple[str, ...], value: Any, first: dict[str, Any] | None = None) -> Piece:
+    from agenttalk.rules.core import config_merge
+
+    snippet = config_merge.into_json(None, keys, value).text or ""
+    return Piece(path, lambda text: config_merge.into_json(text, keys, value, first=first), snippet)
+
+
+def _table(keys: tuple[str, ...], block: str) -> Callable[[str | None], Joined]:
+    from agenttalk.rules.core import config_merge
+
+    return lambda text: config_merge.into_toml(text, keys, block)
+
+
+def _new(text: str) -> Callable[[str | None], Joined]:
+    """A file that is made when it is not there, and else left as it is."""
+    from agenttalk.rules.core.config_merge import THERE, Joined
+
+    return lambda before: Joined(text) if before is None else THERE
+
+
+def _joined(folder: Folder, piece: Piece, mode: int) -> dict[str, str]:
+    """Add something to a file, if that changes nothing of it. One that is made gets the rights `mode`."""
+    try:
+        before: str | None = folder.read(piece.path, LARGEST).decode()
+    except MissingError:
+        before = None
+    except (AgentTalkError, UnicodeDecodeError) as error:
+        why = error.message if isinstance(error, AgentTalkError) else "it is not UTF-8"
+        return {"file": piece.path, "what": "left", "why": why, "snippet": piece.snippet}
+    joined = piece.join(before)
+    if joined.why:
+        return {"file": piece.path, "what": "left", "why": joined.why, "snippet": piece.snippet}
+    if joined.text is None:
+        return {"file": piece.path, "what": "there"}
+    try:
+        rights = None if before is None else stat.S_IMODE((folder.path / piece.path).stat().st_mode)
+        folder.write(piece.path, joined.text.encode(), mode=mode, parents=True)
+        if rights is not None:
+            (folder.path / piece.path).chmod(rights)  # it is another file now, and the user's all the same
+    except AgentTalkError as error:
+        return {"file": piece.path, "what": "left", "why": error.message, "snippet": piece.snippet}
+    return {"file": piece.path, "what": "made" if before is None else "added"}
+
+
+def _skills(folder: Folder) -> Iterator[dict[str, str]]:
+    """Write the skills that are not there. A file that somebody changed is left as it is."""
+    from agenttalk.doors.cli.agents import skill
+
+    for base in skill.FOLDERS:
+        for name in sorted(skill.SCHEMAS):
+            told = {_skill_file(folder, f"{base}/{name}/{path}", data) for path, data in skill.contents(name)}
+            what = "made" if told == {"made"} else "added" if "made" in told else "left" if "left" in told else "there"
+            said = {"file": f"{base}/{name}", "what": what}
+            renew = f"it differs from ours; 'agenttalk skill install {name}' renews it"
+            yield {**said, "why": renew} if "left" in told else said
+
+
+def _skill_file(folder: Folder, path: str, data: bytes) -> str:
+    from agenttalk.adapters.mailbox.fsio import SHARED
+
+    try:
+        return "there" if folder.read(path, LARGEST) == data else "left"
+    except MissingError:
+        folder.write(path, data, mode=0o777 if data.startswith(b"#!") else SHARED, parents=True)
+        return "made"
+    except AgentTalkError:
+        return "left"
+
+
+_MARKS: Final = {"made": "[green]✓[/]", "added": "[green]✓[/]", "there": "[dim]·[/]", "left": "[yellow]![/]"}
+_WORDS: Final = {"made": "made", "added": "added to what was there", "there": "there already", "left": "left as it is"}
+
+
+def _tell(out: Output, told: list[dict[str, str]], where: Path) -> None:
+    for each in told:
+        why = f": {plain(each['why'])}" if each.get("why") else ""
+        out.say(f"{_MARKS[each['what']]} {plain(each['file'])}  [dim]{_WORDS[each['what']]}[/]{why}")
+        if each.get("snippet"):
+            out.say("  [dim]put this there by hand:[/]")
+            for line in each["snippet"].strip().splitlines():
+                out.say(f"  {plain(line)}")
+    out.say(f"Next: agenttalk serve --root {plain(where)}")

@@ -1,0 +1,171 @@
+"""`agenttalk route`, `heartbeat`, `monitor`: the parts on their own, on any folder tree that follows the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+
+route_app = typer.Typer(add_completion=False)
+heartbeat_app = typer.Typer(add_completion=False)
+monitor_app = typer.Typer(add_completion=False)
+OnceOption = Annotated[bool, typer.Option("--once", help="Do what there is to do now, then end.")]
+FAILED = 1
+LASTING = ("halted", "plans", "agents", "waiting", "running", "errors")
+"""What a part reports as long as it is so; it is news only when it changes."""
+
+
+@route_app.command("route")
+def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Take messages out of the outboxes and bring them to the inboxes, until stopped or --once.
+
+    Works on any tree that follows the folder contract. Beside a running engine, it asks that one to route.
+    """
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.wiring import parts
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    return _run(
+        out, folder, {"part": "route"}, once, lambda tell, stop: parts.route(folder, tell, stop=stop), _tell_route
+    )
+
+
+@monitor_app.command("monitor")
+def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Publish where plans and agents stand, and say what does not add up, until stopped or --once."""
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.wiring import parts
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    return _run(
+        out, folder, {"part": "monitor"}, once, lambda tell, stop: parts.monitor(folder, tell, stop=stop), _tell_monitor
+    )
+
+
+@heartbeat_app.command("heartbeat")
+def heartbeat(
+    ctx: typer.Context,
+    agent: Annotated[str, typer.Option("--agent", metavar="AGENT", help="The agent whose inbox is worked.")],
+    once: OnceOption = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Work an agent's inbox: file its inputs, run its commands one after the other, until stopped or --once."""
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.wiring import parts
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    _require_agent(folder, agent)
+    return _run(
+        out,
+        folder,
+        {"part": "heartbeat", "agent": agent},
+        once,
+        lambda tell, stop: parts.heartbeat(folder, agent, tell, stop=stop),
+        _tell_heartbeat,
+    )
+
+
+def _require_agent(root: Path, agent: str) -> None:
+    from agenttalk.adapters.mailbox.fsio import Folder
+    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.errors import Code, UsageError
+    from agenttalk.engine.core.profiles import agents_in
+
+    with Folder.open(root) as folder:
+        agents = agents_in(folder)
+    if agent not in agents:
+        near = nearest(agent, agents)
+        hint = f"did you mean {near!r}?" if near else f"every folder in {root / 'agents'} is one: {_some(agents)}"
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent!r}", hint=hint)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "") if names else "there is none yet"
+
+
+def _run(
+    out: Output,
+    root: Path,
+    asked: dict[str, Any],
+    once: bool,  # noqa: FBT001 - as given
+    start: Callable[[Callable[[Any], None], Any], Coroutine[Any, Any, None]],
+    tell: Callable[[Output, dict[str, Any]], None],
+) -> int:
+    import asyncio
+
+    from agenttalk.doors.cli.core import engine_client, root_access
+
+    seen: list[dict[str, Any]] = []
+
+    def told(report: Any) -> None:
+        body = report if isinstance(report, dict) else report.as_json()
+        quiet = not any(value for key, value in body.items() if key not in LASTING)
+        if not once and seen and quiet and all(body.get(key) == seen[0].get(key) for key in LASTING):
+            return  # a loop speaks when something happened
+        seen[:] = [body]
+        if out.as_json:
+            (out.data if once else out.line)({"ok": not _failed(body), **body})
+        else:
+            tell(out, body)
+
+    client = engine_client.running(root)
+    if client is not None:
+        told(client.post("/api/passes", asked))
+    elif once:
+        asyncio.run(start(told, None))
+    else:
+        out.say(f"[dim]{asked['part']}: watching {plain(root)}; end it with Ctrl-C[/]", err=True)
+        return root_access.looped(lambda stop: start(told, stop))
+    return FAILED if seen and _failed(seen[-1]) else 0
+
+
+def _failed(body: dict[str, Any]) -> bool:
+    return bool(body.get("problems") or body.get("errors"))
+
+
+def _tell_route(out: Output, report: dict[str, Any]) -> None:
+    words = {
+        "delivered": "delivered",
+        "superseded": "superseded",
+        "duplicate": "duplicate",
+        "collected": "collected",
+        "in_flight": "under way",
+    }
+    parts = [f"{report[key]} {word}" for key, word in words.items() if report[key]]
+    if report["dead"]:
+        parts.append(f"[yellow]{report['dead']} refused[/] ('agenttalk deadletter list' says why)")
+    if report["waiting"]:
+        parts.append(f"[yellow]{report['waiting']} waiting[/] for their plan")
+    out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to route'}")
+    for plan_id, why in report["halted"].items():
+        out.say(f"[bold yellow]![/] [bold]{plain(plan_id)}[/] is halted until its files are repaired: {plain(why)}")
+    _tell_problems(out, report)
+
+
+def _tell_monitor(out: Output, seen: dict[str, Any]) -> None:
+    for plan_id, states in seen["plans"].items():
+        out.say(f"[bold]{plain(plan_id)}[/]: " + ", ".join(f"{count} {state}" for state, count in states.items()))
+    for agent_id, health in seen["agents"].items():
+        colour = {"HEALTHY": "green", "WARNING": "yellow"}.get(health, "red")
+        out.say(f"[bold]{plain(agent_id)}[/]: [{colour}]{health}[/]")
+    mark = "[bold red]✗[/]" if seen["lost"] else "[green]✓[/]"
+    out.say(f"{mark} {seen['lost'] or 'no'} messages unaccounted for")
+    _tell_problems(out, seen)
+
+
+def _tell_heartbeat(out: Output, tick: dict[str, Any]) -> None:
+    parts = [f"{value} {key}" for key, value in tick.items() if isinstance(value, int) and value]
+    if parts or not tick["errors"]:
+        out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to do'}")
+    for error in tick["errors"]:
+        out.say(f"[bold red]✗[/] {plain(error)}", err=True)
+
+
+def _tell_problems(out: Output, report: dict[str, Any]) -> None:
+    for problem in report.get("problems", ()):
+        out.error(problem["code"], problem["message"], problem["hint"])

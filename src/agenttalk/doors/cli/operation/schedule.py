@@ -1,0 +1,180 @@
+"""`agenttalk schedule`: what is done again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.operation.schedules import Schedules
+
+app = typer.Typer(no_args_is_help=True, help="Run plans on schedule.", add_completion=False)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
+
+
+@app.command("add")
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called; its plans are NAME-<time>.")],
+    cron: Annotated[str, typer.Option("--cron", help="Minute, hour, day, month, day of the week; or @daily etc.")],
+    timezone: Annotated[str, typer.Option("--timezone", help="Time zone, e.g. Europe/Berlin.")] = "UTC",
+    plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="The plan file.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="The agent that gets --prompt, instead of a plan file.")
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", help="What --agent is to do, instead of a plan file.")
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template", help="Write the plan file from a template: weekly-summary, which needs --agent and --team."
+        ),
+    ] = None,
+    team: Annotated[list[str] | None, typer.Option("--team", help="A member of the team, for --template.")] = None,
+    catch_up: Annotated[
+        bool,
+        typer.Option("--catch-up/--no-catch-up", help="Make up, once, for times that were due while no engine ran."),
+    ] = True,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run a plan file, or a prompt for an agent, by a cron expression. `agenttalk serve` starts the runs."""
+    import getpass
+
+    from agenttalk.contracts.errors import AgentTalkError
+
+    said: dict[str, Any] = {"cron": cron, "timezone": timezone, "catch_up": catch_up}
+    said |= {"plan": str(plan.absolute())} if plan is not None else {}
+    said |= {key: value for key, value in (("agent", agent), ("prompt", prompt)) if value is not None}
+    by = getpass.getuser()
+    made = _from_template(ctx, root, name, template, said, team or []) if template is not None else None
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await _schedules(deps, ctx, root).add(name, said, by=by)
+
+    try:
+        out, answer = _asked(ctx, root, as_json, "/api/schedules", by_hand, {"name": name, "schedule": said, "by": by})
+    except AgentTalkError:
+        if made is not None:  # a schedule that was refused leaves no file
+            made.unlink()
+        raise
+    if out.as_json:
+        out.data({"ok": True, **answer})
+    else:
+        out.say(f"[green]✓[/] [bold]{plain(name)}[/] is added; it is due next at {answer['next_at']}")
+        if made is not None:
+            out.say(f"  its plan file is {plain(made)}")
+    return 0
+
+
+def _from_template(
+    ctx: typer.Context, root: Path | None, name: str, template: str, said: dict[str, Any], team: list[str]
+) -> Path:
+    """Make the plan file of a schedule, which then says the rest."""
+    from agenttalk.contracts.core.base import is_id
+    from agenttalk.contracts.errors import Code, UsageError
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.doors.cli.plans import templates
+
+    _, folder = root_access.chosen(ctx, root, as_json=True)
+    editor = str(said.pop("agent", ""))
+    strange = [each for each in (name, editor, *team) if not is_id(each)]
+    if strange or "plan" in said or "prompt" in said:
+        hint = "give --template with --agent EDITOR and --team MEMBER for each one"
+        raise UsageError(Code.OPTION_INVALID, "a template makes the plan, with an editor and a team", hint=hint)
+    made = templates.write(template, folder, name, editor=editor, team=team)
+    said["plan"] = str(made.absolute())
+    return made
+
+
+@app.command("list")
+def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """List schedules: when they are due next, and how the last run went."""
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return {"schedules": await _schedules(deps, ctx, root).listed()}
+
+    out, answer = _asked(ctx, root, as_json, "/api/schedules", by_hand)
+    if out.as_json:
+        out.data({"ok": True, **answer})
+        return 0
+    for each in answer["schedules"]:
+        when = "paused" if each["paused"] else f"next at {each['next_at']}"
+        out.say(f"[bold]{plain(each['name'])}[/]  {plain(each['cron'])} ({plain(each['timezone'])}), {when}")
+        if each["last_plan_id"]:
+            out.say(f"  last run: {plain(each['last_plan_id'])}")
+        if each["last_problem"]:
+            out.say(f"  [yellow]![/] {plain(each['last_problem'])}")
+    if not answer["schedules"]:
+        out.say("[dim]no schedules; 'agenttalk schedule add' makes one, or \\[schedules.NAME] in agenttalk.toml[/]")
+    return 0
+
+
+@app.command("pause")
+def pause(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Pause a schedule. A plan that runs goes on."""
+    return _act(ctx, root, as_json, name, "pause", "is paused")
+
+
+@app.command("resume")
+def resume(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Let a paused schedule go on. Times that passed meanwhile are not made up for."""
+    return _act(ctx, root, as_json, name, "resume", "goes on")
+
+
+@app.command("remove")
+def remove(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Remove a schedule that was added. Its plans stay."""
+    return _act(ctx, root, as_json, name, "remove", "is removed")
+
+
+@app.command("run")
+def run(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Run a schedule's plan now, in addition to its times. Without an engine it begins when the next one starts."""
+    return _act(ctx, root, as_json, name, "run", "is submitted")
+
+
+def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action: str, words: str) -> int:  # noqa: FBT001 - as given
+    import getpass
+
+    by = getpass.getuser()
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await _schedules(deps, ctx, root).act(name, action, by=by)
+
+    out, answer = _asked(ctx, root, as_json, f"/api/schedules/{name}/{action}", by_hand, {"by": by})
+    if out.as_json:
+        out.data({"ok": True, **answer})
+    else:
+        out.say(f"[green]✓[/] [bold]{plain(answer.get('plan_id') or name)}[/] {words}")
+    return 0
+
+
+def _asked(
+    ctx: typer.Context,
+    root: Path | None,
+    as_json: bool,  # noqa: FBT001 - as given
+    path: str,
+    by_hand: Any,
+    body: dict[str, Any] | None = None,
+) -> tuple[Output, Any]:
+    from agenttalk.doors.cli.core import root_access
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    return out, root_access.asked(folder, path, by_hand, body)
+
+
+def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Schedules:
+    """Those of a root that has no engine."""
+    from agenttalk import wiring
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.wiring import settings
+
+    _, folder = root_access.chosen(ctx, root, as_json=True)
+    return wiring.schedules(folder, deps, settings.load(folder))

@@ -1,0 +1,52 @@
+"""`agenttalk schema`: the JSON Schemas of all documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("schema")
+def schema(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="A document; without it all are listed.")] = None,
+    out_folder: Annotated[Path | None, typer.Option("--out", help="Write NAME.schema.json files here.")] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show one JSON Schema (draft 2020-12), list all, or export them with --out."""
+    from agenttalk.contracts.core import catalogue  # here, so that asking for help does not load every model
+
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    if out_folder is not None:
+        return _export(out, [name] if name else list(catalogue.DOCUMENTS), out_folder)
+    if name is not None:
+        out.data(catalogue.schema(name))
+    elif out.as_json:
+        out.data({name: catalogue.schema(name) for name in catalogue.DOCUMENTS})
+    else:
+        for each in catalogue.DOCUMENTS:
+            out.say(f"[bold]{each:<29}[/]{catalogue.summary(each)}")
+    return 0
+
+
+def _export(out: Output, names: list[str], folder: Path) -> int:
+    from agenttalk.adapters.mailbox import fsio
+    from agenttalk.contracts.core import catalogue, wire
+
+    schemas = {name: catalogue.schema(name) for name in names}
+    paths = [folder / f"{name}.schema.json" for name in schemas]
+    for path, body in zip(paths, schemas.values(), strict=True):
+        fsio.write_file(path, wire.write(body) + b"\n")
+    if out.as_json:
+        out.data({"ok": True, "files": [str(path) for path in paths]})
+    else:
+        out.say(f"[green]✓[/] {len(paths)} schema{'s' * (len(paths) > 1)} in {plain(folder)}")
+    return 0

@@ -1,0 +1,66 @@
+"""`agenttalk serve`: the engine of a root, until it is told to end."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, SandboxOption, plain
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("serve")
+def serve(
+    ctx: typer.Context,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free port.")
+    ] = None,
+    log_format: Annotated[
+        Literal["console", "json"] | None, typer.Option("--log-format", help="How the log is written.")
+    ] = None,
+    sandbox: SandboxOption = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run the engine of a root: it carries out plans, routes messages, and serves the HTTP API and the pages.
+
+    Ends with SIGTERM or Ctrl-C. Programs under way are ended then, and run again by the next start.
+    """
+    import asyncio
+    import getpass
+    import sys
+
+    from agenttalk import wiring
+    from agenttalk.doors.api.server import Listening
+    from agenttalk.doors.cli.core import logs, root_access
+    from agenttalk.wiring import settings
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    loaded = settings.load(folder).confining(sandbox)
+    logs.begin(log_format or loaded.log.format, loaded.log.level)
+
+    def tell(where: Listening) -> None:
+        if out.as_json:
+            out.data({"ok": True, "http": where.http, "socket": where.socket})
+        else:
+            out.say(f"[green]✓[/] {plain(folder)}: listening at {where.http} and {plain(where.socket)}")
+            _tell_pages(out, where.pages)
+        sys.stdout.flush()
+
+    def start(stop: asyncio.Event) -> Any:
+        return wiring.serve(folder, loaded, stop=stop, tell=tell, port=port, name=getpass.getuser())
+
+    return root_access.looped(start)
+
+
+def _tell_pages(out: Output, link: str) -> None:
+    """The link is a secret until it was used, so it goes to a terminal and into no log."""
+    import sys
+
+    if sys.stdout.isatty():
+        out.say("[bold]Look at it in the browser[/] (this link works once):")
+        out.say(plain(link))
+    else:
+        out.say("Look at it in the browser: 'agenttalk login' makes a link")

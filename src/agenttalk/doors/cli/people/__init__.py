@@ -1,0 +1,1 @@
+"""Commands for questions, letters and logins of people."""

@@ -1,0 +1,46 @@
+"""`agenttalk login`: a link that opens the pages of a running engine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, RootOption, plain
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("login")
+def login(
+    ctx: typer.Context,
+    viewer: Annotated[bool, typer.Option("--viewer", help="For somebody who can look and do nothing.")] = False,
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="In whose name things are done; you by default.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Make a link that opens the web pages.
+
+    It works once, within ten minutes; the browser stays in for twelve hours.
+    """
+    import getpass
+
+    from agenttalk.contracts.errors import Code, UsageError
+    from agenttalk.doors.cli.core import engine_client, root_access
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    client = engine_client.running(folder)
+    if client is None:
+        raise UsageError(
+            Code.ENGINE_UNREACHABLE, f"no engine runs for {folder}", hint="start one with 'agenttalk serve'"
+        )
+    role = "viewer" if viewer else "operator"
+    made = client.post("/api/login-links", {"role": role, "by": name or getpass.getuser()})
+    address = f"{client.address}{made['path']}"
+    if out.as_json:
+        out.data({"ok": True, "pages": address})
+    else:
+        out.say(plain(address))
+    return 0

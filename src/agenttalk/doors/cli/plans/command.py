@@ -1,0 +1,253 @@
+"""`agenttalk command`: make, check and wrap commands.
+
+Rules and contracts are imported where they are used: whoever asks for help does not pay for them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.envelope import Envelope
+    from agenttalk.contracts.generation import GenerateResult, ValidateResult
+    from agenttalk.rules.commands.validation import Known
+
+app = typer.Typer(no_args_is_help=True, help="Make, check and wrap commands.", add_completion=False)
+
+BAD = 2
+
+
+@app.command("generate")
+def generate(
+    ctx: typer.Context,
+    pairs: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Fields of the command.")] = None,
+    params: Annotated[
+        str | None, typer.Option("--params", metavar="FILE", help="JSON object with fields; - for standard input.")
+    ] = None,
+    locale: Annotated[
+        Literal["en", "zh"], typer.Option(help="Language of default texts.", envvar="AGENTTALK__LOCALE")
+    ] = "en",
+    with_hash: Annotated[bool, typer.Option("--hash", help="Add payload_hash.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Make a complete, valid command; report every repair, or every error.
+
+    Fields come from --params and from KEY=VALUE pairs, which win. With --root the plan's active DAG, its
+    tasks and the next number are looked up.
+    """
+    from agenttalk.rules.commands import generation
+
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    given = _parameters(params, pairs or [])
+    known = _known(settings, given)
+    answer = generation.generate(given, known, locale=locale, with_hash=with_hash)
+    _log(out, settings, "generated", given, answer.as_json())
+    if out.as_json:
+        out.data(answer.as_json())
+    else:
+        _tell_generated(out, answer)
+    return 0 if answer.ok else BAD
+
+
+@app.command("validate")
+def validate(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A command or its envelope; - for standard input.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Check a command, or an envelope with one, without changing anything."""
+    from agenttalk.contracts.envelope import read_envelope
+    from agenttalk.doors.cli.core import sources
+    from agenttalk.rules.commands import envelopes, validation
+
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    data = sources.read_bytes(file)
+    document = sources.parse(data, file)
+    if isinstance(document, dict) and ("message_id" in document or "type" in document):
+        if document.get("type") != "command":
+            return _tell_artifact(out, read_envelope(document), file)
+        answer = envelopes.validate(document, _known(settings, envelopes.command_in(document), data))
+    else:
+        answer = validation.validate(document, _known(settings, document, data))
+    _log(out, settings, "validated", document, answer.as_json())
+    _tell_validated(out, answer, file)
+    return 0 if answer.ok else BAD
+
+
+@app.command("send")
+def send(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - for standard input.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Send a command in the operator's name. It goes to the agent that the DAG names, and nowhere else."""
+    from agenttalk.doors.cli.core import root_access, sources
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.messages import sent_commands as engine
+    from agenttalk.rules.commands import validation
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    settings = Settings.merged(ctx, root, as_json)
+    document = sources.read_json(file)
+    answer = validation.validate(document, _known(settings, document))
+    command = answer.command
+    if command is None:
+        _tell_validated(out, answer, file)
+        return BAD
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await engine.send(deps, command)
+
+    sent = root_access.asked(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
+    if out.as_json:
+        out.data({"ok": True, **sent})
+    else:
+        out.say(f"[green]✓[/] [bold]{plain(sent['command_id'])}[/] is {sent['fate']} as {plain(sent['message_id'])}")
+    return 0
+
+
+@app.command("envelope")
+def envelope(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - for standard input.")],
+    producer: Annotated[str, typer.Option("--from", help="Agent that sends it, the owner of the outbox.")],
+    message_id: Annotated[str | None, typer.Option(help="Id of the message; made when not given.")] = None,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write cmd_*.msg.json to, e.g. an outbox.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Wrap a command into the envelope in which it travels."""
+    from agenttalk.adapters.mailbox import fsio
+    from agenttalk.contracts.core.base import AgentId, MessageId, is_id
+    from agenttalk.doors.cli.core import sources
+    from agenttalk.rules.commands import envelopes, validation
+
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    document = sources.read_json(file)
+    answer = validation.validate(document, _known(settings, document))
+    if answer.command is None:
+        _tell_validated(out, answer, file)
+        return BAD
+    name = message_id or f"msg_{secrets.token_hex(16)}"
+    for option, value in (("--from", producer), ("--message-id", name)):
+        if not is_id(value):
+            raise UsageError(
+                Code.ID_INVALID, f"{option} {value!r} is not an id", hint="use letters, digits, '_', '-' and '.'"
+            )
+    now = datetime.now(UTC)  # noqa: TID251 - a door reads the clock
+    wrapped = envelopes.wrap(answer.command, producer=AgentId(producer), message_id=MessageId(name), now=now)
+    if out_folder is None:
+        out.data(wrapped.as_json())
+        return 0
+    path = out_folder / wrapped.file_name
+    if path.exists():
+        raise UsageError(Code.FILE_UNWRITABLE, f"{path} exists already", hint="it was not sent yet; remove it first")
+    fsio.write_file(path, wrapped.to_bytes())
+    if out.as_json:
+        out.data({"ok": True, "file": str(path), "message_id": name})
+    else:
+        out.say(f"[green]✓[/] {plain(path)}")
+    return 0
+
+
+def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
+    from agenttalk.doors.cli.core import sources
+
+    given = sources.read_json(params) if params is not None else {}
+    if not isinstance(given, dict):
+        raise UsageError(
+            Code.COMMAND_FIELD_TYPE, "--params must hold a JSON object", hint='write e.g. {"plan_id": "p"}'
+        )
+    if params is None and not pairs:
+        raise UsageError(
+            Code.OPTION_INVALID, "no fields were given", hint="give KEY=VALUE pairs or --params FILE; see --help"
+        )
+    return sources.merged(given, sources.read_pairs(pairs))
+
+
+def _known(settings: Settings, document: object, besides: bytes | None = None) -> Known:
+    from agenttalk.adapters.mailbox import tree
+    from agenttalk.rules.commands import generation
+    from agenttalk.rules.commands.validation import NOTHING
+
+    if settings.root is None or not isinstance(document, dict):
+        return NOTHING
+    plan_id, task_id = generation.identity(document)
+    return tree.known(settings.root, plan_id, task_id, besides=besides)
+
+
+def _log(out: Output, settings: Settings, what: str, document: object, outcome: dict[str, Any]) -> None:
+    """Every command that is made or checked for a root is in the root's ledger. What cannot be logged is said."""
+    from agenttalk.contracts.errors import AgentTalkError
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.engine.messages import sent_commands
+    from agenttalk.rules.commands import generation
+
+    if settings.root is None:
+        return
+    fields = document if isinstance(document, dict) else {}
+    subject = "/".join(str(each)[:128] for each in generation.identity(fields) if each) or "unknown"
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        await sent_commands.log(deps, "generated" if what == "generated" else "validated", subject, outcome)
+        return {}
+
+    body = {"what": what, "subject": subject, **sent_commands.gist(outcome)}
+    try:
+        root_access.asked(settings.root.absolute(), "/api/commands/log", by_hand, body)
+    except AgentTalkError as error:
+        out.say(f"[yellow]![/] not logged: {plain(error.message)}", err=True)
+
+
+def _tell_generated(out: Output, answer: GenerateResult) -> None:
+    """The command goes to standard output alone, so that it can be piped; what is said of it does not."""
+    out.problems(answer.warnings, warning=True)
+    if answer.command is None:
+        out.problems(answer.errors)
+        out.say(f"[bold red]refused[/]: {_count(len(answer.errors), 'error')}", err=True)
+        return
+    out.repairs(answer.repairs)
+    out.data(answer.command.as_json())
+    out.say(f"[green]✓[/] [bold]{answer.command.command_id}[/] is complete and valid", err=True)
+
+
+def _tell_artifact(out: Output, envelope: Envelope, file: str) -> int:
+    if out.as_json:
+        out.data({"ok": True, "command": None, "errors": [], "warnings": []})
+    else:
+        out.say(f"[green]✓[/] {plain(file)}: [bold]{envelope.message_id}[/] is a valid artifact envelope")
+    return 0
+
+
+def _tell_validated(out: Output, answer: ValidateResult, file: str) -> None:
+    if out.as_json:
+        out.data(answer.as_json())
+        return
+    out.problems(answer.warnings, warning=True)
+    out.problems(answer.errors)
+    name = "standard input" if file == "-" else plain(file)
+    if answer.command is not None:
+        out.say(f"[green]✓[/] {name}: [bold]{answer.command.command_id}[/] is valid")
+    else:
+        out.say(f"[bold red]refused[/]: {name} has {_count(len(answer.errors), 'error')}", err=True)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")

@@ -1,0 +1,246 @@
+"""The live view of a plan that runs: a table that stays in place on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from agenttalk.doors.cli.core.output import Output, counted, gist, plain
+from agenttalk.doors.cli.plans import decisions
+
+if TYPE_CHECKING:
+    from rich.live import Live as RichLive
+    from rich.table import Table
+
+MARKS: Final = {
+    "pending": ("dim", "·"),
+    "working": ("blue", "▶"),
+    "review": ("blue", "◆"),
+    "blocked": ("yellow", "‖"),
+    "done": ("green", "✓"),
+    "failed": ("bold red", "✗"),
+    "skipped": ("dim", "-"),
+}
+"""What people see of a state → its colour and its sign."""
+MOST: Final = 40
+"""Tasks that are shown at once; of more, those that are not done yet come first."""
+WORDS: Final = {
+    "done": ("[green]✓[/]", "everything is done"),
+    "failed": ("[bold red]✗[/]", "something failed"),
+    "waiting": ("[yellow]‖[/]", "somebody is awaited"),
+    "paused": ("[yellow]‖[/]", "it is paused; 'agenttalk resume' lets it go on"),
+    "running": ("[yellow]![/]", "stopped following; run it again to go on"),
+}
+
+
+class Live:
+    """Shows how a plan goes, on standard error; the answer for programs goes to standard output in the end."""
+
+    def __init__(
+        self,
+        out: Output,
+        plan_id: str,
+        *,
+        order: Sequence[str] = (),
+        by_hand: Collection[str] = (),
+        root: Path | None = None,
+    ) -> None:
+        """`order` is that of the plan's tasks, `by_hand` are agents that nobody starts, `root` is where it all lies."""
+        self._out = out
+        self._plan_id = plan_id
+        self._places = {task_id: place for place, task_id in enumerate(order)}
+        self._by_hand = by_hand
+        self._root = root
+        self._began = time.monotonic()
+        self._states: dict[str, tuple[str, str | None, int]] = {}
+        self._working: dict[str, float] = {}
+        """When tasks that are being worked on were first seen at it."""
+        self._live: RichLive | None = None
+        self._closing: str | None = None
+        """What was said last of what is done before the end."""
+
+    def __enter__(self) -> Self:
+        draws = self._out.draws(err=True) and not self._out.as_json
+        if draws and (console := self._out.console(err=True)).is_terminal:
+            from rich.live import Live as RichLive
+
+            self._live = RichLive(console=console, refresh_per_second=8, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, standing: dict[str, Any]) -> None:
+        """How it stands now."""
+        standing = self._ordered(standing)
+        now = time.monotonic()
+        working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
+        self._working = {task_id: self._working.get(task_id, now) for task_id in working}
+        if self._live:
+            self._live.update(self._table(standing))
+        elif not self._out.as_json:
+            self._lines(standing)
+
+    def conclude(self, standing: dict[str, Any]) -> None:
+        """How it ended."""
+        if self._out.as_json:
+            self._out.data({"ok": standing["result"] == "done", **standing})
+            return
+        standing = self._ordered(standing)
+        if self._live:
+            self._out.console().print(self._table(standing))
+        mark, words = WORDS[standing["result"]]
+        counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in standing["counts"].items() if count)
+        took = spent(standing.get("usage"), timed=False)
+        told = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
+        self._out.say(f"{mark} [bold]{plain(self._plan_id)}[/]: {words} ({told})")
+        for task in standing["tasks"]:
+            if task["board"] in {"failed", "blocked"}:
+                self._out.say(f"  {_line(task)}")
+            elif task["agent_id"] in self._by_hand and task["state"] in {"READY", "RUNNING"}:
+                where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"
+                self._out.say(f"  {_line(task)} waits for whoever works {plain(where)}")
+        for gate in standing.get("gates", ()):
+            if gate["allowed"]:  # what is denied is the reason of its task
+                self._out.say(f"  {gate_line(gate)}")
+        decisions.tell(self._out, standing)
+        self._say_where_to_look(standing)
+
+    def _say_where_to_look(self, standing: dict[str, Any]) -> None:
+        """The next thing that somebody wants to know, on standard error."""
+        asked = any(task["request_id"] for task in standing["tasks"] if task["board"] == "blocked")
+        if asked:
+            self._out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked", err=True)
+        elif standing.get("questions"):
+            self._out.say(f"[yellow]?[/] {open_questions(standing['questions'])}", err=True)
+        made = self._root / "system_runtime" / "artifacts" / self._plan_id if self._root else None
+        if made is not None and made.is_dir():
+            self._out.say(f"[cyan]→[/] what it made lies in {plain(made)}", err=True)
+
+    def _ordered(self, standing: dict[str, Any]) -> dict[str, Any]:
+        """Tasks in the order of the plan."""
+        last = len(self._places)
+        return {
+            **standing,
+            "tasks": sorted(standing["tasks"], key=lambda task: self._places.get(task["task_id"], last)),
+        }
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._began:.1f}"
+
+    def _lines(self, standing: dict[str, Any]) -> None:
+        for task in standing["tasks"]:
+            look = (task["board"], task["reason"], task["reexecutions"])
+            if self._states.get(task["task_id"], ("pending", None, 0)) != look:
+                self._states[task["task_id"]] = look
+                self._out.say(_line(task), err=True)
+        closing = standing.get("closing")
+        if closing and closing != self._closing:
+            self._out.say(f"[blue]◆[/] closing: {plain(closing)}", err=True)
+        self._closing = closing
+
+    def _table(self, standing: dict[str, Any]) -> Table:
+        from rich.table import Table
+
+        took = spent(standing.get("usage"), timed=False)
+        title = "  ".join(part for part in (plain(self._plan_id), f"{self._seconds()} s", took) if part)
+        table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+        for name in ("", "task", "agent", "state", "took", ""):
+            table.add_column(name)
+        tasks = sorted(standing["tasks"], key=lambda task: task["board"] in {"done", "skipped", "pending"})
+        shown = {task["task_id"] for task in tasks[:MOST]}
+        for task in (each for each in standing["tasks"] if each["task_id"] in shown):
+            colour, sign = MARKS[task["board"]]
+            table.add_row(
+                f"[{colour}]{sign}[/]",
+                plain(task["task_id"]),
+                f"[dim]{plain(task['agent_id'])}[/]",
+                f"[{colour}]{task['state']}[/]",
+                self._took(task),
+                _remark(task),
+            )
+        if len(tasks) > MOST:
+            table.add_row("", f"[dim]and {len(tasks) - MOST} more[/]", "", "", "", "")
+        if standing.get("closing"):
+            table.add_row("[blue]◆[/]", "[dim]closing[/]", "", "", "", plain(standing["closing"]))
+        return table
+
+    def _took(self, task: dict[str, Any]) -> str:
+        """What a task took so far, the attempt at hand included."""
+        usage = task.get("usage")
+        began = self._working.get(task["task_id"])
+        if began is None:
+            return spent(usage)
+        known = usage or {"duration_s": 0.0, "tokens": 0, "cost_usd": 0.0, "tool_calls": 0}
+        return spent({**known, "duration_s": known["duration_s"] + time.monotonic() - began})
+
+
+def _line(task: dict[str, Any]) -> str:
+    colour, sign = ("yellow", "?") if task.get("proven") is False else MARKS[task["board"]]
+    who = f"[bold]{plain(task['task_id'])}[/] [dim]{plain(task['agent_id'])}[/]"
+    took = spent(task.get("usage")) if task["board"] in {"done", "failed"} else ""
+    remark = " [dim]·[/] ".join(part for part in (took, _remark(task)) if part)
+    return f"[{colour}]{sign}[/] {who} {remark}".rstrip()
+
+
+def open_questions(questions: Sequence[str]) -> str:
+    """That nobody has answered what somebody asked."""
+    verb = "is" if len(questions) == 1 else "are"
+    return f"{counted(len(questions), 'question')} {verb} not answered: 'agenttalk inbox' shows what is asked"
+
+
+def gate_line(gate: dict[str, Any]) -> str:
+    """What a checkpoint held against a task, and who has overridden it."""
+    colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
+    why = plain("; ".join(gate["reasons"])[:300])
+    by = f" [dim]· overridden by[/] {plain(gate['overridden_by'])}" if gate.get("overridden_by") else ""
+    note = f" [dim]({plain(gate['why'][:160])})[/]" if gate.get("why") else ""
+    return f"[{colour}]{sign}[/] [bold]{plain(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
+
+
+def spent(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
+    """What something took, in words: the time, and tokens and money if there were any."""
+    if not usage:
+        return ""
+    parts = [_duration(usage["duration_s"])] if timed else []
+    parts += [counted(usage["tokens"], "token")] if usage.get("tokens") else []
+    cost = usage.get("cost_usd") or 0
+    parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
+    parts += [f"cost unknown: no price of {plain(str(usage['unpriced']))}"] if usage.get("unpriced") else []
+    calls = usage.get("tool_calls")
+    parts += ["1 call of a tool" if calls == 1 else f"{calls:,} calls of tools"] if calls else []
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {left:02} s"
+
+
+def _remark(task: dict[str, Any]) -> str:
+    parts = []
+    if task["score"] is not None:
+        parts.append(f"score {task['score']:g}")
+    if task["reexecutions"]:
+        parts.append(f"round {task['reexecutions'] + 1}")
+    if task.get("freshness") == "stale":
+        parts.append("stale")
+    if task.get("proven") is False:
+        parts.append("unproven: nobody has verified it")
+    if task.get("isolated") is False:
+        parts.append("not isolated")
+    if task["reason"]:
+        parts.append(gist(task["reason"]))
+    if task["request_id"]:
+        parts.append(f"question {plain(task['request_id'])}")
+    return " [dim]·[/] ".join(parts)

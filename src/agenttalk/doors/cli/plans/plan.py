@@ -1,0 +1,262 @@
+"""`agenttalk plan`: what a plan file says, what it comes to, and everything that is wrong with it.
+
+Rules and contracts are imported where they are used: whoever asks for help does not pay for them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.plans import decisions, draft
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agenttalk.contracts.dag import Node
+    from agenttalk.contracts.dag import Output as Made
+    from agenttalk.contracts.errors import Problem
+    from agenttalk.contracts.planfile.yaml_text import Source
+    from agenttalk.rules.planfile.compiler import Compiled
+
+app = typer.Typer(no_args_is_help=True, help="Check plan files, and change plans that run.", add_completion=False)
+
+BAD = 2
+SHOWN = 200
+"""How many tasks, and how many problems, are printed; --json has them all."""
+
+
+@app.callback()
+def main() -> None:
+    """Check plan files, and change plans that run."""
+
+
+@app.command("check")
+def check(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A plan file in YAML or JSON; - for standard input.")],
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write the documents to that it comes to.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Explain a plan file: its tasks in order, who gets what, what done means, and every problem at once.
+
+    With --root agents are also looked for in the root's agenttalk.toml and in agents/.
+    """
+    from dataclasses import replace
+
+    from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
+    from agenttalk.contracts.core import wire
+    from agenttalk.contracts.core.large_documents import collector_paused
+    from agenttalk.contracts.errors import ContractError
+    from agenttalk.contracts.planfile import reader
+    from agenttalk.doors.cli.core import sources
+    from agenttalk.doors.cli.plans import warnings as plan_warnings
+    from agenttalk.rules.planfile import compiler as rules
+    from agenttalk.wiring.plan_files import overruled, settled, unheeded
+
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    data = sources.read_bytes(file, limit=wire.DOCUMENT_LIMIT)
+    with collector_paused():
+        try:
+            source = reader.parse(data, yaml=_is_yaml(file, data))
+            plan = reader.plan_of(source)
+        except ContractError as error:
+            _tell_refused(out, file, error.problems)
+            return BAD
+        compiled = rules.compile_plan(plan, agents=settled(settings.root, plan))
+        compiled = replace(compiled, warnings=(*overruled(plan, settings.root), *compiled.warnings))
+        compiled = unheeded(compiled, settings.root)
+        compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
+        beside = Path.cwd() if file == "-" else Path(file).absolute().parent
+        workspace = compiled.manifest.workspace
+        told = plan_warnings.remarks(compiled, beside / workspace.repo) if workspace is not None else []
+        compiled = replace(compiled, warnings=(*compiled.warnings, *told))
+        written = _written(out_folder, compiled) if out_folder is not None and compiled.ok else []
+        _tell(out, file, source, compiled, written)
+    return 0 if compiled.ok else BAD
+
+
+@app.command("apply")
+def apply(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The changed plan file.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Put a new revision of a plan in force. What did not change goes on; what changed begins anew.
+
+    Programs of tasks that changed or are gone are ended. 'agenttalk run' goes on with the plan.
+    """
+    import getpass
+
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.doors.cli.plans.control import by_hand_service
+    from agenttalk.doors.cli.plans.run import documents, refused
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.wiring.plan_files import compiled_plan
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    compiled = compiled_plan(file, folder)
+    if compiled.problems:
+        return refused(out, compiled)
+    by = getpass.getuser()
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        service = by_hand_service(deps)
+        return await service.apply(compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by)
+
+    told = root_access.asked(folder, "/api/plans/apply", by_hand, documents(compiled))
+    if out.as_json:
+        out.data({"ok": True, "plan_id": compiled.dag.plan_id, **told})
+    else:
+        words = ", ".join(f"{len(told[what])} {what}" for what in ("added", "changed", "removed") if told[what])
+        out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {words or 'nothing changed'}")
+    return 0
+
+
+app.command("draft")(draft.draft)
+app.command("assemble", hidden=True)(draft.assemble)
+
+
+def _is_yaml(file: str, data: bytes) -> bool:
+    """JSON by its ending; without one that says so, by its first character. JSON is read far quicker."""
+    if file.endswith((".json", ".yaml", ".yml")):
+        return not file.endswith(".json")
+    return data.lstrip()[:1] != b"{"
+
+
+def _written(folder: Path, compiled: Compiled) -> list[str]:
+    from agenttalk.adapters.mailbox import fsio
+
+    files = {folder / "task_dag.json": compiled.dag, folder / "plan_manifest.json": compiled.manifest}
+    profiles = {folder / "agents" / name / "agent_profile.json": each for name, each in compiled.profiles.items()}
+    for path, document in {**files, **profiles}.items():
+        fsio.write_file(path, document.to_bytes() + b"\n")
+    return [str(path) for path in (*files, *profiles)]
+
+
+def _tell_refused(out: Output, file: str, problems: Iterable[Problem]) -> None:
+    found = tuple(problems)
+    if out.as_json:
+        out.data({"ok": False, "problems": _as_json(found), "warnings": [], "task_dag": None})
+        return
+    _tell_problems(out, found)
+    out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(found), 'problem')}", err=True)
+
+
+def _tell(out: Output, file: str, source: Source, compiled: Compiled, written: list[str]) -> None:
+    from agenttalk.rules.planfile.compiler import waves
+
+    problems, warnings = source.located(compiled.problems), source.located(compiled.warnings)
+    order = waves(compiled.dag)
+    if out.as_json:
+        out.data(
+            {
+                "ok": compiled.ok,
+                "problems": _as_json(problems),
+                "warnings": _as_json(warnings),
+                "waves": order,
+                "task_dag": compiled.dag.as_json(),
+                "plan_manifest": compiled.manifest.as_json(),
+                "agent_profiles": {name: profile.as_json() for name, profile in compiled.profiles.items()},
+                "files": written,
+            }
+        )
+        return
+    _tell_plan(out, compiled, order)
+    _tell_problems(out, warnings, warning=True)
+    _tell_problems(out, problems)
+    if compiled.ok:
+        said = f", and {_count(len(warnings), 'remark')}" if warnings else ""
+        out.say(f"[green]✓[/] {_name(file)}: [bold]{compiled.dag.plan_id}[/] can be submitted{said}")
+        for path in written:
+            out.say(f"  {plain(path)}")
+    else:
+        out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(problems), 'problem')}", err=True)
+
+
+def _tell_plan(out: Output, compiled: Compiled, order: list[list[str]]) -> None:
+    dag, manifest = compiled.dag, compiled.manifest
+    name = f" {plain(manifest.plan_name)}" if manifest.plan_name else ""
+    counts = [_count(len(dag.nodes), "task"), _count(len(compiled.profiles), "agent"), _count(len(order), "wave")]
+    out.say(f"[bold]{dag.plan_id}[/]{name} [dim]({', '.join(counts)})[/]")
+    nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
+    activated: dict[str, str] = {
+        task_id: node.task_id
+        for node in dag.nodes
+        for branch in (node.gates.branches if node.gates else ())
+        for task_id in branch.activate
+    }
+    decisions.tell_policies(out, manifest.policies)
+    left = SHOWN
+    for number, wave in enumerate(order, 1):
+        if not left:
+            break
+        out.say(f"[bold]wave {number}[/]" + (f" [dim]{len(wave)} beside each other[/]" if len(wave) > 1 else ""))
+        for task_id in wave[:left]:
+            _tell_task(out, nodes[task_id], activated.get(task_id))
+        left -= len(wave[:left])
+    if len(dag.nodes) > SHOWN:
+        out.say(f"[dim]… and {_count(len(dag.nodes) - SHOWN, 'task')} more; --json has all[/]")
+
+
+def _tell_task(out: Output, node: Node, activator: str | None) -> None:
+    after = f" after {', '.join(node.depends_on)}" if node.depends_on else ""
+    only = f" [dim]only when {activator} says so[/]" if activator else ""
+    out.say(f"  [bold cyan]{node.task_id}[/] by {node.assigned_agent_id}{after}{only}")
+    for need in node.inputs:
+        value = need.selector.type_value if need.selector.type == "by_message_type" else need.selector.value
+        kind = "" if need.selector.type == "by_output_name" else f" [dim]{need.selector.type}[/]"
+        extra = " [dim]from outside[/]" if need.external else "" if need.required else " [dim]if it is there[/]"
+        out.say(f"    takes {plain(need.name)} ← {plain(value)}{kind}{extra}")
+    for output in node.outputs:
+        out.say(f"    makes {plain(output.name)}{_fate(output)}")
+    for line in _done(node):
+        out.say(f"    done: {line}")
+
+
+def _fate(output: Made) -> str:
+    to = f" → {', '.join(output.deliver_to)}" if output.deliver_to else ""
+    notes = [*(["deliverable"] if output.deliverable else []), *(["optional"] if output.optional else [])]
+    notes += [f"when {output.when}"] if output.when else []
+    return to + (f" [dim]({plain(', '.join(notes))})[/]" if notes else "")
+
+
+def _done(node: Node) -> list[str]:
+    if node.promise:
+        kinds = {check.id: check.kind for check in node.promise.checks}
+        shown = {
+            each.description: ", ".join(f"{name}: {kinds.get(name, 'handed in')}" for name in each.evidence_required)
+            for each in node.promise.acceptance
+        }
+        return [plain(f"{text} ({how or 'a person says so'})") for text, how in shown.items()]
+    names = [output.name for output in node.outputs if not output.when and not output.optional]
+    derived = f"{', '.join(names)} stored as declared" if names else "a result that is not empty"
+    return [plain(f"{derived}{' and a score' if node.score_required else ''} (derived)")]
+
+
+def _tell_problems(out: Output, problems: tuple[Problem, ...], *, warning: bool = False) -> None:
+    out.problems(problems[:SHOWN], warning=warning)
+    if len(problems) > SHOWN:
+        out.say(f"[dim]… and {len(problems) - SHOWN} more; --json has all[/]", err=True)
+
+
+def _as_json(problems: tuple[Problem, ...]) -> list[dict[str, Any]]:
+    return [
+        {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint} for each in problems
+    ]
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else plain(file)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

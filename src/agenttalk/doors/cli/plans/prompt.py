@@ -1,0 +1,40 @@
+"""The prompt of a task, as its agent got it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from agenttalk.doors.cli.core.output import Output, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.deps import Deps
+
+_PROMPTS: Final = {
+    "differs": "its hash is not the one that was recorded: secrets were taken out of it, or the file was changed",
+    "hash_only": "only its hash was kept",
+    "not_yet": "no agent has got a prompt for it yet",
+}
+
+
+def show_prompt(out: Output, folder: Path, plan: str, task_id: str) -> int:
+    """The last prompt of a task: its text on standard output, what is to be said about it on standard error."""
+    from agenttalk.doors.cli.core import root_access
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine.agents import prompt_record
+
+        return (await prompt_record.prompt(deps, plan, task_id)).as_json()
+
+    told = root_access.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)
+    if out.as_json:
+        out.data({"ok": True, **told})
+        return 0
+    if told["standing"] in _PROMPTS:
+        shown = f" [dim]{told['sha256']}[/]" if told["sha256"] else ""
+        out.say(f"[yellow]![/] {plain(plan)}/{plain(task_id)}: {_PROMPTS[told['standing']]}{shown}", err=True)
+    if told["text"] is not None:
+        typer.echo(told["text"])
+    return 0

@@ -1,0 +1,286 @@
+"""`agenttalk run`: a plan to its end, here or beside an engine that runs already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.contracts.errors import Code
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, SandboxOption, Settings, plain
+from agenttalk.doors.cli.core.root_discovery import near
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.agent import Tier
+    from agenttalk.doors.cli.core.engine_client import Client
+    from agenttalk.engine.operation.engine import Running
+    from agenttalk.rules.planfile.compiler import Compiled
+
+run_app = typer.Typer(add_completion=False)
+CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
+"""How a plan stands → how the command ends."""
+SHORTEST = 0.02
+"""Seconds between looks at a plan that runs here."""
+PACE = 0.25
+"""Seconds between looks at a plan that another process runs."""
+ABSENCE = 30.0
+"""Seconds for which an engine may be away that is followed, or takes to begin."""
+
+
+@run_app.command("run")
+def run(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, YAML or JSON.")],
+    watch: Annotated[bool, typer.Option("--watch", help="Also wait for people and for agents worked by hand.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the plan and show it; run nothing.")] = False,
+    take_uncommitted: Annotated[
+        bool, typer.Option("--take-uncommitted", help="Begin with the work tree as it is, also what is not committed.")
+    ] = False,
+    sandbox: SandboxOption = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run a plan to its end, and show how it goes.
+
+    Ends with 0 when everything is done, 1 when something failed, 3 when somebody else is awaited. Running the same
+    plan again goes on where it was.
+    """
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.doors.cli.plans import warnings
+    from agenttalk.wiring.plan_files import compiled_plan
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    given = Settings.merged(ctx, root, as_json).root or near(Path.cwd())
+    compiled = compiled_plan(file, given if given is not None and given.is_dir() else None)
+    if compiled.problems:
+        return refused(out, compiled)
+    compiled = _with_uncommitted(compiled) if take_uncommitted else compiled
+    if dry_run:
+        tasks = [node.task_id for node in compiled.dag.nodes]
+        if out.as_json:
+            out.data({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
+        else:
+            out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
+        return 0
+    warnings.require_repository(compiled)
+    warnings.tell_of_repository(out, compiled)
+    folder = root_access.made(ctx, root)
+    return CODES[_carried_out(out, compiled, folder, watch=watch, sandbox=sandbox)["result"]]
+
+
+def _with_uncommitted(compiled: Compiled) -> Compiled:
+    """The plan, begun with what is not committed in its repository. Raises UsageError when it has none."""
+    from dataclasses import replace
+
+    from agenttalk.contracts.errors import Code, UsageError
+
+    workspace = compiled.manifest.workspace
+    if workspace is None:
+        raise UsageError(Code.OPTION_INVALID, "the plan works on no repository", hint="leave out --take-uncommitted")
+    taking = workspace.model_copy(update={"uncommitted": "take"})
+    return replace(compiled, manifest=compiled.manifest.model_copy(update={"workspace": taking}))
+
+
+def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
+    """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
+    from agenttalk.contracts.errors import ContractError
+    from agenttalk.wiring.plan_files import compiled_plan
+
+    compiled = compiled_plan(file, folder)
+    if compiled.problems:
+        raise ContractError(compiled.problems[0].code, f"{file} is no plan that can be run", compiled.problems)
+    return _carried_out(out, compiled, folder, watch=False, quiet=quiet)
+
+
+def _carried_out(
+    out: Output, compiled: Compiled, folder: Path, *, watch: bool, quiet: bool = False, sandbox: Tier | None = None
+) -> dict[str, Any]:
+    """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
+    from agenttalk.doors.cli.plans import warnings
+    from agenttalk.doors.cli.plans.live_view import Live
+    from agenttalk.rules.planfile.compiler import waves
+
+    _warn_of_checks(out, compiled, folder)
+    warnings.warn_of_programs(out, compiled, folder)
+    warnings.warn_of_sandboxes(out, compiled, folder, sandbox)
+    warnings.warn_of_logins(out, compiled, folder, sandbox)
+    order = [task_id for wave in waves(compiled.dag) for task_id in wave]
+    by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
+    with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
+        standing = _followed(folder, compiled, live.show, watch=watch, sandbox=sandbox)
+    if not quiet:
+        live.conclude(standing)
+    return standing
+
+
+def refused(out: Output, compiled: Compiled) -> int:
+    """Say what is wrong with a plan; the exit code."""
+    if out.as_json:
+        errors = [
+            {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
+            for each in compiled.problems
+        ]
+        out.data({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
+    else:
+        out.problems(compiled.problems)
+        out.problems([each for each in compiled.warnings if each.code == Code.PLAN_DOUBTFUL], warning=True)
+        many = len(compiled.problems)
+        out.say(f"refused: {many} problem{'s' if many > 1 else ''}", err=True)
+    return 2
+
+
+def _warn_of_checks(out: Output, compiled: Compiled, root: Path) -> None:
+    """A check that nobody can make never passes; whoever starts such a plan should know before."""
+    named = [
+        str(node.task_id)
+        for node in compiled.dag.nodes
+        if node.promise is not None and any(check.kind == "forge" for check in node.promise.checks)
+    ]
+    if not named or out.as_json:
+        return
+    from agenttalk.wiring.settings import load
+
+    if not any(each.token_env or each.token_file for each in load(root).sources.values()):
+        tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
+        words = "no forge is configured with a token of the engine's, so these tasks are never done"
+        out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
+
+
+def _followed(
+    root: Path,
+    compiled: Compiled,
+    show: Callable[[dict[str, Any]], None],
+    *,
+    watch: bool,
+    sandbox: Tier | None = None,
+) -> dict[str, Any]:
+    """Have the plan run, here or by the engine that is there, until it ends or waits.
+
+    An engine that only ran another plan may end before: then the next one is followed, or the plan goes on here. One
+    that serves is waited for when it ends, because whoever ended it means to start it again, or to have it stopped.
+    """
+    import time
+
+    from agenttalk.adapters.store.root_lock import running_parts
+    from agenttalk.contracts.errors import Code, MachineError
+    from agenttalk.doors.cli.core import engine_client
+    from agenttalk.doors.cli.plans import warnings
+
+    served = False
+    gone: MachineError | None = None
+    deadline = time.monotonic() + ABSENCE
+    while True:
+        client = engine_client.running(root)
+        try:
+            if client is not None:
+                warnings.refuse_sandbox(sandbox)
+                return _beside(client, compiled, show, watch=watch)
+            if not served:
+                return _here(root, compiled, show, watch=watch, sandbox=sandbox)
+        except MachineError as error:
+            if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
+                raise
+            if client is None and running_parts(root):
+                raise  # they have the root, and may have it for ever
+            gone = error
+        if client is not None and client.answered:
+            served, deadline = not client.passing, time.monotonic() + ABSENCE
+        if gone is not None and time.monotonic() > deadline:
+            raise gone
+        time.sleep(PACE)
+
+
+def _context() -> str:
+    """Where whoever called us stands in a trace, if the environment tells it."""
+    import os
+
+    from agenttalk.rules.operation.spans import read_traceparent
+
+    told = os.environ.get("TRACEPARENT", "")
+    return told if read_traceparent(told) is not None else ""
+
+
+def _here(
+    root: Path,
+    compiled: Compiled,
+    show: Callable[[dict[str, Any]], None],
+    *,
+    watch: bool,
+    sandbox: Tier | None,
+) -> dict[str, Any]:
+    import asyncio
+    import time
+    from contextlib import suppress
+
+    from agenttalk import wiring
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.wiring import settings
+
+    seen: list[dict[str, Any]] = []
+
+    async def job(running: Running) -> None:
+        await running.service.submit(
+            compiled.dag, compiled.manifest, compiled.profiles, compiled.files, traceparent=_context()
+        )
+        with running.dispatcher.followed() as news, running.dispatcher.awaited() as calm:
+            while True:
+                news.clear()
+                calm.clear()
+                began = time.monotonic()
+                look = running.service.standing if watch else running.service.settled
+                standing = await look(compiled.dag.plan_id)
+                seen[:] = [standing]
+                show(standing)
+                if _is_over(standing, watch=watch):
+                    return
+                await news.wait()
+                # Looking costs time that grows with the plan, so that is done less often the longer it takes.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(calm.wait(), max(SHORTEST, 5 * (time.monotonic() - began)))
+
+    loaded = settings.load(root).confining(sandbox)
+
+    def start(stop: asyncio.Event) -> Any:
+        return wiring.serve(root, loaded, stop=stop, port=0, job=job)
+
+    code = root_access.looped(start)
+    if not seen:  # stopped before there was anything to tell
+        raise KeyboardInterrupt
+    return {**seen[0], "result": "running"} if code == root_access.EXIT_INTERRUPTED else seen[0]
+
+
+def _beside(
+    client: Client, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool
+) -> dict[str, Any]:
+    import time
+
+    context = _context()
+    client.post("/api/plans", documents(compiled), {"traceparent": context} if context else {})
+    standing: dict[str, Any] = {}
+    try:
+        while True:
+            standing = client.get(f"/api/plans/{compiled.dag.plan_id}" + ("" if watch else "?settled=true"))
+            show(standing)
+            if _is_over(standing, watch=watch):
+                return standing
+            time.sleep(PACE)
+    except KeyboardInterrupt:  # only the following ends: the engine goes on
+        return {**standing, "result": "running"}
+
+
+def documents(compiled: Compiled) -> dict[str, Any]:
+    """A plan as an engine takes it."""
+    import base64
+
+    return {
+        "dag": compiled.dag.as_json(),
+        "manifest": compiled.manifest.as_json(),
+        "profiles": {name: profile.as_json() for name, profile in compiled.profiles.items()},
+        "files": [base64.b64encode(data).decode() for data in compiled.files.values()],
+    }
+
+
+def _is_over(standing: dict[str, Any], *, watch: bool) -> bool:
+    return standing["result"] != "running" and (not watch or standing["state"] == "ENDED")

@@ -1,0 +1,96 @@
+"""What can be said of a plan before it begins, and would else be said by a task that failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenttalk.contracts.errors import Code, Problem, UsageError
+from agenttalk.doors.cli.core.output import Output, plain
+from agenttalk.rules.planfile.compiler import Compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agenttalk.contracts.agent import Tier
+    from agenttalk.rules.agents.cli_table import CodingAgent
+
+
+def require_repository(compiled: Compiled) -> None:
+    """A plan whose repository is not there cannot begin; better said before than by its first task."""
+    workspace = compiled.manifest.workspace
+    if workspace is not None and not Path(workspace.repo).is_dir():
+        message = f"there is no repository {workspace.repo}"
+        raise UsageError(Code.FILE_UNREADABLE, message, hint="look at workspace.repo in the plan, or make it first")
+
+
+def remarks(compiled: Compiled, repo: Path | None = None) -> list[Problem]:
+    """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
+    from agenttalk.adapters.workspaces.user_folder import survey
+    from agenttalk.contracts.errors import AgentTalkError
+    from agenttalk.rules.planfile import plan_remarks
+
+    workspace = compiled.manifest.workspace
+    if workspace is None:
+        return []
+    try:
+        found = survey(repo or Path(workspace.repo), workspace.base)
+    except AgentTalkError:  # the plan's start says so
+        return []
+    missed = () if workspace.uncommitted == "take" else found.uncommitted
+    return plan_remarks.of_tree(compiled.dag.nodes, found.paths, missed)
+
+
+def tell_of_repository(out: Output, compiled: Compiled) -> None:
+    """Say what a plan would not see of its repository, and what its checks leave open."""
+    for each in () if out.as_json else remarks(compiled):
+        out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}", err=True)
+        out.say(f"  [dim]{plain(each.hint)}[/]", err=True)
+
+
+def warn_of_sandboxes(out: Output, compiled: Compiled, root: Path, sandbox: Tier | None = None) -> None:
+    """A plan cannot have its agents confined less than the operator says; whoever wrote that should know before."""
+    if out.as_json:
+        return
+    from agenttalk.rules.core import isolation
+    from agenttalk.wiring import settings
+
+    for each in isolation.unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
+        out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}; {plain(each.hint or '')}", err=True)
+
+
+def warn_of_logins(out: Output, compiled: Compiled, root: Path, sandbox: Tier | None = None) -> None:
+    """A coding agent in a sandbox that has neither a key nor a login fails; better said before its first turn."""
+    import os
+
+    from agenttalk.rules.agents import acp_table, cli_table
+    from agenttalk.wiring import settings
+
+    words = settings.load(root).confining(sandbox).words
+    for name, profile in () if out.as_json else compiled.profiles.items():
+        use = profile.acp if profile.driver == "acp" else profile.cli if profile.driver == "cli" else None
+        table: Mapping[str, CodingAgent] = acp_table.TABLE if profile.driver == "acp" else cli_table.TABLE
+        if use is None or use.agent not in table or words.settled(profile).tier == "plain":
+            continue
+        login = cli_table.lent(table[use.agent], {*profile.env, *os.environ}).login
+        if login is not None and not (Path.home() / login.path).is_file():
+            message = f"no key is set and nobody is logged in; {login.remedy}"
+            out.say(f"[yellow]![/] agents.{plain(name)}: {plain(message)}", err=True)
+
+
+def refuse_sandbox(sandbox: Tier | None) -> None:
+    """An engine that runs already decides by its own settings."""
+    if sandbox is not None:
+        message = "an engine runs in this root already, and its settings say how agents are confined"
+        hint = "set sandbox in agenttalk.toml and run 'agenttalk config reload', or leave --sandbox out"
+        raise UsageError(Code.OPTION_INVALID, message, hint=hint)
+
+
+def warn_of_programs(out: Output, compiled: Compiled, root: Path) -> None:
+    """A script that lies neither beside the plan file nor in its agent's folder is probably spelled wrongly."""
+    for name, profile in compiled.profiles.items():
+        for argument in profile.argv[1:] if profile.driver == "script" else ():
+            script = argument.endswith((".py", ".sh")) and not argument.startswith(("/", "-"))
+            if script and not (root / "agents" / name / argument).is_file() and not out.as_json:
+                where = f"neither beside the plan nor in agents/{name}"
+                out.say(f"[yellow]![/] agents.{plain(name)}: {plain(argument)} is {plain(where)}", err=True)

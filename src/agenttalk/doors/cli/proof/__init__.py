@@ -1,0 +1,1 @@
+"""Commands about promises, evidence and the ledger."""

@@ -1,0 +1,95 @@
+"""`agenttalk honesty`: how far agents, models and validators could be believed, counted from the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, counted, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.deps import Deps
+
+honesty_app = typer.Typer(add_completion=False)
+
+
+@honesty_app.command("honesty")
+def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Show how often agents called work finished, and how often that held."""
+    from agenttalk.doors.cli.core import root_access
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine.proof import honesty as counting
+
+        return await counting.report(deps)
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    found = root_access.asked(folder, "/api/honesty", by_hand)
+    if out.as_json:
+        out.data({"ok": True, **found})
+        return 0
+    _tell(out, found)
+    return 0
+
+
+def _tell(out: Output, found: dict[str, Any]) -> None:
+    if not found["total"]["turns"] and not found["validators"]:
+        out.say("[dim]nobody has ended a turn yet[/]")
+        return
+    for title, key, rows in (
+        ("agents", "agent_id", "agents"),
+        ("models", "model", "models"),
+        ("kinds", "kind", "kinds"),
+    ):
+        if found[rows]:
+            out.say(f"[bold]{title}[/]")
+        wide = max((len(plain(each[key])) for each in found[rows]), default=0)
+        for each in found[rows]:
+            out.say(f"  {plain(each[key]):<{wide}}  {line(each)}")
+            for model in each.get("by_model", ()):
+                out.say(f"    [dim]{_model(model)}:[/] {line(model)}")
+    if found["validators"]:
+        out.say("[bold]validators[/]")
+    for each in found["validators"]:
+        out.say(f"  {plain(each['agent_id'])}  {_judged(each)}")
+        for model in each["by_model"]:
+            out.say(f"    [dim]{_model(model)}:[/] {_judged(model)}")
+    if found["uncounted"]:
+        out.say(f"[yellow]![/] {found['uncounted']} entries of the ledger are not counted yet; ask again")
+
+
+def _model(each: dict[str, Any]) -> str:
+    return plain(each["model"]) or "no model told"
+
+
+def _judged(each: dict[str, Any]) -> str:
+    """The numbers of somebody as a judge of others in one line."""
+    held = "" if each["reliability"] is None else f", {each['reliability']:.0%} of it stood"
+    parts = [f"{each['judged']} judged", f"{each['misled']} accepted what was wrong", f"{each['overruled']} overruled"]
+    parts += [f"{each['unjudged']} without a judgement"] if each["unjudged"] else []
+    return ", ".join(parts) + held
+
+
+def line(each: dict[str, Any]) -> str:
+    """The numbers of somebody in one line."""
+    if not each["claims"]:
+        return f"{counted(each['turns'], 'turn')}, nothing called finished"
+    parts = [f"{each['claims']} called finished", f"{each['proven']} proven"]
+    for name, words in (
+        ("unproven", "on its word alone"),
+        ("unisolated", "not isolated"),
+        ("refuted", "refuted"),
+        ("overturned", "overturned later"),
+        ("stale", "stale"),
+    ):
+        parts += [f"{each[name]} {words}"] if each[name] else []
+    if each["rounds"]:
+        parts.append(f"{counted(each['rounds'], 'round')} of rework")
+    parts += [f"{each['held']:.0%} held"]
+    if each["disputed"]:
+        parts.append(
+            f"{counted(each['disputed'], 'check')} disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)"
+        )
+    parts += [f"${each['cost_per_proven']:.4g} per proven task"] if each["cost_usd"] and each["cost_per_proven"] else []
+    return ", ".join(parts)

@@ -1,0 +1,265 @@
+"""`agenttalk promise`: whether a promise is worth being made, and whether it is fulfilled."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from agenttalk.contracts.errors import Code, ContractError, UsageError
+from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agenttalk.contracts.agent import Locale
+    from agenttalk.contracts.promise import CompletionPromise
+    from agenttalk.doors.cli.proof.attempt import Attempt
+    from agenttalk.rules.commands.promises import PromiseIssue
+    from agenttalk.rules.proof.done import Verdict
+
+T = TypeVar("T")
+app = typer.Typer(
+    no_args_is_help=True, help="Make and check promises, and see whether they are fulfilled.", add_completion=False
+)
+
+BAD = 2
+NOT_SO = 1
+_MARKS = {"hard-deny": "[bold red]✗[/]", "soft-deny": "[yellow]![/]", "warning": "[yellow]![/]"}
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A promise in JSON; - for standard input.")]
+
+
+@app.command("new")
+def new(
+    ctx: typer.Context,
+    objective: Annotated[str, typer.Argument(metavar="OBJECTIVE", help="What is to be so in the end.")],
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", metavar="COMMAND", help="A command that must succeed; repeatable.")
+    ] = None,
+    paths: Annotated[
+        list[str] | None, typer.Option("--file", metavar="PATH", help="A file that must be there; repeatable.")
+    ] = None,
+    questions: Annotated[
+        list[str] | None, typer.Option("--ask", metavar="QUESTION", help="What a person must say yes to; repeatable.")
+    ] = None,
+    checks: Annotated[
+        list[str] | None, typer.Option("--check", metavar="JSON", help="Any other check, as JSON; repeatable.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", metavar="GLOB", help="What may be changed; repeatable.")
+    ] = None,
+    deny: Annotated[
+        list[str] | None, typer.Option("--deny", metavar="GLOB", help="What must not be changed; repeatable.")
+    ] = None,
+    protect: Annotated[
+        list[str] | None,
+        typer.Option("--protect", metavar="GLOB", help="What the commands rest on and must stay; repeatable."),
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Make a promise: with checks, a criterion for each, and a scope. It is printed as JSON, and valid.
+
+    In a plan file it stands under `promise` of a task; a command carries it under `promise`.
+    """
+    import secrets
+
+    from agenttalk.contracts.core import wire
+    from agenttalk.rules.commands import promise_making
+    from agenttalk.wiring import SystemClock
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    guarded = {"protected": protect} if protect else {}
+    said: list[Any] = [
+        *({"kind": "run", "run": each, **guarded} for each in runs or ()),
+        *({"kind": "file", "path": each} for each in paths or ()),
+        *({"kind": "human", "question": each} for each in questions or ()),
+        *(wire.read(each.encode()) for each in checks or ()),
+    ]
+    params = {"objective": objective, "checks": said, "allowed_scope": allow, "disallowed_scope": deny}
+    ms = int(SystemClock().now().timestamp() * 1000)
+    made = promise_making.make(params, ms=ms, random=secrets.randbelow(1 << 16)).as_json()
+    if out.as_json:
+        out.data({"ok": True, "promise": made})
+    else:
+        typer.echo(json.dumps(made, indent=2, ensure_ascii=False))
+    return 0
+
+
+@app.command("validate")
+def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Say everything that is wrong with a promise. Only a hard-deny makes it invalid."""
+    from agenttalk.rules.commands import promises
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    promise = _promise(file)
+    validity = promises.validate(promise)
+    doubts = promises.near_misses(promise)
+    if out.as_json:
+        warnings = [{"code": p.code, "field": p.field, "message": p.message, "hint": p.hint} for p in doubts]
+        issues = [_issue(each) for each in validity.issues]
+        out.data({"ok": validity.valid, "valid": validity.valid, "issues": issues, "warnings": warnings})
+    else:
+        for issue in validity.issues:
+            where = f"[bold]{plain(issue.field)}[/]: "
+            out.say(f"{_MARKS[issue.severity]} {where}{plain(issue.message)} [dim]\\[{issue.severity}][/]", err=True)
+        out.problems(doubts, warning=True)
+        if validity.valid:
+            out.say(f"[green]✓[/] {plain(file)}: {plain(promise.id)} is valid")
+    return 0 if validity.valid else BAD
+
+
+@app.command("check")
+def check(
+    ctx: typer.Context,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]", help="A promise in JSON; - for standard input; that of my attempt if left out."
+        ),
+    ] = None,
+    evidence: Annotated[
+        str | None, typer.Option("--evidence", metavar="FILE", help="JSON array of evidence ids or objects.")
+    ] = None,
+    gates: Annotated[
+        str | None, typer.Option("--gates", metavar="FILE", help="JSON array of gate results, in their order.")
+    ] = None,
+    confirmed: Annotated[bool, typer.Option("--confirmed", help="A person has confirmed it.")] = False,
+    aborted: Annotated[
+        str | None, typer.Option("--aborted", metavar="WHY", help="A condition that stops the run has come true.")
+    ] = None,
+    hook: Annotated[
+        bool,
+        typer.Option(
+            "--hook", help="Answer as the Stop hook of a coding agent does. At most twice it is told to go on."
+        ),
+    ] = False,
+    locale: Annotated[
+        str, typer.Option("--locale", metavar="en|zh", help="Language in which my attempt is told what it misses.")
+    ] = "en",
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say whether a promise is fulfilled, by the function by which the engine decides it.
+
+    Without FILE, an agent at work sees what its own attempt misses. That is no evidence: the engine looks for itself.
+    """
+    if file is None:
+        return _mine(Output(as_json=Settings.merged(ctx, root, as_json).as_json), locale, hook=hook)
+    from agenttalk.contracts.evidence import read_evidence, read_gates
+    from agenttalk.rules.proof import done
+    from agenttalk.rules.proof.evidence import vouched
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    if [file, evidence, gates].count("-") > 1:
+        raise UsageError(Code.OPTION_INVALID, "standard input can be read once", hint="write - for one file only")
+    if aborted is not None and not aborted.strip():
+        raise UsageError(Code.OPTION_INVALID, "--aborted says nothing", hint="write e.g. --aborted scope-drift")
+    promise = _promise(file)
+    seen = vouched(_read(evidence, read_evidence)) if evidence else []
+    results = _read(gates, read_gates) if gates else ()
+    verdict = done.decide(promise, seen, results, aborted=aborted, confirmed=confirmed)
+    if out.as_json:
+        out.data(_verdict(verdict))
+    else:
+        _tell(out, file, promise, verdict)
+    return 0 if verdict.fulfilled else NOT_SO
+
+
+def _answer_hook(own: Attempt, language: Locale) -> int:
+    """Keep an agent from stopping while something is missing. A look that fails is our fault, and keeps nobody."""
+    import json
+
+    from agenttalk.rules.text import answer_words
+    from agenttalk.rules.text.render import spoken
+
+    try:
+        missing = [spoken(each, language) for each in own.missing()]
+    except Exception as error:  # noqa: BLE001 - whatever it is, the agent can do nothing about it
+        typer.echo(f"agenttalk: the look before you stop failed, which is no fault of yours: {error}", err=True)
+        return 0
+    if missing and not own.blocked_before():
+        first = spoken(answer_words.STILL_MISSING(), language)
+        reason = "\n".join([first, *(f"- {each}" for each in missing)])
+        typer.echo(json.dumps({"decision": "block", "reason": reason}))
+    return 0
+
+
+def _mine(out: Output, locale: str, *, hook: bool) -> int:
+    """Tell an agent what it has forgotten."""
+    from agenttalk.doors.cli.proof import attempt
+    from agenttalk.rules.text.render import spoken
+
+    if locale not in {"en", "zh"}:
+        raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale[:40]!r}", hint="use 'en' or 'zh'")
+    language: Locale = "zh" if locale == "zh" else "en"
+
+    try:
+        own = attempt.mine()
+    except (UsageError, OSError):
+        if hook:
+            return 0  # the code for bad input would keep the agent from stopping, and it can do nothing about it
+        raise
+    if hook:
+        return _answer_hook(own, language)
+    missing = [spoken(each, language) for each in own.missing()]
+    if out.as_json:
+        out.data({"ok": not missing, "missing": missing})
+    else:
+        for each in missing:
+            out.say(f"[bold red]✗[/] {plain(each)}")
+        if not missing:
+            out.say("[green]✓[/] nothing is seen to be missing; the engine looks for itself when you have stopped")
+    return NOT_SO if missing else 0
+
+
+def _promise(file: str) -> CompletionPromise:
+    from agenttalk.contracts.evidence import read_promise
+
+    return _read(file, read_promise)
+
+
+def _read(file: str, read: Callable[[object], T]) -> T:
+    from agenttalk.doors.cli.core import sources
+
+    document = sources.read_json(file)
+    try:
+        return read(document)
+    except ContractError as error:
+        name = "standard input" if file == "-" else file
+        raise ContractError(error.code, f"{name}: {error.message}", error.problems, hint=error.hint) from error
+
+
+def _issue(issue: PromiseIssue) -> dict[str, Any]:
+    return {
+        "severity": issue.severity,
+        "checkpoint": issue.checkpoint,
+        "message": issue.message,
+        "field": issue.field,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "ok": verdict.fulfilled,
+        "fulfilled": verdict.fulfilled,
+        "missing": list(verdict.missing),
+        "blockers": list(verdict.blockers),
+        "unverified": list(verdict.unverified),
+        "trust": verdict.trust,
+    }
+
+
+def _tell(out: Output, file: str, promise: CompletionPromise, verdict: Verdict) -> None:
+    for name in verdict.missing:
+        out.say(f"[bold red]✗[/] missing: {plain(name)}", err=True)
+    for text in verdict.blockers:
+        out.say(f"[bold red]✗[/] {plain(text)}", err=True)
+    for name in verdict.unverified:
+        out.say(f"[yellow]![/] nothing proves: {plain(name)}", err=True)
+    if verdict.fulfilled:
+        out.say(f"[green]✓[/] {plain(file)}: {plain(promise.id)} is fulfilled; it rests on {verdict.trust} evidence")
+    else:
+        out.say(f"{plain(file)}: {plain(promise.id)} is not fulfilled")

@@ -1,0 +1,57 @@
+"""`agenttalk release`: what was decided about a plan's release, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.doors.cli.core.output import JsonOption, RootOption
+from agenttalk.doors.cli.plans import decisions
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.deps import Deps
+
+release_app = typer.Typer(add_completion=False)
+
+
+@release_app.command("release")
+def release(
+    ctx: typer.Context,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")],
+    again: Annotated[bool, typer.Option("--again", help="Look at every gate again and decide anew.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show the last decision about a plan's release, with every gate and every reason.
+
+    Ends with 0 when it is approved, else with 1; 3 while it is not decided.
+    """
+    import getpass
+
+    from agenttalk.doors.cli.core import root_access
+    from agenttalk.doors.cli.plans import code
+
+    out, folder = root_access.chosen(ctx, root, as_json)
+    by = getpass.getuser()
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk import wiring
+        from agenttalk.engine.core.boards import board_of
+        from agenttalk.engine.messages import published_files
+        from agenttalk.engine.plans import releases
+        from agenttalk.engine.proof import release as proof_release
+
+        if again:
+            store = await board_of(deps, plan)
+            await proof_release.release(deps, store, plan, wiring.local_prover(folder, deps), again=True, by=by)
+            await published_files.publish(deps, store)
+        return (await releases.found(deps, plan)).as_json()
+
+    code.looked_at(folder, plan)  # what an approval rests on may have changed since
+    told = root_access.asked(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
+    if out.as_json:
+        out.data({"ok": told["state"] == "approved", "plan_id": plan, **told})
+    else:
+        decisions.tell_release(out, plan, told)
+    return {"approved": 0, "due": 3}.get(told["state"], 1)

@@ -1,0 +1,1 @@
+"""Commands about forges and the tasks that they call for."""

@@ -1,0 +1,87 @@
+"""What can be looked at of the forges of a root: tokens, rights, and webhooks that were refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agenttalk.contracts.errors import AgentTalkError
+
+if TYPE_CHECKING:
+    from agenttalk.engine.core.deps import Deps
+    from agenttalk.ports import Forge
+    from agenttalk.wiring.settings.tables import Settings
+
+_SECONDS: Final = 15.0
+_SCOPES: Final = "make a token with the scopes read:repository, write:issue and read:user"
+_LATELY: Final = timedelta(days=1)
+
+
+class Seen(NamedTuple):
+    """What was seen of a source."""
+
+    source: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+async def look(root: Path, settings: Settings) -> list[Seen]:
+    """What is so at each source."""
+    from agenttalk.wiring import forge_sources
+
+    found: list[Seen] = []
+    async with forge_sources.clients(root, settings, lenient=True) as forges:
+        for name, said in settings.sources.items():
+            if name in forges:
+                found += await _asked(name, said.login, forges[name], settings)
+            else:
+                remedy = f"set sources.{name}.token_env or token_file, so that the engine can see what was done"
+                found.append(Seen(name, False, "the engine has no token for it", remedy))
+    return [*found, *await asyncio.to_thread(lambda: list(_refused(root)))]
+
+
+async def _asked(name: str, login: str | None, forge: Forge, settings: Settings) -> list[Seen]:
+    from agenttalk.rules.toolchain.accounts import is_one
+
+    try:
+        async with asyncio.timeout(_SECONDS):
+            me = (await forge.me()).login
+            if login is not None and login.lower() != me.lower():
+                return [Seen(name, False, f"its token is that of {me}, and login says {login}", f'set login = "{me}"')]
+            plain = [each for each in settings.toolchain.repos if is_one(each)]
+            closed = [each for each in plain if not await forge.may_write(each, me)]
+    except TimeoutError:
+        return [Seen(name, False, "it does not answer", "look at base_url, and at the forge")]
+    except AgentTalkError as error:
+        return [Seen(name, False, error.message, error.hint or f"look at base_url; {_SCOPES}")]
+    if closed:
+        remedy = "give it write access there: without it, assignments that it asks for are dropped without a word"
+        return [Seen(name, False, f"{me} has no write access to {', '.join(closed)}", remedy)]
+    return [Seen(name, True, f"the token is that of {me}")]
+
+
+def _refused(root: Path) -> Iterator[Seen]:
+    """Webhooks that were refused, as the engine noted it."""
+    from agenttalk.contracts.core.base import instant
+    from agenttalk.doors.cli.core import root_access
+
+    if not (root / "data").is_dir():
+        return
+    since = instant(datetime.now(UTC) - _LATELY)  # noqa: TID251 - a door reads the clock
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine.views import toolchain
+
+        return await toolchain.warnings(deps)
+
+    try:
+        told = root_access.asked(root, "/api/toolchain/warnings", by_hand)["warnings"]
+    except AgentTalkError:
+        return
+    for each in told:
+        if each["code"] == "FORGE_SIGNATURE_REFUSED" and each["last_at"] >= since:
+            yield Seen("webhooks", False, f"{each['message']} (last at {each['last_at']})", each["hint"])
