@@ -1,7 +1,7 @@
 """Idempotency-Key: the same write of an operator or a pipeline, asked for again under its key, is carried out once.
 
 Every POST takes one. What stands in `REPEATABLE` may be carried out twice without harm: it says what shall be so, or
-its use case keeps the key with what it writes. See `engine.core.idempotency` for what an engine that was killed answers.
+its use case keeps the key with what it writes. `engine.core.idempotency` says what an engine that was killed answers.
 """
 
 from __future__ import annotations

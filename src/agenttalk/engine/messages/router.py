@@ -177,7 +177,7 @@ class Router:
                     at=at,
                     plan_id=UNROUTED,
                     code=Code.NAME_UNKNOWN,
-                    message=f"{agent_id} has messages for {plan_id!r}; they wait, for that plan has no {root_layout.DAG}",
+                    message=f"messages of {agent_id} for {plan_id!r} wait: that plan has no {root_layout.DAG}",
                     key=f"{agent_id}/{plan_id}",
                     severity="WARNING",
                     source=Source(agent_id),

@@ -1,8 +1,8 @@
 """The table of coding agents that speak the Agent Client Protocol: how each is started, and what it needs.
 
-An entry is one of `rules.agents.cli_table`, of which those parts are used that are not about output. Each asks before it
-changes anything, and is answered by `rules.agents.permissions`; so none is told here what it may do, but for those that would
-not ask otherwise. Codex asks only for what its own sandbox does not let it do.
+An entry is one of `cli_table`, of which those parts are used that are not about output. Each asks before it changes
+anything, and is answered by `permissions`; so none is told here what it may do, but for those that would not ask
+otherwise. Codex asks only for what its own sandbox does not let it do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table of coding agents: how each is started, how it is given its prompt, and how its output is read.
 
-A further coding agent is a further entry. What is code stands elsewhere: its output is read by one of `rules.agents.codecs`.
+A further coding agent is a further entry. What is code stands elsewhere: its output is read by one of `codecs`.
 
 Arguments may hold places: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`,
 `{prompt}` and `{prompt_file}` what their names say, `{mcp_file}` a file that names our MCP server. An argument that is
