@@ -1,4 +1,6 @@
 -- What an agent's heartbeat asks for and writes.
+
+-- What an agent's heartbeat asks for and writes.
 -- name: plans_of_agent
 SELECT plan_id FROM deliveries
 WHERE board = :board AND receiver = :agent_id AND state IN ('delivered', 'claimed')

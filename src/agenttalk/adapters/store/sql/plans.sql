@@ -1,3 +1,5 @@
+-- Plans that the engine runs, their tasks and how those move.
+
 -- Plans that the engine runs.
 -- name: add_run
 INSERT INTO runs (board, plan_id, state, settings, open, closing, began_at)
@@ -189,77 +191,11 @@ SET state = :state, cause = :cause, reason = :reason, queued = NULL, phase = NUL
     waiting_since = CASE WHEN :state LIKE 'BLOCKED%' THEN coalesce(waiting_since, :at) ELSE NULL END
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- The first task in an agent's queue.
--- name: next_task
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
-FROM tasks AS t
-WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
-    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
-ORDER BY t.priority, t.queued
-LIMIT 1
-
--- The same without some plans.
--- name: next_task_apart
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
-FROM tasks AS t
-WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
-    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
-    AND t.plan_id NOT IN (SELECT value FROM json_each(:plans))
-ORDER BY t.priority, t.queued
-LIMIT 1
-
--- name: next_task_apart@postgres
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
-FROM tasks AS t
-WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
-    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
-    AND t.plan_id NOT IN (SELECT json_array_elements_text(:plans::json))
-ORDER BY t.priority, t.queued
-LIMIT 1
-
--- The same for many agents, each with its own answer.
--- name: next_tasks
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority, t.agent_id
-FROM tasks AS t
-WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
-    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
-ORDER BY t.priority, t.queued
-LIMIT 1
-
--- name: lease_task
-UPDATE tasks
-SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
-    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state || '' = 'READY'
-RETURNING epoch, attempt
-
--- A task whose command was just made is leased at once. It may have been in any state that can be ready.
--- name: start_task
-UPDATE tasks
-SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
-    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = 1, delivery = :delivery,
-    missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
-RETURNING attempt
-
--- The same for the first command of a task that waited for one other task, which has just ended.
--- name: start_first
-UPDATE tasks
-SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = 1, lease = :lease,
-    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = 1, delivery = :delivery, unmet = 0
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
-    AND unmet = 1 AND state = 'PENDING' AND delivery IS NULL
-
 -- name: queue_first
 UPDATE tasks
 SET state = 'READY', cause = :cause, delivery = :delivery, queued = :queued, updated_at = :at, attempt = :attempt, unmet = 0
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL
     AND unmet = 1 AND state = 'PENDING' AND delivery IS NULL
-
--- A task that waits for what is not its agent's to do, and why.
--- name: set_awaiting
-UPDATE tasks SET phase = 'awaiting', reason = :reason
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
 
 -- name: set_phase
 UPDATE tasks SET phase = :phase
@@ -312,29 +248,6 @@ WHERE board = :board AND plan_id = :plan_id AND (state = 'PENDING' OR unmet > 0)
 -- name: run_state
 SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id
 
--- name: running_plan
-SELECT plan_id FROM runs WHERE board = :board AND plan_id = :plan_id AND state = 'RUNNING'
-
--- The end of a turn. Nothing is written with an old epoch.
--- name: end_turn
-UPDATE tasks
-SET lease = NULL, owner = NULL, token = NULL, leased_at = NULL, phase = NULL, state = :state, cause = :cause,
-    reason = :reason, queued = :queued, updated_at = :at, score = :score, fact = :fact, unproven = :unproven,
-    unisolated = :unisolated,
-    retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths,
-    seconds = seconds + :seconds, tokens = tokens + :tokens, cost_usd = cost_usd + :cost_usd,
-    tool_calls = tool_calls + :tool_calls
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
-RETURNING task_id
-
--- name: queueing_agents
-SELECT DISTINCT agent_id FROM tasks WHERE board = :board AND queued IS NOT NULL
-
--- name: working_tasks
-SELECT plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase FROM tasks
-WHERE board || '' = :board AND lease IS NOT NULL AND unmet IS NOT NULL
-ORDER BY plan_id, task_id
-
 -- name: unqueue_plan
 UPDATE tasks SET queued = NULL
 WHERE board = :board AND plan_id = :plan_id AND queued IS NOT NULL AND task_id IN (
@@ -354,18 +267,6 @@ UPDATE tasks SET queued = NULL
 WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id AND queued IS NOT NULL AND task_id IN (
     SELECT o.task_id FROM tasks AS o
     WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
-
--- How many tasks of a plan are at work; not what a person does, and not what an agent elsewhere has yet to take.
--- name: at_work_in
-SELECT count(*) FROM tasks AS t
-WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered', 'awaiting')
-    AND t.task_id IN (
-    SELECT o.task_id FROM tasks AS o
-    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
-        AND o.state = 'RUNNING')
-
--- name: score_of
-SELECT score FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'COMPLETED'
 
 -- Messages that need no folder.
 -- name: add_arrived_artifact
@@ -387,22 +288,6 @@ INSERT INTO deliveries (id, board, plan_id, message, receiver, delivery_id, stat
 OVERRIDING SYSTEM VALUE
 VALUES (:id, :board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at,
     :injected_at, :finished_at, :prompt_sha256)
-
--- A row is found by its id here. Without statistics PostgreSQL takes the index of all open deliveries instead, and reads the
--- whole of it; the state as an expression keeps it from that.
--- name: take_delivery
-UPDATE deliveries
-SET state = 'claimed', shown = 'claimed', ack = 'CONSUMED', consumed_at = coalesce(consumed_at, :at), injected_at = :at,
-    prompt_sha256 = :prompt_sha256
-WHERE board = :board AND id = :id AND state || '' IN ('delivered', 'claimed')
-RETURNING consumed_at
-
--- name: end_delivery
-UPDATE deliveries
-SET state = 'processed', shown = 'processed', ack = :ack, finished_at = :at, details = :details,
-    acted_at = CASE WHEN :acted = 1 THEN :at ELSE acted_at END
-WHERE board = :board AND id = :id AND state || '' = 'claimed'
-RETURNING id
 
 -- name: last_seq
 SELECT coalesce(max(seq), 0) FROM messages
@@ -479,13 +364,6 @@ SELECT coalesce(max(id), 0) FROM messages
 SELECT seq, body FROM ledger WHERE seq > :after AND board || '' = :board AND kind = 'turn.ended'
 ORDER BY seq LIMIT :limit
 
--- Steering.
--- name: working_in_plan
-SELECT lease, task_id FROM tasks
-WHERE board = :board AND plan_id = :plan_id AND lease IS NOT NULL AND task_id IN (
-    SELECT o.task_id FROM tasks AS o
-    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'RUNNING')
-
 -- name: cancel_tasks
 UPDATE tasks
 SET state = 'FAILED', cause = 'CANCELLED', reason = :reason, queued = NULL, phase = NULL, updated_at = :at,
@@ -534,14 +412,6 @@ FROM (
 WHERE t.unmet IS NOT NULL AND r.board = t.board AND r.request_id = t.request_id AND r.state = 'answered'
 ORDER BY t.task_id
 
--- Tasks that have no round left, and what a person answered; also of plans that have ended.
--- name: answered_failures
-SELECT t.plan_id, t.task_id, t.request_id, r.response, r.answered_by
-FROM tasks AS t CROSS JOIN requests AS r
-WHERE t.board || '' = :board AND t.state = 'FAILED' AND t.request_id IS NOT NULL
-    AND r.board = :board AND r.request_id = t.request_id AND r.state = 'answered'
-ORDER BY t.plan_id, t.task_id
-
 -- name: waiting_tasks
 SELECT task_id, waiting_since, request_id, cause FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND task_id IN (
@@ -560,30 +430,6 @@ ORDER BY task_id
 INSERT INTO refusals (board, refusal_id, plan_id, task_id, agent_id, body, at)
 VALUES (:board, :refusal_id, :plan_id, :task_id, :agent_id, :body, :at)
 ON CONFLICT (board, refusal_id) DO NOTHING
-
--- name: open_refusals
-SELECT refusal_id, task_id, agent_id, body FROM refusals
-WHERE board = :board AND plan_id = :plan_id AND ended_at IS NULL ORDER BY at, refusal_id
-
--- name: end_refusal
-UPDATE refusals SET ended_at = :at WHERE board = :board AND refusal_id = :refusal_id
-
--- Tasks that agents work on by hand, and what became of their commands.
--- name: tasks_by_hand
-SELECT t.task_id, t.state, t.delivery, d.ack, d.details, t.updated_at
-FROM tasks AS t CROSS JOIN deliveries AS d
-WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id IN (
-    SELECT o.task_id FROM tasks AS o
-    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state IN ('READY', 'RUNNING'))
-    AND t.lease IS NULL AND t.queued IS NULL AND t.unmet IS NOT NULL AND d.id = t.delivery
-ORDER BY t.task_id
-
--- name: end_by_hand
-UPDATE tasks
-SET state = :state, cause = :cause, reason = :reason, updated_at = :at, phase = NULL, retries = retries + :retries,
-    unproven = :unproven
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'RUNNING' AND lease IS NULL
-RETURNING task_id
 
 -- A receipt that nobody wrote, because what was asked for is there all the same.
 -- name: acknowledge_by_hand
