@@ -54,6 +54,13 @@ class Desk:
         assert done.returncode == code, done.stdout + done.stderr
         return json.loads(done.stdout)
 
+    def ships(self) -> None:
+        """Have its agent deliver something, too."""
+        program = self.plan.parent / "dev.py"
+        program.write_text(
+            program.read_text() + "pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'app.txt').write_text('1')\n"
+        )
+
     def spoil(self) -> None:
         """Commit something to the plan's branch that breaks what was proven, as a person can."""
         git(self.repo, "checkout", "-q", "agenttalk/shop")
@@ -99,6 +106,28 @@ def test_what_does_not_hold_any_more_is_seen_and_not_merged_unless_it_is_asked_f
     entries = desk.agenttalk("audit", "find", "shop")["entries"]
     [fact] = [each["body"] for each in entries if each["kind"] == "plan.merged"]
     assert fact["stale"] is True
+
+
+@pytest.mark.mends("A2")
+def test_who_asks_why_a_task_is_done_is_told_that_it_may_not_hold_any_more(desk: Desk) -> None:
+    assert desk.agenttalk("explain", "shop/fix")["freshness"] == "fresh"
+    desk.spoil()
+    assert desk.agenttalk("explain", "shop/fix")["freshness"] == "stale"
+
+
+@pytest.mark.mends("A2")
+def test_a_release_is_approved_no_more_when_what_it_rests_on_is_broken(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    said = json.loads(desk.plan.read_text()) | {"release": {"gates": {}}}
+    said["tasks"][0]["outputs"] = [{"name": "app.txt", "deliverable": True}]
+    desk.plan.write_text(json.dumps(said))
+    desk.ships()
+    desk.agenttalk("run", str(desk.plan))
+    assert desk.agenttalk("release", "shop")["state"] == "approved"
+    desk.spoil()
+    told = desk.agenttalk("release", "shop", code=1)
+    assert (told["ok"], told["state"], told["decision"]) == (False, "revoked", "REJECT")
+    assert told["reasons"] == ["revoked: what was proven does not hold any more: tests-pass"]
 
 
 @pytest.mark.mends("A2")

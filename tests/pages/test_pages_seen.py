@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,13 @@ from agenttalk.rules.mail.letters import BOARD as MAIL
 from agenttalk.wiring import opened
 from pages.pagekit import HOSTILE, Guest, guest, text, visit
 from plankit import Engine, plan, task
+from provekit import CALC, FIXES, RUNS, SUITE, git, program, promise, repository
 from treekit import Tree, node
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo", {"calc.py": CALC, "test_calc.py": SUITE})
 
 
 async def liar(turn: Turn) -> str:
@@ -365,6 +372,31 @@ def test_pages_say_how_much_of_a_release_and_of_an_agents_work_was_not_isolated(
         assert "0 unproven, 1 not isolated" in text(await ada.get("/"))
 
     visit(tmp_path, use, proving=True, a=writes)
+
+
+@pytest.mark.mends("A2")
+@pytest.mark.parametrize("path", ["/plans/p", "/plans/p/tasks/fix"])
+def test_pages_look_at_the_branch_of_an_ended_plan_before_they_call_it_done(repo: Path, path: str) -> None:
+    said = promise({"id": "tests-pass", "kind": "run", "run": RUNS, "red_first": "off"})
+    agents = {"dev": program(repo.parent, "dev", FIXES)}
+
+    async def use(ada: Guest) -> None:
+        fix = task("fix", "dev", promise=said, workspace="repo")
+        await ada.engine.submit(plan(fix, agents=agents, workspace={"repo": str(repo)}))
+        await ada.engine.ended()
+        assert "badge old" not in await ada.page(path)
+        git(repo, "checkout", "-q", "agenttalk/p")
+        (repo / "calc.py").write_text(CALC)
+        git(repo, "commit", "-qam", "spoil")
+        shown = await ada.page(path)
+        assert re.search(r'class="badge old">.*?stale</span>', shown), shown
+
+    async def gone(ada: Guest) -> None:
+        assert "stale" in await ada.page(path)
+
+    visit(repo.parent / "root", use, proving=True)
+    shutil.rmtree(repo)
+    visit(repo.parent / "root", gone, proving=True)
 
 
 def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) -> None:

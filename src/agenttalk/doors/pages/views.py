@@ -138,6 +138,7 @@ async def parts(service: Service, request: Request, reader: Reader) -> Response:
 async def task(service: Service, request: Request, reader: Reader) -> Response:
     """A task, and why it is in its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
+    await service.glance(plan_id)
     found = await task_detail.task(service.deps, plan_id, task_id)
     asked = await prompt_record.prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.remarks(service.deps, plan_id, task_id)

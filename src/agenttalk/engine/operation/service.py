@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -12,7 +13,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.agents.remote import Elsewhere
 from agenttalk.engine.budgets import day_limit
@@ -46,6 +47,7 @@ from agenttalk.rules.people.attestation import UNKNOWN, Proof
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
+LOG = logging.getLogger(__name__)
 NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
@@ -221,10 +223,16 @@ class Service:
         return told
 
     async def glance(self, plan_id: str | None = None) -> None:
-        """See whether what ended plans proved has changed since, where their branches stand. Nothing is run for it."""
+        """See whether what ended plans proved has changed since, where their branches stand. Nothing is run for it.
+
+        What cannot be looked at, because its repository is gone, is shown as it was known.
+        """
         if self._dispatcher is None:
             return
-        await (self._dispatcher.glance_at_all() if plan_id is None else self._dispatcher.glance(plan_id))
+        try:
+            await (self._dispatcher.glance_at_all() if plan_id is None else self._dispatcher.glance(plan_id))
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
 
     async def merged(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Write down that a person merged what a plan has done."""
@@ -240,10 +248,12 @@ class Service:
 
     async def release(self, plan_id: str) -> dict[str, Any]:
         """What was decided last about the release of a plan. Raises UsageError when nothing was."""
+        await self.glance(plan_id)
         return (await releases.found(self.deps, plan_id)).as_json()
 
     async def release_manifest(self, plan_id: str) -> dict[str, Any]:
         """The manifest of the last release of a plan. Raises UsageError when there is none."""
+        await self.glance(plan_id)
         manifest = (await releases.found(self.deps, plan_id)).manifest
         if manifest is None:
             raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")

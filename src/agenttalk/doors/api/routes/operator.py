@@ -74,7 +74,6 @@ async def repository(service: Service, request: Request, _: Caller) -> Response:
 
 async def release(service: Service, request: Request, _: Caller) -> Response:
     """What was decided last about a release, which is not approved any more when something that it rests on changed."""
-    await service.glance(request.path_params["id"])
     return answered(await service.release(request.path_params["id"]))
 
 

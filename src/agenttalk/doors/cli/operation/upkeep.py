@@ -38,17 +38,14 @@ def status(
     from agenttalk.doors.cli.operation import budget
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import wiring
+        from agenttalk.doors.cli.plans import code
         from agenttalk.engine.budgets import day_limit
-        from agenttalk.engine.core.boards import boards
         from agenttalk.engine.proof import honesty
         from agenttalk.engine.views import plan_status
         from agenttalk.engine.views import toolchain as view_toolchain
         from agenttalk.wiring import settings
 
-        watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await boards(deps)]
-        if any(watched):  # else all that looks at branches need not be loaded
-            await wiring.verifying(folder, deps).glance()
+        await code.glanced(folder, deps)
         told = {**await plan_status.overview(deps), **await view_toolchain.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
         return {**told, "honesty": await honesty.total(deps), "day": await day_limit.told(deps, most)}

@@ -102,6 +102,17 @@ def looked_at(folder: Path, plan: str) -> dict[str, Any]:
     return told
 
 
+async def glanced(folder: Path, deps: Deps) -> None:
+    """Have seen, without an engine, whether what ended plans proved has changed since. Nothing is run for it."""
+    from agenttalk.engine.core.boards import boards
+
+    watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await boards(deps)]
+    if any(watched):  # else all that looks at branches need not be loaded
+        from agenttalk import wiring
+
+        await wiring.verifying(folder, deps).glance()
+
+
 def not_holding(looked: dict[str, Any]) -> list[dict[str, Any]]:
     """Checks that do not pass any more."""
     return [each for each in looked.get("checks", ()) if each["state"] not in {"fresh", "verified"}]

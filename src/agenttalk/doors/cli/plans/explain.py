@@ -38,8 +38,10 @@ def explain(
         return show_prompt(*root_access.chosen(ctx, root, as_json), plan, task_id)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.doors.cli.plans import code
         from agenttalk.engine.views import explain as view_explain
 
+        await code.glanced(folder, deps)
         return await view_explain.explain(deps, plan, task_id)
 
     out, folder = root_access.chosen(ctx, root, as_json)
