@@ -59,7 +59,7 @@ def test_a_script_is_in_the_best_sandbox_whatever_its_plan_says(place: Path, ask
     assert ("sandbox: plain has no effect" in done.stderr) == bool(asked)
     [attempt] = told(place)["attempts"]
     assert attempt["sandbox"] == "bubblewrap"
-    assert json.loads(attempt["result"])["result"] == "nothing" if attempt["result"].startswith("{") else True
+    assert attempt["result"] == "nothing", "of what is hidden"
     assert "not isolated" not in done.stdout
 
 

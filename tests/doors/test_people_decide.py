@@ -21,9 +21,8 @@ import glob, http.client, json, os, pathlib, re, socket, subprocess, sys, time
 root, config, python = ROOT, CONFIG, PYTHON
 seen = {}
 
-def cli(*words, env=None, runner=()):
-    done = subprocess.run([*runner, python, "-m", "agenttalk", *words, "--root", root], capture_output=True, text=True,
-                          env=env)
+def cli(*words, env=None, where=root):
+    done = subprocess.run([python, "-m", "agenttalk", *words, "--root", where], capture_output=True, text=True, env=env)
     return [done.returncode, (done.stdout + done.stderr)[-600:]]
 
 class Unix(http.client.HTTPConnection):
@@ -61,6 +60,7 @@ words = ("answer", request, "--decision", "APPROVE", "--as", "boss")
 bare = {"PATH": os.environ["PATH"], "HOME": HOME, "XDG_CONFIG_HOME": config, "XDG_RUNTIME_DIR": RUNTIME}
 seen["cli"] = cli(*words, env={**os.environ, **bare})
 seen["cleared"] = cli(*words, env=bare)
+seen["other root"] = cli(*words, env=bare, where=os.path.join(os.path.dirname(root), "other"))
 script = f"""
 import os, subprocess, sys
 if os.fork(): os._exit(0)
@@ -120,7 +120,9 @@ class Desk:
 
     def __init__(self, folder: Path, tier: str, settings: str = "") -> None:
         self.root, self.config, self.runtime = folder / "root", folder / "config", folder / "run"
-        for each in (self.root / "agents", self.root / "system_runtime", self.config, self.runtime):
+        roots = (self.root, folder / "other")  # nobody runs an engine in the other one, that could refuse anybody
+        folders = [each / name for each in roots for name in ("agents", "system_runtime")]
+        for each in (*folders, self.config, self.runtime):
             each.mkdir(parents=True)
         (self.root / "agenttalk.toml").write_text(f'sandbox = "{tier}"\n[server]\nport = 0\n{settings}')
         known = {"ROOT": self.root, "CONFIG": self.config, "RUNTIME": self.runtime, "HOME": folder}
@@ -175,12 +177,22 @@ def test_an_agent_at_work_gives_no_answer_by_any_door(tmp_path: Path, tier: str)
     desk = Desk(tmp_path, tier)
     desk.agenttalk("run", str(desk.plan), code=3)
     seen = desk.seen()
-    for door in ("cli", "cleared", "daemon", "mcp", "plan apply nothing.yaml", "retry shop fix", "token create eve"):
+    for door in (
+        "cli",
+        "cleared",
+        "other root",
+        "daemon",
+        "mcp",
+        "plan apply nothing.yaml",
+        "retry shop fix",
+        "token create eve",
+    ):
         assert seen[door][0] != 0, (door, seen[door])
     for door in ("login", "config reload", "budget set 9"):
         assert seen[door][0] != 0, (door, seen[door])
     if tier == "plain":  # there is nothing else that keeps it from them
-        assert all("PERSON_NEEDED" in seen[door][1] for door in ("cli", "cleared", "daemon", "mcp", "login")), seen
+        known = ("cli", "cleared", "other root", "daemon", "mcp", "login")
+        assert all("PERSON_NEEDED" in seen[door][1] for door in known), seen
         assert seen["token"] is True
     assert seen["turn socket"] == [403, "PERSON_NEEDED"]
     assert seen["turn socket, cookie"] == [403, "PERSON_NEEDED"]

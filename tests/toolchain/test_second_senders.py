@@ -118,3 +118,22 @@ def test_a_header_without_end_is_refused_and_others_are_served(engine: Here) -> 
     assert answer == b"" or answer.split(b" ")[1] in {b"400", b"413", b"431"}
     assert engine.decided(engine.tell("gitea", dict(told("gitea")), sample("gitea/issue_assigned")["body"]))["state"]
     assert body
+
+
+RELABELLED = {
+    "gitea/mention": {"X-Gitea-Event": "issues", "X-Gitea-Event-Type": "issues"},
+    "gitea/review_result_approved": {"X-Gitea-Event": "pull_request", "X-Gitea-Event-Type": "pull_request_sync"},
+    "github/mention": {"X-GitHub-Event": "issues"},
+}
+
+
+@pytest.mark.mends("F14")
+@pytest.mark.parametrize("name", RELABELLED)
+def test_a_genuine_body_that_is_sent_as_another_event_is_not_read(engine: Here, name: str) -> None:
+    """Nobody signs the headers: whoever has seen a delivery could have it mean something else."""
+    source, said = name.partition("/")[0], sample(name)["body"]
+    said["action"] = "edited"
+    before = {each["id"] for each in engine.tasks()}
+    found = engine.decided(engine.tell(source, dict(told(source)) | RELABELLED[name], said))
+    assert (found["state"], "which is not what" in json.dumps(found)) == ("failed", True), found
+    assert {each["id"] for each in engine.tasks()} == before
