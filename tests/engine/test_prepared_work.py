@@ -79,8 +79,10 @@ def editable(folder: Path, module: str) -> Path:
 
 TRIES = """
 import subprocess
-subprocess.run(['.venv/bin/python', '-c', 'import shop; assert shop.add(1, 2) == 3'], check={check}, timeout=60)
+subprocess.run(['.venv/bin/python', '-c', 'import shop; assert shop.add(1, 2) == 3'], check=True, timeout=60)
+pathlib.Path('tried').write_text('')
 """
+"""What an agent does to see whether it is right. An exit code would be its claim alone; the file is seen by the check."""
 
 
 @pytest.mark.mends("F3")
@@ -88,8 +90,9 @@ def test_a_fix_in_a_package_that_is_installed_editable_is_accepted_and_its_agent
     tmp_path: Path, tier: Tier
 ) -> None:
     repo = editable(tmp_path, WRONG)
-    text = f"pathlib.Path('src/shop/__init__.py').write_text({RIGHT!r}){TRIES.format(check=True)}"
-    found, told = proven(repo, tier, text, EDITABLE, ".venv/bin/python tests/test_shop.py", red_first="required")
+    text = f"pathlib.Path('src/shop/__init__.py').write_text({RIGHT!r}){TRIES}"
+    check = ".venv/bin/python tests/test_shop.py && test -e tried"
+    found, told = proven(repo, tier, text, EDITABLE, check, red_first="required")
     assert states(found) == {"fix": "COMPLETED"}, told
 
 
@@ -116,9 +119,10 @@ def test_a_check_sees_the_work_through_links_that_were_installed(
     repo = repository(tmp_path / "repo", files)
     text = (
         f"pathlib.Path('packages/lib/index.js').write_text('{after}\\n')\n"
-        f"assert '{after}' in pathlib.Path('node_modules/lib/index.js').read_text()"
+        f"assert '{after}' in pathlib.Path('node_modules/lib/index.js').read_text()\n"
+        "pathlib.Path('tried').write_text('')"
     )
-    found, told = proven(repo, tier, text, LINKED, "grep -q right node_modules/lib/index.js")
+    found, told = proven(repo, tier, text, LINKED, "grep -q right node_modules/lib/index.js && test -e tried")
     assert states(found) == {"fix": state}, told
 
 
