@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pty
+import re
 import secrets
 import socket
 import stat
@@ -33,6 +34,8 @@ from sandboxkit import needs
 CANARY = "canary-0815-4711"
 SHOWN = ("checking/test_takeover.py", "engine/test_prepared_work.py", "doors/test_check_settings.py")
 """Where each row of the second table is run."""
+CONFINED = "not plain and (takeover or runs_confined or another_tree or destroyed or no_more_than)"
+"""Those of them that are run as another user, too. Without a sandbox rights of files are all that there is."""
 CREWS = 5
 """Agents that share the attacks; what one did must not keep it from its next task."""
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "confine-an-agent.md"
@@ -349,6 +352,30 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
         assert outside == []
         assert asyncio.run(faults(found.root)) == []
         assert [each for each in audit.verify(found.root) if each.verdict.broken] == []
+
+
+def test_work_that_attacks_its_check_gets_no_further_as_another_user() -> None:
+    """The tests of the second table, once more without the rights of root."""
+    told = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTTALK", "PYTEST"))}
+    with another_user() as (top, before):
+        (top / "temporary").mkdir()
+        for each in (top, top / "temporary"):
+            os.chown(each, NOBODY, NOBODY)
+        env = {
+            **told,
+            "HOME": str(top),
+            "TMPDIR": str(top / "temporary"),
+            "XDG_RUNTIME_DIR": "",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+        words = ["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_cov.plugin"]
+        words += ["--basetemp", str(top / "made"), "-k", CONFINED]
+        command = [*before, sys.executable, *words, *(str(PAGE.parents[2] / "tests" / each) for each in SHOWN)]
+        done = subprocess.run(
+            command, env=env, cwd=PAGE.parents[2], capture_output=True, text=True, timeout=590, check=False
+        )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) >= len(CHECKED), done.stdout
 
 
 WORDS = {"contained": "contained", "refused": "refused", "limit": "**not prevented**"}

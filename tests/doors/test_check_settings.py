@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -99,7 +100,8 @@ def test_required_isolation_runs_no_check_without_a_sandbox_and_starts_no_agent(
 @pytest.fixture
 def visible() -> Iterator[Path]:
     """A folder that a sandbox does not hide already because it is one for temporary files."""
-    with TemporaryDirectory(prefix=".visible-", dir=Path(__file__).parents[2]) as folder:
+    ours = Path(__file__).parents[2]
+    with TemporaryDirectory(prefix=".visible-", dir=ours if os.access(ours, os.W_OK) else Path.home()) as folder:
         yield Path(folder)
 
 
