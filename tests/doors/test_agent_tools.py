@@ -14,8 +14,9 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.doors.cli.main import call
+import agenttalk
 from agenttalk.doors.cli.operation import doctor
+from agenttalk.doors.cli.main import call
 from sandboxkit import needs
 
 CLIENT = """import json, os, subprocess, sys
@@ -70,7 +71,7 @@ CALLS = [
 def installed(folder: Path) -> str:
     """An interpreter of its own with a copy of our package, both below a folder; the other packages stay where they are."""
     venv.create(folder / "venv", symlinks=True)
-    ours = Path(doctor.__file__).parents[1]
+    ours = Path(agenttalk.__file__).parent
     shutil.copytree(ours, folder / "copy" / ours.name)
     [site] = (folder / "venv").glob("lib/python*/site-packages")
     others = [path for path in sys.path if path.endswith("site-packages")]

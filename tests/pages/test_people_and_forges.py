@@ -16,7 +16,7 @@ from plankit import plan, task
 from toolchain.forgekit import told
 
 __all__ = ["eyes"]
-DEV = Path(agenttalk.__file__).parent / "forge_team" / "dev.py"
+DEV = Path(agenttalk.__file__).parent / "demo" / "forge_team" / "dev.py"
 PHOTO = b"\x89PNG\r\n\x1a\n\0\xff" + bytes(range(256)) * 300
 """No text, and too large for the database."""
 

@@ -10,7 +10,7 @@ import agenttalk
 from api.enginekit import agenttalk as agenttalk_
 from toolchain.forgekit import REPO, ended, told
 
-TEAM = Path(agenttalk.__file__).parent / "forge_team"
+TEAM = Path(agenttalk.__file__).parent / "demo" / "forge_team"
 
 
 @pytest.mark.shows("T01", "T08", "T19", "T22", "T23")

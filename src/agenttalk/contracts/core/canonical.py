@@ -11,12 +11,9 @@ from datetime import UTC, datetime
 from json.encoder import encode_basestring
 from math import isfinite
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias
 
 from agenttalk.contracts.core import wire
-
-if TYPE_CHECKING:
-    from agenttalk.contracts.core.base import Part
 
 MOST_SHAPES: Final = 2048
 """How many shapes are remembered."""
@@ -28,6 +25,23 @@ _shapes: dict[tuple[object, ...], Shape] = {}
 def write_time(value: datetime) -> str:
     """A time as documents write it."""
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+class Part(Protocol):
+    """A part of a document, as far as its text needs it: `base.Part` is one."""
+
+    _omitted: ClassVar[frozenset[str]]
+
+    @property
+    def __pydantic_extra__(self) -> dict[str, Any] | None:
+        """Fields that its model does not know."""
+
+    @property
+    def __pydantic_fields_set__(self) -> set[str]:
+        """Fields that were given."""
+
+    def as_json(self) -> Any:
+        """Its JSON value."""
 
 
 class _UnusualError(Exception):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agenttalk.engine.core.boards import boards
 from agenttalk.rules.budgets.budgets import Limit
 from agenttalk.rules.core.usage import NOTHING, Used
 
 if TYPE_CHECKING:
-    from agenttalk.engine.budgets.turn_monitor import Watching
     from agenttalk.engine.core.deps import Deps
     from agenttalk.ports import Tx
     from agenttalk.rules.budgets.budgets import Scope
@@ -42,6 +41,19 @@ def limit_plan(tx: Tx, plan_id: str) -> None:
     tx.run("add_spending", name=name, **Used(*row)._asdict())
 
 
+class Sharer(Protocol):
+    """A turn that shares a budget with others: the monitor that watches it."""
+
+    last: bool
+
+    @property
+    def used(self) -> Used:
+        """What the turn has used so far."""
+
+    def look(self) -> None:
+        """Stop the turn if the budget is used up."""
+
+
 @dataclass(slots=True)
 class Tally:
     """What a plan or a day has used: what is written down, and what turns under way have told."""
@@ -51,7 +63,7 @@ class Tally:
     """What other boards wrote down."""
     live: dict[str, Used] = field(default_factory=dict)
     """Lease → what its turn has told."""
-    watchers: dict[str, Watching] = field(default_factory=dict)
+    watchers: dict[str, Sharer] = field(default_factory=dict)
     """Lease → who looks on."""
 
     @property

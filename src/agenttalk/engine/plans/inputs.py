@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.plans.definition import Sheet
 from agenttalk.engine.plans.transitions import Moves
 from agenttalk.ports import Handed, Tx
 from agenttalk.rules.messages.inbox_inputs import laid_out
-from agenttalk.rules.plans import failure
 from agenttalk.rules.plans.input_selection import Candidate
 from agenttalk.rules.prompts.execute import InputText
 from agenttalk.rules.proof import rework
@@ -120,58 +117,3 @@ def text_of(file: Handed) -> str | None:
         return file.data.decode()
     except UnicodeDecodeError:
         return None
-
-
-Known: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
-"""Everything that tasks made, by plan and task."""
-_NOTHING: Final[Known] = {}
-
-
-def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, given: bool = False) -> list[Candidate]:
-    """What the tasks before this one have made, and what people gave it, if some of its inputs come from people.
-
-    Of those that are `known` nothing is read. With `given`, people were asked for any input.
-    """
-    found: list[Candidate] = []
-    if not node.needs:
-        return found
-    for task_id in sources(tx, sheet, node, given=given):
-        if (sheet.plan_id, task_id) in known:
-            found += known[sheet.plan_id, task_id]
-            continue
-        for output_name, message_id, seq, command_id, at, envelope in tx.run(
-            "versions_from", plan_id=sheet.plan_id, task_id=task_id
-        ):
-            artifact = json.loads(envelope)  # ours, and checked when it was accepted
-            found.append(
-                Candidate(
-                    message_id=message_id,
-                    task_id=task_id,
-                    output_name=output_name,
-                    subtype=artifact.get("subtype"),
-                    paths=tuple((inside(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]),
-                    delivered_at=at,
-                    score=artifact["score"]["value"] if artifact.get("score") else None,
-                    seq=seq,
-                    command_id=command_id,
-                )
-            )
-    return found
-
-
-def sources(tx: Tx, sheet: Sheet, node: Node, *, given: bool = False) -> dict[str, None]:
-    """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
-    found: dict[str, None] = dict.fromkeys(node.depends_on)
-    for task_id in node.depends_on:
-        wards = sheet.spec(tx, task_id).wards
-        row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
-        if row is not None and failure.standing(row[1], row[8]) == "failed":
-            found |= dict.fromkeys(wards)
-    if given or any(need.external for need in node.needs):  # what people give is filed under the task itself
-        found[node.task_id] = None
-    return found
-
-
-def inside(path: str) -> str:
-    """A payload's path inside its output: the sender's folder for it is left out."""
-    return path.partition("/")[2] or path

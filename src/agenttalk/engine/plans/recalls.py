@@ -18,10 +18,10 @@ from agenttalk.ports import Tx
 
 if TYPE_CHECKING:
     from agenttalk.engine.plans.definition import Sheet
-    from agenttalk.engine.plans.transitions import Moves
+    from agenttalk.engine.plans.transaction import Noting
 
 
-def take_back(moves: Moves, sheet: Sheet, delivery: int | None, why: str, *, newer: int | None = None) -> None:
+def take_back(moves: Noting, sheet: Sheet, delivery: int | None, why: str, *, newer: int | None = None) -> None:
     """Take back a command that is not to be carried out any more; one in an inbox vanishes from there.
 
     `newer` is the number of the command that takes its place, if there is one already.

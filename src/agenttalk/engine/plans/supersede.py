@@ -15,8 +15,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans import inputs as plan_inputs
-from agenttalk.engine.plans import recalls
+from agenttalk.engine.plans import input_choice, recalls
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.input_selection import Picked
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import ResolvedInput
     from agenttalk.contracts.dag import Node
     from agenttalk.engine.plans.definition import Sheet
-    from agenttalk.engine.plans.transitions import Moves
+    from agenttalk.engine.plans.transaction import Noting
 
 HISTORY: Final = "superseded"
 """Folder of a plan that keeps what was refused or replaced."""
@@ -33,7 +32,7 @@ _WHY: Final = "another version takes the place of what it was given"
 _NOT_ASKED: Final = "the task does not wait for it any more"
 
 
-def superseded(moves: Moves, sheet: Sheet, producer: str) -> None:
+def superseded(moves: Noting, sheet: Sheet, producer: str) -> None:
     """Have the consumers of a task follow it. Call it once, right after the task was moved.
 
     If it is completed, there is a new version. Else it was reopened or has failed: what it made goes no further.
@@ -45,7 +44,7 @@ def superseded(moves: Moves, sheet: Sheet, producer: str) -> None:
         _refused(moves, sheet, producer)
 
 
-def _refused(moves: Moves, sheet: Sheet, producer: str, *, running: bool = True) -> None:
+def _refused(moves: Noting, sheet: Sheet, producer: str, *, running: bool = True) -> None:
     """What a task made is not good any more: who has not begun waits, who has begun with it ends."""
     began = [row for row in _dependants(moves, sheet, producer) if row[1] in {"READY", "RUNNING"}]
     concerned = [task_id for task_id, *_ in began if _used(moves.tx, sheet, task_id, producer)]
@@ -56,7 +55,7 @@ def _refused(moves: Moves, sheet: Sheet, producer: str, *, running: bool = True)
         _begin_anew(moves, sheet, task_id, running=running, failed=failed)
 
 
-def _replaced(moves: Moves, sheet: Sheet, producer: str) -> None:
+def _replaced(moves: Noting, sheet: Sheet, producer: str) -> None:
     """There is a new version: whoever used another one begins anew. Versions before it go no further."""
     tx = moves.tx
     versions = in_force(tx, sheet.plan_id, producer)
@@ -70,7 +69,7 @@ def _replaced(moves: Moves, sheet: Sheet, producer: str) -> None:
                 _begin_anew(moves, sheet, task_id)
 
 
-def stale(moves: Moves, sheet: Sheet, task_id: str, why: str, failed: str | None = None) -> None:
+def stale(moves: Noting, sheet: Sheet, task_id: str, why: str, failed: str | None = None) -> None:
     """A task that is done has to run again, because of what it was given; by a task that has `failed`, it may be."""
     moves.put(sheet, task_id, "COMPLETED", "STALE", reason=why)
     moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=-1, failed=0, skipped=0)
@@ -79,7 +78,7 @@ def stale(moves: Moves, sheet: Sheet, task_id: str, why: str, failed: str | None
     _wait(moves, sheet, task_id, failed)
 
 
-def reopened(moves: Moves, sheet: Sheet, failed: str, rows: Iterable[Row]) -> list[str]:
+def reopened(moves: Noting, sheet: Sheet, failed: str, rows: Iterable[Row]) -> list[str]:
     """Those of a failed task's dependants (`rows`) that rest on what it made before; they wait for it now.
 
     Programs among them are ended first, and follow later.
@@ -98,13 +97,13 @@ def reopened(moves: Moves, sheet: Sheet, failed: str, rows: Iterable[Row]) -> li
     return found
 
 
-def _dependants(moves: Moves, sheet: Sheet, producer: str) -> list[Row]:
+def _dependants(moves: Noting, sheet: Sheet, producer: str) -> list[Row]:
     """Whoever comes after a task, apart from those that this transaction made a command for."""
     rows = moves.tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)
     return [row for row in rows if not moves.is_ordered(sheet, row[0])]
 
 
-def _begin_anew(moves: Moves, sheet: Sheet, task_id: str, *, running: bool = True, failed: str | None = None) -> None:
+def _begin_anew(moves: Noting, sheet: Sheet, task_id: str, *, running: bool = True, failed: str | None = None) -> None:
     """Take a task that has begun, or is about to, back to where it waits."""
     row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
     state, lease, delivery = row[1], row[3], row[4]
@@ -121,14 +120,14 @@ def _begin_anew(moves: Moves, sheet: Sheet, task_id: str, *, running: bool = Tru
     _wait(moves, sheet, task_id, failed)
 
 
-def released(moves: Moves, sheet: Sheet, task_id: str, delivery: int) -> None:
+def released(moves: Noting, sheet: Sheet, task_id: str, delivery: int) -> None:
     """Nothing of a revoked turn runs any more, and its task is READY: it waits for what it is to be given."""
     recalls.take_back(moves, sheet, delivery, _WHY)
     close_questions(moves, sheet, task_id)
     _wait(moves, sheet, task_id)
 
 
-def _wait(moves: Moves, sheet: Sheet, task_id: str, failed: str | None = None) -> None:
+def _wait(moves: Noting, sheet: Sheet, task_id: str, failed: str | None = None) -> None:
     """A task that is READY waits again, for those before it that are open; or it is due at once.
 
     Whoever calls this for the sake of a task that has `failed` has its dependants follow their policies afterwards.
@@ -146,7 +145,7 @@ def _wait(moves: Moves, sheet: Sheet, task_id: str, failed: str | None = None) -
     moves.left = True
 
 
-def count_anew(moves: Moves, sheet: Sheet, task_id: str) -> None:
+def count_anew(moves: Noting, sheet: Sheet, task_id: str) -> None:
     """Count anew for how many others a task waits that has not begun."""
     tx, plan_id = moves.tx, sheet.plan_id
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
@@ -159,10 +158,10 @@ def count_anew(moves: Moves, sheet: Sheet, task_id: str) -> None:
 
 def _standings(tx: Tx, sheet: Sheet, node: Node) -> dict[str, failure.Standing]:
     """What those before a task mean to it."""
-    return {each: _standing(tx, sheet, each) for each in plan_inputs.sources(tx, sheet, node) if each != node.task_id}
+    return {each: _standing(tx, sheet, each) for each in input_choice.sources(tx, sheet, node) if each != node.task_id}
 
 
-def wait_for_inputs(moves: Moves, sheet: Sheet, task_id: str, delivery: int | None = None) -> None:
+def wait_for_inputs(moves: Noting, sheet: Sheet, task_id: str, delivery: int | None = None) -> None:
     """What a READY task was to be given is not there any more: its command is withdrawn, and it waits."""
     recalls.take_back(moves, sheet, delivery, _WHY)
     _wait(moves, sheet, task_id)
@@ -190,7 +189,7 @@ def _is_outdated(tx: Tx, sheet: Sheet, task_id: str, producer: str) -> bool:
     """Whether a task was given something else by a producer than it would be given now."""
     node = sheet.node(tx, task_id)
     used = {path: sha256 for path, (sha256, _) in _used(tx, sheet, task_id, producer).items()}
-    picked = input_selection.pick(node, plan_inputs.candidates(tx, sheet, node), final=frozenset(node.depends_on))
+    picked = input_selection.pick(node, input_choice.candidates(tx, sheet, node), final=frozenset(node.depends_on))
     if isinstance(picked, Picked):
         return used != _given(picked, producer)
     # Something else is missing or unclear meanwhile: the outputs that it used are compared as a whole.
@@ -256,7 +255,7 @@ def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
     """Path inside its output, hash and size of each file of an artifact."""
     payload: Any = json.loads(envelope)["payload"]  # ours, and checked when it was accepted
     return [
-        (plan_inputs.inside(file["path"]), file["sha256"], file.get("size_bytes") or 0) for file in payload["files"]
+        (input_choice.inside(file["path"]), file["sha256"], file.get("size_bytes") or 0) for file in payload["files"]
     ]
 
 
@@ -265,18 +264,18 @@ def in_force(tx: Tx, plan_id: str, task_id: str) -> list[Row]:
     return tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY)
 
 
-def withdraw_outputs(moves: Moves, sheet: Sheet, task_id: str) -> None:
+def withdraw_outputs(moves: Noting, sheet: Sheet, task_id: str) -> None:
     """Nobody is to use what a task made: on its way it is stopped, in inboxes it is taken back, and it is archived."""
     _withdraw(moves, sheet, task_id, in_force(moves.tx, sheet.plan_id, task_id))
 
 
-def take_down_outputs(moves: Moves, sheet: Sheet, task_id: str) -> None:
+def take_down_outputs(moves: Noting, sheet: Sheet, task_id: str) -> None:
     """What a task made is no result of the plan until the task is done again. Who uses it goes on until then."""
     for _, _, _, _, output_name, _, envelope in in_force(moves.tx, sheet.plan_id, task_id):
         take_down(moves.tx, sheet.plan_id, task_id, output_name, envelope)
 
 
-def _withdraw(moves: Moves, sheet: Sheet, task_id: str, rows: Collection[Row]) -> None:
+def _withdraw(moves: Noting, sheet: Sheet, task_id: str, rows: Collection[Row]) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     gone = {row[0] for row in rows}
     stays = [row for row in in_force(tx, plan_id, task_id) if row[0] not in gone] if rows else []
@@ -317,7 +316,7 @@ def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> lis
     return [f"{folder}/{path}" for path, _, _ in files_of(envelope)]
 
 
-def close_questions(moves: Moves, sheet: Sheet, task_id: str) -> None:
+def close_questions(moves: Noting, sheet: Sheet, task_id: str) -> None:
     """Nobody needs to answer what was asked about a task that begins anew, or is gone."""
     for (request_id,) in moves.tx.run("open_requests_of", plan_id=sheet.plan_id, task_id=task_id):
         questions.close(moves.tx, request_id, _NOT_ASKED, at=moves.at)

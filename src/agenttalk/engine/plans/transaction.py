@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,13 @@ from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans import commands, inputs, releases
+from agenttalk.engine.plans import commands, input_choice, releases
 from agenttalk.engine.plans.commands import Order
 from agenttalk.engine.plans.definition import Sheet, Sheets
 from agenttalk.ports import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
-from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.plans.input_selection import Ambiguous, Missing, Picked
 
 AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
@@ -29,7 +30,7 @@ _ENDS: Final = ("completed", "failed", "skipped")
 
 
 @dataclass(slots=True)
-class Noting:
+class Noting(ABC):
     """One transaction: what it has made of tasks so far, and what is still to be written down."""
 
     tx: Tx
@@ -56,7 +57,7 @@ class Noting:
     """Leases of turns that are to end, because what they were given was replaced."""
     undecided: bool = False
     """Whether a release has to be decided now."""
-    made: inputs.Known = field(default_factory=dict)
+    made: input_choice.Known = field(default_factory=dict)
     """All that tasks made which ended in this transaction, as far as it is certain that there is nothing else."""
     contents: dict[str, bytes] = field(default_factory=dict)
     """Contents that came with them, by their hashes."""
@@ -70,6 +71,14 @@ class Noting:
     """Tasks whose first command, or what comes of it, is to say that what they waited for has ended."""
     _ordered: set[tuple[str, str]] = field(default_factory=set)
     """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
+
+    @abstractmethod
+    def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+        """Fill the inputs of a task with what is there."""
+
+    @abstractmethod
+    def follow_failure(self, sheet: Sheet, task_id: str, failed: str) -> None:
+        """Have one task that waits for a failed one follow its policy."""
 
     @property
     def room(self) -> int:

@@ -17,7 +17,7 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.core import records
-from agenttalk.engine.plans import inputs, questions, supersede
+from agenttalk.engine.plans import input_choice, questions, supersede
 from agenttalk.engine.plans.definition import Sheet
 from agenttalk.engine.plans.transaction import AT_ONCE, Noting, changed_meanwhile
 from agenttalk.ports import Row
@@ -203,7 +203,7 @@ class Moves(Noting):
 
     def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
-        found = inputs.candidates(self.tx, sheet, node, self.made)
+        found = input_choice.candidates(self.tx, sheet, node, self.made)
         return input_selection.pick(node, found, final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
@@ -326,7 +326,7 @@ class Moves(Noting):
         A person may say that a task runs although one before it failed. Every other input that is required has to be
         there: what is missing is asked for.
         """
-        candidates = inputs.candidates(self.tx, sheet, node, given=True)
+        candidates = input_choice.candidates(self.tx, sheet, node, given=True)
         node = input_selection.as_given(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
             candidates = input_selection.chosen(candidates, chosen)
