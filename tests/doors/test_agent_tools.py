@@ -15,8 +15,8 @@ import apsw
 import pytest
 
 import agenttalk
-from agenttalk.doors.cli.operation import doctor
 from agenttalk.doors.cli.main import call
+from agenttalk.doors.cli.operation import doctor
 from sandboxkit import needs
 
 CLIENT = """import json, os, subprocess, sys

@@ -66,7 +66,7 @@ def test_whoever_says_a_sentence_fills_in_all_of_its_names() -> None:
     wrong = [
         (path, name)
         for path, module, name, given in calls()
-        if None not in given and given != facts_of(modules[module][name]).keys()
+        if name.isupper() and None not in given and given != facts_of(modules[module][name]).keys()
     ]
     assert wrong == []
     assert len(calls()) > 150

@@ -28,11 +28,18 @@ FOR_PEOPLE: Final = {"count_facts", "fsck_acks", "fsck_busy_agents", "fsck_lease
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
 but for schedules, which are as many as people have made."""
 
-SYSTEM: Final = {
-    name
-    for file in ("registry.sql", "schedules.sql", "day_limits.sql")
-    for name, _, _ in queries.split((queries.FOLDER / file).read_text(encoding="utf-8"))
+SYSTEM_TABLES: Final = {
+    "agent_tokens",
+    "api_keys",
+    "day_limits",
+    "plan_boards",
+    "schedules",
+    "sessions",
+    "tokens",
+    "webhooks",
 }
+SYSTEM: Final = {name for name, tables in queries.tables("sqlite").items() if tables & SYSTEM_TABLES}
+"""Statements of the system's database."""
 NAMES: Final = sorted(queries.load("sqlite"))
 SHORT, LONG = (10, 2), (100, 100)
 """Plans and their tasks."""

@@ -10,7 +10,7 @@ import pytest
 
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.read_back import ReadBack
-from agenttalk.engine.views import toolchain
+from agenttalk.engine.views import forge_audit, toolchain
 from agenttalk.ports import Job
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from toolchain.test_read_back import (
@@ -457,7 +457,7 @@ def test_what_is_missing_in_a_repository_that_is_seen_is_denied(tmp_path: Path) 
         await place.ran()
         assert place.outcomes[0].code == "claim_denied"
         [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
-        assert (await toolchain.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
+        assert (await forge_audit.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
 
     play(tmp_path, work)
 

@@ -25,7 +25,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.board import BOARD, Board, Setup
 from agenttalk.engine.toolchain.task_kind import Toolchain
-from agenttalk.engine.views import toolchain
+from agenttalk.engine.views import forge_audit, toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
 from agenttalk.rules.prompts import toolchain_steps
 from agenttalk.rules.toolchain import event_tasks
@@ -194,7 +194,7 @@ async def called(place: Place, text: str = "@agent-dev how much?") -> int:
 
 async def only(place: Place) -> dict[str, Any]:
     [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
-    return await toolchain.audit(place.deps, task["id"])
+    return await forge_audit.audit(place.deps, task["id"])
 
 
 # Not done

@@ -39,7 +39,7 @@ from agenttalk.engine.runs.plan_actions import Action
 from agenttalk.engine.toolchain.receiver import Receiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.engine.views import explain as view_explain
-from agenttalk.engine.views import plan_status, plans, promise_preview, toolchain
+from agenttalk.engine.views import forge_audit, plan_status, plans, promise_preview, toolchain
 from agenttalk.engine.views.feed import Feed, silent
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.core.tokens import Attempt
@@ -372,7 +372,7 @@ class Service:
 
     async def toolchain_task(self, task_id: str) -> dict[str, Any]:
         """A toolchain task: what was reported of it beside what was read."""
-        return await toolchain.audit(self.deps, task_id)
+        return await forge_audit.audit(self.deps, task_id)
 
     async def toolchain_warnings(self, after: int) -> dict[str, Any]:
         """Events that nobody could be given."""

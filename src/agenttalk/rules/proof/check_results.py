@@ -23,7 +23,7 @@ from agenttalk.rules.core import scope
 from agenttalk.rules.proof.evidence import Finding, Reason
 from agenttalk.rules.proof.junit import Outcomes, Unreadable
 from agenttalk.rules.text import check_words
-from agenttalk.rules.text.check_words import listed
+from agenttalk.rules.text.render import listed
 
 How = Literal[
     "exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck", "tampered"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from agenttalk.rules.text.message import Saying
@@ -456,10 +455,3 @@ HAS_NO_ADDRESS: Final = Saying(
     "it has no address",
     "它没有地址",
 )
-
-
-def listed(names: Collection[str]) -> str:
-    """Some names for a message."""
-    shown = sorted(names)
-    first = ", ".join(repr(name) for name in shown[:3])
-    return MORE(names=first, count=len(shown) - 3) if len(shown) > 3 else first

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -137,3 +137,10 @@ def _expectations(wanted: Expectations, locale: Locale) -> Expectations:
 
 
 _WANTED: Final = ("additions", "modifications")
+
+
+def listed(names: Collection[str]) -> str:
+    """Some names for a message."""
+    shown = sorted(names)
+    first = ", ".join(repr(name) for name in shown[:3])
+    return check_words.MORE(names=first, count=len(shown) - 3) if len(shown) > 3 else first

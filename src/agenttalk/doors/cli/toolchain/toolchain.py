@@ -95,9 +95,8 @@ def task(
     from agenttalk.doors.cli.core import root_access
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.views import toolchain
 
-        return await toolchain.audit(deps, task_id)
+        return await forge_audit.audit(deps, task_id)
 
     out, folder = root_access.chosen(ctx, root, as_json)
     found = root_access.asked(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
