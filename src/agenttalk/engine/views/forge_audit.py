@@ -10,6 +10,7 @@ from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.views.toolchain import own
 from agenttalk.ports import Row, Store
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.toolchain import read_back

@@ -95,6 +95,7 @@ def task(
     from agenttalk.doors.cli.core import root_access
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine.views import forge_audit
 
         return await forge_audit.audit(deps, task_id)
 
