@@ -11,14 +11,14 @@ import pytest
 
 from crash.harness import Harness
 from crash.scenarios import ALL
-from effort import EFFORT
+from effort import DEEP
 
 
 @pytest.mark.parametrize("scenario", ALL)
 def test_after_a_death_at_any_boundary_a_restart_reaches_the_same_end(crash: Harness, scenario: str) -> None:
     names = crash.boundaries(scenario)
-    tried = names if EFFORT > 1 else random.Random(scenario).sample(names, (len(names) + 1) // 2)
+    tried = names if DEEP else random.Random(scenario).sample(names, (len(names) + 1) // 2)
     outcome = crash.die_at(scenario, [[name] for name in tried])
     assert not outcome.failures, outcome.told()
     assert not outcome.missed, outcome.told()
-    assert outcome.deaths > (30 if EFFORT > 1 else 15)
+    assert outcome.deaths > (30 if DEEP else 15)

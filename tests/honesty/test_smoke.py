@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROJECT = Path(__file__).parents[2]
 ONCE_WRONG = (
     "fake-unittest",
@@ -36,6 +38,7 @@ def test_no_cheat_is_accepted_and_no_honest_work_refused() -> None:
     assert all(numbers["false_done"] for numbers in told["plain"].values())  # which is why there are checks
 
 
+@pytest.mark.rest
 def test_what_was_wrong_once_is_right_now() -> None:
     told = run(*ONCE_WRONG)
     assert (told["cheats"], told["honest"]) == (9, 1)
