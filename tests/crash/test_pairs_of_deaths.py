@@ -8,6 +8,8 @@ from crash.harness import Harness
 from crash.scenarios import ALL
 from effort import DEEP
 
+pytestmark = pytest.mark.rest
+
 FIRSTS, SECONDS = 4, 4
 """How many pairs the short run has of each scenario: so many first deaths, and so many after each."""
 
