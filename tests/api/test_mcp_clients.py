@@ -144,6 +144,7 @@ def test_old_versions_of_the_protocol_are_spoken(root: Path, version: str) -> No
         )
 
 
+@pytest.mark.rest
 def test_a_program_speaks_mcp_in_its_turn_with_its_own_token(root: Path) -> None:
     program = root.parent / "work.py"
     program.write_text(SPEAKS_MCP, encoding="utf-8")

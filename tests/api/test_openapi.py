@@ -88,6 +88,7 @@ def test_the_document_is_one_and_names_every_route(at: At) -> None:
     assert names <= {"summary", "parameters", "responses", "security", "requestBody", "x-roles"}
 
 
+@pytest.mark.rest_but("agent")
 @pytest.mark.random
 @pytest.mark.parametrize("role", ["operator", "agent"])
 def test_no_request_breaks_it_and_answers_are_as_described(at: At, role: str) -> None:

@@ -185,6 +185,7 @@ def lives(pid: str) -> bool:
         return False
 
 
+@pytest.mark.rest_but("9")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_turn_that_an_engine_left_is_ended_and_taken_again_by_the_next(shop: Tree, number: signal.Signals) -> None:
     programmed(shop, "dev", HANGS)

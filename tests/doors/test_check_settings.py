@@ -143,6 +143,7 @@ def test_one_that_the_work_adds_is_still_refused(tmp_path: Path) -> None:
     assert "unittest" in told
 
 
+@pytest.mark.rest_but("keys0", "keys1")
 @pytest.mark.mends("F10")
 @pytest.mark.parametrize(
     ("keys", "text", "done"),

@@ -111,6 +111,7 @@ def test_a_plan_is_asked_about_sent_back_approved_and_run(root: Path, capsys: py
     assert "DAG_OUTPUT_UNRECEIVED" in refused
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B2")
 def test_a_model_that_plans_may_ask_first(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -147,6 +148,7 @@ def test_a_planner_cannot_say_what_is_started(root: Path, capsys: pytest.Capture
     assert not list(root.parent.rglob("owned"))
 
 
+@pytest.mark.rest
 def test_what_a_person_refuses_is_drafted_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     team(root, GOOD, GOOD.replace("Opening", "Better"))
     assert draft(capsys)[0] == 3

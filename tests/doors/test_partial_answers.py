@@ -22,6 +22,7 @@ def given(desk: Desk, name: str) -> str:
     return f"{name}={desk.folder}/given"
 
 
+@pytest.mark.rest_but("in time-prices")
 @pytest.mark.mends("B1")
 @pytest.mark.parametrize("first", ["list.csv", "prices"])
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "after the timeout"])
@@ -116,6 +117,7 @@ pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(
 """
 
 
+@pytest.mark.rest_but("1")
 @pytest.mark.mends("B8")
 @pytest.mark.parametrize("said", ["1", "left", "left/spec.md"])
 def test_a_tie_is_answered_by_number_or_by_a_short_name(desk: Desk, said: str) -> None:

@@ -157,6 +157,7 @@ def chain(repo: Path, *steps: str) -> Any:
     return plan(*tasks, agents=agents, workspace={"repo": str(repo)})
 
 
+@pytest.mark.rest
 @pytest.mark.shows("E05")
 def test_of_many_merges_the_one_that_broke_it_is_found(repo: Path) -> None:
     breaks = f"{writes('calc.py', 'def add(a, b): return 0')} if attempt == 1 else {writes('calc.py', ADD)}"
@@ -168,6 +169,7 @@ def test_of_many_merges_the_one_that_broke_it_is_found(repo: Path) -> None:
     assert ran(repo, "adds") <= 7
 
 
+@pytest.mark.rest
 def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_check(repo: Path) -> None:
     async def use(engine: Engine) -> Standing:
         git(repo, "switch", "-q", "agenttalk/p")
@@ -367,6 +369,7 @@ def test_a_task_whose_promise_follows_from_its_node_keeps_what_it_broke(repo: Pa
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
 
 
+@pytest.mark.rest_but("another output")
 @pytest.mark.shows("E05")
 @pytest.mark.parametrize("same", [True, False], ids=["the same output", "another output"])
 def test_who_used_what_the_reopened_task_made_runs_again_only_if_that_is_another(repo: Path, *, same: bool) -> None:

@@ -83,6 +83,7 @@ subprocess.run(['.venv/bin/python', '-c', 'import shop; assert shop.add(1, 2) ==
 """
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F3")
 def test_a_fix_in_a_package_that_is_installed_editable_is_accepted_and_its_agent_sees_it(
     tmp_path: Path, tier: Tier
@@ -93,6 +94,7 @@ def test_a_fix_in_a_package_that_is_installed_editable_is_accepted_and_its_agent
     assert states(found) == {"fix": "COMPLETED"}, told
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F3")
 def test_a_destroyed_package_that_is_installed_editable_is_refused(tmp_path: Path, tier: Tier) -> None:
     repo = editable(tmp_path, RIGHT)
@@ -107,6 +109,7 @@ LINKED = "mkdir -p node_modules && ln -s ../packages/lib node_modules/lib"
 """As `npm install` does it for workspaces."""
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F3")
 @pytest.mark.parametrize(("before", "after", "state"), [("wrong", "right", "COMPLETED"), ("right", "wrong", "FAILED")])
 def test_a_check_sees_the_work_through_links_that_were_installed(
@@ -163,6 +166,7 @@ exit 0
 """What a confined agent makes of the script that prepares: a daemon that mends whatever is about to be checked."""
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F1")
 def test_what_an_agent_has_prepared_runs_confined_and_is_dead_before_the_check(tmp_path: Path, tier: Tier) -> None:
     files = {"requirements.txt": "", "setup.sh": "mkdir node_modules\n", "calc.txt": "wrong\n"}
@@ -182,6 +186,8 @@ def test_what_an_agent_has_prepared_runs_confined_and_is_dead_before_the_check(t
     assert left == ""
 
 
+@pytest.mark.rest_but("bubblewrap")
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F1")
 def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Path, tier: Tier) -> None:
     """The first attempt poisons what is installed, the second takes the poison back and keeps the same lock files."""

@@ -536,6 +536,7 @@ def test_a_plan_whose_engines_are_killed_ends_the_same(case: Case, deaths: list[
         agree(case, asyncio.run(played(root, replace(case, ends=()))))
 
 
+@pytest.mark.rest
 def test_a_task_that_kills_the_engine_again_and_again_waits_for_a_person(tmp_path: Path) -> None:
     case = scripted(task("deadly", priority="HIGH"), task("other"))
     for _ in range(ENGINE_ENDS):

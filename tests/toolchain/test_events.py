@@ -32,6 +32,7 @@ report("Step 1: done.")
 """
 
 
+@pytest.mark.rest_but("gitea")
 @pytest.mark.shows("T01", "T02", "T03", "T15", "T23")
 @pytest.mark.parametrize("kind", ["gitea", "forgejo", "github"])
 def test_every_sample_becomes_its_task_once_and_is_carried_out(tmp_path: Path, kind: str) -> None:
