@@ -43,7 +43,7 @@ EDITABLE = (
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended_after(120)
+    yield from hanging.ended()
 
 
 @pytest.fixture(params=TIERS)

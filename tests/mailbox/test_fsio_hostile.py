@@ -65,7 +65,7 @@ while os.getppid() == parent:
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended_after(240)
+    yield from hanging.ended()
 
 
 @pytest.fixture(params=["native", "portable"])
