@@ -88,6 +88,7 @@ async def done(client: Client, tool: str, /, **arguments: Any) -> Any:
     return answer.structured_content
 
 
+@pytest.mark.rest_but("http")
 @pytest.mark.shows("C01")
 @pytest.mark.parametrize(("how", "mode"), [("stdio", "auto"), ("http", "legacy")])
 def test_an_agent_elsewhere_does_a_task_from_its_offer_to_its_proof(

@@ -120,7 +120,7 @@ def heard(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.rest_but("bubblewrap")
+@pytest.mark.rest
 @pytest.mark.mends("B2", "C5")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_path: Path, tier: str) -> None:

@@ -103,6 +103,7 @@ def visible() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.rest_but("bubblewrap", "plain")
 @pytest.mark.mends("F6")
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_check_sees_no_more_than_its_agent(visible: Path, tier: str) -> None:

@@ -74,6 +74,7 @@ def test_no_word_takes_the_place_of_a_file_that_is_required(desk: Desk, word: li
     assert asked(desk) == question
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B1")
 def test_a_person_who_lets_a_task_run_after_a_failure_is_asked_for_its_files_all_the_same(desk: Desk) -> None:
     inputs = [{"name": "list.csv", "external": True}, {"name": "text", "from": "text.md"}]
@@ -90,6 +91,7 @@ def test_a_person_who_lets_a_task_run_after_a_failure_is_asked_for_its_files_all
     assert desk.ran == ["bad cmd_bad_001 1", "count cmd_count_001 1"]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B1")
 def test_a_person_may_bring_one_output_after_the_other(desk: Desk) -> None:
     people = {"agent_human_gateway": {"driver": "human"}}

@@ -190,6 +190,7 @@ def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_chec
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
 
 
+@pytest.mark.rest
 def test_who_has_no_round_left_fails_and_the_owner_mends_its_own(repo: Path) -> None:
     breaks = f"{writes('notes.md', 'seen')}\n{writes('calc.py', 'def add(a, b): return 0')}"
 
@@ -336,6 +337,7 @@ def test_a_plan_that_has_ended_goes_on_only_for_as_long_as_it_is_looked_at(repo:
     run(repo, pair(repo, writes("notes.md", "seen")), use)
 
 
+@pytest.mark.rest
 def test_who_broke_a_check_is_not_done_again_before_it_passes(repo: Path) -> None:
     lazy = BREAKS.replace("attempt == 1", "attempt < 3")
 

@@ -83,7 +83,7 @@ subprocess.run(['.venv/bin/python', '-c', 'import shop; assert shop.add(1, 2) ==
 """
 
 
-@pytest.mark.rest_but("bubblewrap")
+@pytest.mark.rest
 @pytest.mark.mends("F3")
 def test_a_fix_in_a_package_that_is_installed_editable_is_accepted_and_its_agent_sees_it(
     tmp_path: Path, tier: Tier
@@ -186,7 +186,6 @@ def test_what_an_agent_has_prepared_runs_confined_and_is_dead_before_the_check(t
     assert left == ""
 
 
-@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F1")
 def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Path, tier: Tier) -> None:

@@ -216,6 +216,7 @@ def test_a_pipeline_without_a_webhook_reports(tmp_path: Path) -> None:
         assert (task["assignee"], task["status"]) == ("agent-ops", "done")
 
 
+@pytest.mark.rest
 def test_tasks_are_listed_filtered_and_page_by_page(tmp_path: Path) -> None:
     with served(written(tmp_path / "root", {})) as bench:
         for number in range(1, 8):

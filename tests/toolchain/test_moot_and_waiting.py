@@ -199,6 +199,7 @@ def test_a_person_says_whether_a_repository_that_is_not_shown_any_more_was_delet
         assert [turns(bench, each) for each in ended] == [1, 1]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("E5")
 def test_an_agent_does_not_make_its_own_task_moot(tmp_path: Path) -> None:
     with told(tmp_path, {"dev": CLOSES, "reviewer": IDLE}) as (here, bench):
@@ -207,6 +208,7 @@ def test_an_agent_does_not_make_its_own_task_moot(tmp_path: Path) -> None:
         assert task["status"] == "failed", task
 
 
+@pytest.mark.rest
 @pytest.mark.mends("E5")
 def test_a_conflict_is_a_task_of_the_author_and_no_failure_of_the_merge(tmp_path: Path) -> None:
     with told(tmp_path, {"dev": MERGES, "reviewer": IDLE}) as (here, bench):
