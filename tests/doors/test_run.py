@@ -506,6 +506,7 @@ STEERED = (
 )
 
 
+@pytest.mark.rest_but("alone")
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
 def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
     program = {"driver": "script", "argv": [sys.executable, "work.py"]}
@@ -531,6 +532,7 @@ def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
         assert "no luck today" in desk("explain", "shop/bad")
 
 
+@pytest.mark.rest_but("alone")
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
 def test_an_answer_that_was_given_is_no_longer_awaited(desk: Desk, *, beside: bool) -> None:
     inputs = [{"name": "list.csv", "external": True}]
@@ -701,6 +703,7 @@ def test_status_shows_what_tasks_took_and_ends_lines_where_the_words_end(desk: D
     assert plan["usage"]["duration_s"] == pytest.approx(sum(each["usage"]["duration_s"] for each in plan["tasks"]))
 
 
+@pytest.mark.rest_but("False")
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_plan_is_run_again_from_a_task_on(desk: Desk, beside: bool) -> None:
     plan = desk.plan(task("one"), task("two", needs=["one"]), task("three", needs=["two"]))

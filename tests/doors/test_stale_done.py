@@ -101,6 +101,7 @@ def test_what_does_not_hold_any_more_is_seen_and_not_merged_unless_it_is_asked_f
     assert fact["stale"] is True
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A2")
 def test_a_run_again_looks_first_and_has_it_mended(desk: Desk) -> None:
     desk.spoil()
@@ -111,6 +112,7 @@ def test_a_run_again_looks_first_and_has_it_mended(desk: Desk) -> None:
     assert "a + b" in (desk.repo / "calc.py").read_text()
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A2")
 def test_a_commit_that_harms_nothing_is_verified_and_nothing_is_run_while_nothing_moves(desk: Desk) -> None:
     assert [each["state"] for each in desk.agenttalk("verify", "shop")["checks"]] == ["fresh"]
@@ -125,6 +127,7 @@ def test_a_commit_that_harms_nothing_is_verified_and_nothing_is_run_while_nothin
     assert (desk.repo / "README").exists()
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A2")
 def test_an_engine_watches_the_branches_of_plans_that_have_ended(desk: Desk) -> None:
     with engine(desk.root):

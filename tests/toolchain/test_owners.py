@@ -115,6 +115,7 @@ def printed(root: Path, *command: str) -> str:
     return found.stdout
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T24")
 def test_two_agents_that_call_each_other_for_ever_are_stopped_and_a_person_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
