@@ -3,12 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
+ALL_TESTS := $(BIN)/pytest tests/test_docs.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal
+# Apart, because they count what happens in which order, on two cores by themselves.
+CRASHES := $(BIN)/pytest tests/crash
 CODING := .coding-agents
 LOCAL := .local-model
 PIN := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
   --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 
-.PHONY: demo test check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
+unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles everything anew
+
+.PHONY: demo test test-rest check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -17,13 +23,18 @@ help:  ## show this list
 demo: $(READY)  ## the tour, on embedded defaults; SERVE=1 keeps plans running to be looked at in the browser
 	@$(BIN)/agenttalk demo $(if $(SERVE),--serve)
 
-test: $(READY)  ## all tests
-	$(BIN)/pytest tests/test_docs.py tests --ignore=tests/crash --numprocesses=4 --dist=worksteal --cov --cov-report=
-	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
-	$(BIN)/pytest tests/crash  # apart, because it counts what happens in which order, on two cores by itself
+test: $(COMPILED)  ## the tests: every behaviour, with few random cases
+	AGENTTALK_TEST_EFFORT=0.2 $(ALL_TESTS) -m "not rest"
+	AGENTTALK_TEST_EFFORT=0.2 $(CRASHES) -m "not rest"
 
-test-full: $(READY)  ## the tests with ten times the random cases
-	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest
+test-rest: $(COMPILED)  ## the rest of the tests: what takes long, more cases, full coverage of contracts and rules
+	$(ALL_TESTS) -m "rest or random or measured" --cov --cov-report=
+	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
+	$(CRASHES) -m "rest or random"
+
+test-full: $(READY)  ## all tests with ten times the random cases
+	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest --ignore=tests/crash
+	AGENTTALK_TEST_EFFORT=10 $(CRASHES)
 
 test-crash: $(READY)  ## a death at every boundary
 	AGENTTALK_TEST_EFFORT=2 $(BIN)/pytest tests/crash/test_every_boundary.py
@@ -42,7 +53,7 @@ local-model: $(LOCAL)/.ready  ## a small model and the library that runs it, for
 test-local: $(READY) $(LOCAL)/.ready  ## a real small model as a reviewer, twenty times
 	AGENTTALK_LOCAL_RUNS=20 $(BIN)/pytest -s tests/agents/test_local_model.py
 
-check: lint test  ## format, lint, types, layers, tests
+check: lint test test-rest  ## format, lint, types, layers, all tests
 
 lint: $(READY)  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -129,6 +140,10 @@ $(READY): requirements/dev.txt pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
 	@touch $(READY)
+
+$(COMPILED): $(READY)  # once by one, which else each worker does for itself
+	@$(BIN)/pytest --collect-only -qq tests --ignore=tests/crash >/dev/null || echo "some tests cannot be loaded, see below"
+	@touch $@
 
 $(LOCAL)/.ready: requirements/local-model.txt | $(READY)
 	@rm -rf $(LOCAL) && mkdir -p $(LOCAL)

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agenttalk.adapters.drivers import landlock
-from effort import EFFORT
+from effort import DEEP
 
 Verdict = Literal["contained", "refused", "limit"]
 TIERS: Final = ("bubblewrap", "landlock", "plain")
-DEEP: Final = EFFORT > 1
-"""Whether there is time for the full figures."""
 FLOOD_MIB: Final = 1024 if DEEP else 8
 FILES: Final = 100_000 if DEEP else 2_000
 LIMITS: Final = {

@@ -1,4 +1,4 @@
-"""What all tests share. `AGENTTALK_TEST_EFFORT=10` runs ten times the random cases."""
+"""What all tests share: which of them `make test` runs and which `make test-rest`, and with how many random cases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -15,16 +16,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import postgres_cluster
-from effort import EFFORT
+from effort import DEEP, cases
 from sandboxkit import PLAIN_VARIABLE
 
 sys.dont_write_bytecode = False  # else each worker, and each process that it starts, compiles everything anew
 
 settings.register_profile(
     "agenttalk",
-    max_examples=60 * EFFORT,
+    max_examples=cases(60),
     deadline=None,  # a busy machine is no fault of the code
-    derandomize=EFFORT == 1,  # the short run is the same everywhere; the long one looks further
+    derandomize=not DEEP,  # the short run is the same everywhere; the long one looks further
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("agenttalk")
@@ -58,11 +59,42 @@ LONG: Final = frozenset(
 """Modules with tests that take long. They come first, so that in the end nobody waits for one that began last."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what is asked for by `-m`, have it chosen, and then put it in order."""
+    if (unknown := _unknown(items)) and not any("::" in word for word in config.args):
+        raise pytest.UsageError("; ".join(unknown))
     for item in items:
-        if item.path.relative_to(TESTS).parts[0] not in MEASURED:
-            item.add_marker(pytest.mark.no_cover)
+        measured = item.path.relative_to(TESTS).parts[0] in MEASURED
+        item.add_marker(pytest.mark.measured if measured else pytest.mark.no_cover)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.random)
+        if _is_in_the_tail(item):
+            item.add_marker(pytest.mark.rest)
+    yield
     items[:] = _spread(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _is_in_the_tail(item: pytest.Item) -> bool:
+    """Whether it is one of the cases that are left to `make test-rest`, see the marker `rest_but`."""
+    found = item.get_closest_marker("rest_but")
+    return found is not None and not set(found.args) & _names(item)
+
+
+def _names(item: pytest.Item) -> set[str]:
+    """What a case is called: its id, and each of its parts."""
+    case = getattr(item, "callspec", None)
+    return set() if case is None else {case.id, *case.id.split("-")}
+
+
+def _unknown(items: list[pytest.Item]) -> list[str]:
+    """Cases that `rest_but` names and that do not exist."""
+    named: dict[tuple[Path, str], set[str]] = {}
+    for item in items:
+        if (found := item.get_closest_marker("rest_but")) is not None:
+            key = (item.path, getattr(item, "originalname", item.name))
+            named[key] = named.get(key, set(found.args)) - _names(item)
+    return [f"{path.name}::{name} has no case {', '.join(left)}" for (path, name), left in named.items() if left]
 
 
 def _spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
+LONGEST: Final = 900
+"""Seconds that no test takes, however busy the machine is."""
 
-def ended_after(seconds: int) -> Iterator[None]:
-    """For a fixture: whatever takes longer than so many seconds fails."""
+
+def ended() -> Iterator[None]:
+    """For a fixture: whatever takes so long that it must hang fails."""
 
     def tell(_: int, __: object) -> None:
         pytest.fail("this hangs")
 
     before = signal.signal(signal.SIGALRM, tell)
-    signal.alarm(seconds)
+    signal.alarm(LONGEST)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

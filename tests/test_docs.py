@@ -39,9 +39,35 @@ def snippets(page: Path) -> list[tuple[str, str]]:
 
 
 RUN = [page for page in PAGES if page != WALKED and snippets(page)]
+LENGTHY = {
+    "README.zh-CN.md",
+    "docs/examples/code-under-pass-rate.md",
+    "docs/examples/consensus.md",
+    "docs/examples/dag-review.md",
+    "docs/examples/design-sent-back.md",
+    "docs/examples/release.md",
+    "docs/examples/requirements-sent-back.md",
+    "docs/examples/tester-waits.md",
+    "docs/examples/weekly-summary.md",
+    "docs/howto/draft-a-plan.md",
+    "docs/howto/let-a-script-take-part.md",
+    "docs/howto/make-a-command.md",
+    "docs/howto/send-work-back.md",
+    "docs/howto/use-models.md",
+    "docs/reference/command-line.md",
+}
+"""Pages that run whole plans, or very many commands, of which other tests show the same."""
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.rest if name_of(page) in LENGTHY else ()) for page in RUN],
+    ids=name_of,
+)
 def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("shop", "__pycache__")
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples", ignore=ignored)
@@ -75,13 +101,13 @@ def test_the_readme_has_snippets_that_are_run() -> None:
     assert kinds == {"console", "python"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     missing = [target for target in linked(page) if "://" not in target and not (page.parent / target).exists()]
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_to_headings_find_them(page: Path) -> None:
     wanted = [(target or page.name, heading) for target, heading in LINK_TO_HEADING.findall(without_code(page))]
     pages = {target: page.parent / target for target, _ in wanted if target.endswith(".md")}

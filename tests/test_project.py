@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from configparser import ConfigParser
-from itertools import product
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,15 @@ def read(path: Path) -> dict[str, Any]:
 
 def targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def recipe(target: str) -> str:
+    """What a target does, with the names that the Makefile gives to parts of it filled in."""
+    text = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)
+    assert found, target
+    given = dict(re.findall(r"^([A-Z_]+) := (.*)$", text, re.MULTILINE))
+    return re.sub(r"\$\((\w+)\)", lambda name: given.get(name[1], name[0]), found[1])
 
 
 def steps(path: Path) -> list[dict[str, Any]]:
@@ -113,6 +122,29 @@ def test_what_takes_long_runs_every_night() -> None:
     assert read(nightly)["on"]["schedule"]
 
 
+def test_two_targets_run_every_test_and_all_that_must_be_green_runs_both() -> None:
+    """However a test is marked, one of them runs it."""
+    lines = (recipe("test") + recipe("test-rest")).splitlines()
+    asked = [re.search(r'pytest (.*) -m "([^"]+)"', line) for line in lines if "pytest" in line]
+    chosen = [(found[1].split(), found[2]) for found in asked if found]
+    everywhere = [(words, marks) for words, marks in chosen if "tests" in words]
+    crashes = [(words, marks) for words, marks in chosen if words == ["tests/crash"]]
+    assert len(everywhere) == len(crashes) == 2
+    assert {word for words, _ in everywhere for word in words if word.startswith("--ignore")} == {
+        "--ignore=tests/crash"
+    }
+    names = ("rest", "random", "measured")
+    for marks in chain.from_iterable(combinations(names, size) for size in range(len(names) + 1)):
+        said = {name: name in marks for name in names}
+        for part in (everywhere, crashes):
+            assert any(eval(wanted, {}, said) for _, wanted in part), marks
+    ran = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert [line for line in ran if line.startswith("make test")] == ["make test", "make test-rest"]
+    assert re.search(
+        r"^check: lint test test-rest ", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+
 def test_gitea_is_given_no_folder_of_its_own_for_which_it_would_leave_out_the_shared_one() -> None:
     assert (len(WORKFLOWS), len(FORMS)) == (2, 2)
     assert not (REPOSITORY / ".gitea").exists()
@@ -135,9 +167,7 @@ def test_hooks_run_what_make_lint_runs_from_the_environment_alone() -> None:
     assert [each["repo"] for each in repositories] == ["local"]
     hooks = repositories[0]["hooks"]
     assert {hook["language"] for hook in hooks} == {"system"}
-    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert recipe
-    linted = [Path(line.split()[0]).name for line in recipe[1].splitlines()]
+    linted = [Path(line.split()[0]).name for line in recipe("lint").splitlines()]
     assert [Path(hook["entry"].split()[0]).name for hook in hooks] == linted
     assert all(hook["entry"].startswith(".venv/bin/") for hook in hooks)
 

@@ -34,6 +34,7 @@ def runtime() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.rest
 def test_a_newcomer_gets_from_the_repository_to_the_page(tmp_path: Path, runtime: Path) -> None:
     repository = tmp_path / "agenttalk"
     if FROM_NOTHING:

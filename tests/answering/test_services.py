@@ -17,11 +17,11 @@ from agenttalk.rules.agents.model_protocol import Request
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_apis import Tokens
 from agenttalk.testing.model_script import Call, Garbage, Refuse, Say, Step
-from effort import EFFORT
+from effort import DEEP
 
 GOOD = Call("answer", {"result": "fine"})
 TOO_MUCH = Call("answer", {"result": "fine", "score": 101})
-ALL = EFFORT > 1
+ALL = DEEP
 """Whether Anthropic's library is loaded here, too, which takes longer than everything else. In turns it always is."""
 PROVIDERS = ("openai", "google", "ollama", *(["anthropic"] if ALL else []))
 GIVEN_UP: list[tuple[str, Step, Code, int]] = [

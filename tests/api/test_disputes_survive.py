@@ -71,6 +71,7 @@ def submit(root: Path) -> None:
     client.post("/api/plans", body)
 
 
+@pytest.mark.rest_but("sqlite")
 def test_a_dispute_and_a_limit_outlive_a_kill(root: Path) -> None:
     with engine(root, quick=True) as first:
         submit(root)

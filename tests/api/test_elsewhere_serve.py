@@ -100,6 +100,7 @@ def test_an_attempt_goes_on_through_the_death_of_its_engine(root: Path, capsys: 
         assert ((made / "1").read_bytes(), (made / "2").read_bytes()) == (b"\x00first half", b"second half")
 
 
+@pytest.mark.rest
 def test_what_an_agent_held_that_fell_silent_is_given_again_and_what_it_sends_late_is_refused(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,6 +88,7 @@ async def done(client: Client, tool: str, /, **arguments: Any) -> Any:
     return answer.structured_content
 
 
+@pytest.mark.rest_but("http")
 @pytest.mark.shows("C01")
 @pytest.mark.parametrize(("how", "mode"), [("stdio", "auto"), ("http", "legacy")])
 def test_an_agent_elsewhere_does_a_task_from_its_offer_to_its_proof(
@@ -144,6 +145,7 @@ def test_old_versions_of_the_protocol_are_spoken(root: Path, version: str) -> No
         )
 
 
+@pytest.mark.rest
 def test_a_program_speaks_mcp_in_its_turn_with_its_own_token(root: Path) -> None:
     program = root.parent / "work.py"
     program.write_text(SPEAKS_MCP, encoding="utf-8")

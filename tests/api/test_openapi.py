@@ -17,7 +17,7 @@ from schemathesis.checks import load_all_checks
 from schemathesis.core.result import Ok
 
 from api.enginekit import until
-from effort import EFFORT
+from effort import cases
 from sandboxkit import PLAIN_VARIABLE
 from toolchain.bench import REPORTS, Bench, served, written
 
@@ -88,6 +88,8 @@ def test_the_document_is_one_and_names_every_route(at: At) -> None:
     assert names <= {"summary", "parameters", "responses", "security", "requestBody", "x-roles"}
 
 
+@pytest.mark.rest_but("agent")
+@pytest.mark.random
 @pytest.mark.parametrize("role", ["operator", "agent"])
 def test_no_request_breaks_it_and_answers_are_as_described(at: At, role: str) -> None:
     token = at.operator if role == "operator" else at.agent
@@ -105,7 +107,7 @@ def test_no_request_breaks_it_and_answers_are_as_described(at: At, role: str) ->
         strategies = [operation.as_strategy(mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)]
 
         @settings(
-            max_examples=(4 if operation.body else 2) * EFFORT,
+            max_examples=cases(4 if operation.body else 2),
             derandomize=True,
             deadline=None,
             database=None,

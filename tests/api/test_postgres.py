@@ -147,6 +147,7 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
     assert not (sea.root / "data").exists()
 
 
+@pytest.mark.rest
 def test_an_engine_works_on_postgresql_and_the_next_one_goes_on(sea: Tree, store: str) -> None:
     programmed(sea, "dev", REPORTS + "say('on it')\n" + BUILDS)
     submitted(sea.root, store)
@@ -186,6 +187,7 @@ def test_a_part_on_its_own_refuses_and_names_the_engine(
     assert (error["code"], "agenttalk serve" in error["hint"]) == ("STORE_INCOMPATIBLE", True)
 
 
+@pytest.mark.rest
 def test_plans_that_lie_there_as_files_are_halted_and_people_are_told(tree: Tree, store: str) -> None:
     assert store
     tree.command("lead", "build")
@@ -296,6 +298,7 @@ def test_a_database_without_a_ledger_is_told(sea: Tree, capsys: pytest.CaptureFi
     assert "holds no ledger" in json.loads(capsys.readouterr().out)["error"]["message"]
 
 
+@pytest.mark.rest
 def test_the_ledger_is_verified_beside_a_working_engine(sea: Tree, store: str) -> None:
     submitted(sea.root, store)
     with engine(sea.root):

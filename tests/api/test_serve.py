@@ -84,6 +84,7 @@ def test_a_second_engine_refuses_and_names_the_first(tree: Tree) -> None:
         assert client(tree.root).get("/api/status")["plans"] is not None
 
 
+@pytest.mark.rest
 def test_who_comes_second_is_told_what_runs_where_and_what_to_do(tree: Tree) -> None:
     root = ("--root", str(tree.root), "--json")
     with engine(tree.root) as first:
@@ -185,6 +186,7 @@ def lives(pid: str) -> bool:
         return False
 
 
+@pytest.mark.rest_but("9")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_turn_that_an_engine_left_is_ended_and_taken_again_by_the_next(shop: Tree, number: signal.Signals) -> None:
     programmed(shop, "dev", HANGS)
@@ -227,6 +229,7 @@ def test_an_engine_ends_soon_whatever_its_programs_and_callers_do(shop: Tree) ->
     assert not (shop.root / "data/engine.json").exists()
 
 
+@pytest.mark.rest
 def test_who_waits_for_a_pass_is_told_when_the_engine_ends(shop: Tree) -> None:
     programmed(shop, "dev", HANGS)
     shop.command("lead", "build", timeout=300)

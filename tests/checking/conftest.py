@@ -18,7 +18,7 @@ from sandboxkit import needs
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended_after(60)
+    yield from hanging.ended()
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def locked(tmp_path: Path) -> Iterator[Bench]:
     yield from _bench(tmp_path, "landlock")
 
 
-@pytest.fixture(params=["plain", "boxed", "locked"])
+@pytest.fixture(params=["plain", "boxed", pytest.param("locked", marks=pytest.mark.rest)])
 def bench(request: pytest.FixtureRequest) -> Bench:
     """A checkout, without a sandbox and with each."""
     found = request.getfixturevalue(request.param)

@@ -145,6 +145,7 @@ def test_a_command_has_a_home_of_its_own_that_is_gone_afterwards(bench: Bench) -
     assert bench.isolated or not Path(result.output.strip()).exists()
 
 
+@pytest.mark.rest_but("boxed")
 def test_whatever_a_command_leaves_in_its_temporary_folders_is_removed(bench: Bench) -> None:
     deep = "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
     assert bench.run(python(deep)).passed

@@ -32,6 +32,7 @@ def test_a_suite_that_passes_passes_and_its_tests_are_known(bench: Bench) -> Non
     assert result.isolated is bench.isolated
 
 
+@pytest.mark.rest_but("boxed")
 def test_a_suite_that_was_red_before_is_fully_worth_its_green(bench: Bench) -> None:
     (bench.checkout / "test_it.py").write_text(FAILING)
     base = bench.suite(PYTEST)
@@ -43,6 +44,7 @@ def test_a_suite_that_was_red_before_is_fully_worth_its_green(bench: Bench) -> N
     assert evidence.red_first("required", "tests", green) == "refuse"
 
 
+@pytest.mark.rest_but("tests_vanished", "tests_skipped")
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
@@ -83,6 +85,7 @@ def pytest_runtestloop(session):
 }
 
 
+@pytest.mark.rest_but("boxed")
 @pytest.mark.parametrize("trick", TRICKS)
 def test_tricks_of_a_configuration_that_the_work_brought_do_not_pass(bench: Bench, trick: str) -> None:
     conftest, reason = TRICKS[trick]
@@ -122,6 +125,7 @@ def test_a_report_that_is_not_there_or_not_true_does_not_pass(bench: Bench, scri
     assert result.reason == ("report_missing" if reason == "killed" and bench.tier == "bubblewrap" else reason)
 
 
+@pytest.mark.rest_but("boxed")
 def test_a_process_in_the_background_cannot_turn_red_into_green(bench: Bench) -> None:
     (bench.checkout / "test_it.py").write_text(FAILING)
     bench.write(good_xml=GOOD)
@@ -218,6 +222,7 @@ def test_only_failures_are_run_again_and_what_passes_then_is_flaky(
         assert (result.passed, result.reason, result.flaky, len(again)) == expected
 
 
+@pytest.mark.rest
 def test_a_run_cannot_prepare_its_checkout_for_the_next(plain: Bench) -> None:
     (plain.checkout / "test_it.py").write_text(
         "def test_b():\n    open('test_it.py', 'w').write('def test_b(): pass')\n    assert False\n"

@@ -13,6 +13,7 @@ from agenttalk.contracts.core import canonical, catalogue, wire
 from agenttalk.contracts.core.base import Document, Instant, Part
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, JsonError
+from effort import cases
 from samples import documents
 
 NAMES = sorted(catalogue.DOCUMENTS)
@@ -31,7 +32,7 @@ def written(part: Part) -> bytes:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(40), phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(data=st.data(), strange=st.booleans())
 def test_random_documents_have_the_bytes_that_their_json_values_have(
     name: str, data: st.DataObject, strange: bool

@@ -22,6 +22,7 @@ from agenttalk.contracts.errors import Code, ContractError, JsonError, UsageErro
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import DecisionRecord, ValidationFeedback
+from effort import cases
 from samples import DIGEST, artifact, command, documents, envelope
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -58,7 +59,7 @@ def read(name: str, data: dict[str, Any]) -> Part:
 @pytest.mark.no_cover
 @pytest.mark.shows("C17")
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=24, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(24), phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: str, data: st.DataObject) -> None:
     raw = data.draw(documents(name))
@@ -73,7 +74,7 @@ def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: s
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=10, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
+@settings(max_examples=cases(10), phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_we_write_meets_the_schema_that_we_publish(name: str, data: st.DataObject) -> None:
     document = read(name, data.draw(documents(name)))

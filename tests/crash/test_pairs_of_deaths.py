@@ -6,7 +6,9 @@ import pytest
 
 from crash.harness import Harness
 from crash.scenarios import ALL
-from effort import EFFORT
+from effort import DEEP
+
+pytestmark = pytest.mark.rest
 
 FIRSTS, SECONDS = 4, 4
 """How many pairs the short run has of each scenario: so many first deaths, and so many after each."""
@@ -27,7 +29,7 @@ def test_a_question_outlives_every_engine_that_dies_while_it_waits(crash: Harnes
     assert not outcome.missed, outcome.told()
 
 
-@pytest.mark.skipif(EFFORT == 1, reason="takes most of an hour: make test-full runs it, or AGENTTALK_TEST_EFFORT=10")
+@pytest.mark.skipif(not DEEP, reason="takes most of an hour: make test-full runs it, or AGENTTALK_TEST_EFFORT=10")
 @pytest.mark.parametrize("scenario", ALL)
 def test_all_pairs_of_a_death_and_one_while_recovering_change_nothing(
     crash: Harness, scenario: str, capsys: pytest.CaptureFixture[str]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crash.harness import Harness
+
+pytestmark = pytest.mark.rest
 
 
 def _found(crash: Harness, bug: str, scenario: str, *boundaries: str) -> dict[str, list[str]]:

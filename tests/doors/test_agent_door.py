@@ -215,6 +215,7 @@ def test_doctor_fails_for_one_that_is_spoken_with_and_missing(
     assert found["driver acp"]["needed"]
 
 
+@pytest.mark.rest
 def test_a_model_is_tried_and_its_key_is_shown_to_nobody(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

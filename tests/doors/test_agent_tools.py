@@ -121,6 +121,7 @@ def heard(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B2", "C5")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_path: Path, tier: str) -> None:
@@ -154,6 +155,7 @@ def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_pa
     assert (tmp_path / "root/system_runtime/artifacts/p/t/praise.md/praise.md").read_text() == "Well heard."
 
 
+@pytest.mark.rest
 @pytest.mark.mends("C12")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 def test_an_agent_uses_our_tools_where_we_are_installed_below_a_folder_for_temporary_files(

@@ -314,6 +314,7 @@ def another_user() -> Iterator[tuple[Path, tuple[str, ...]]]:
         yield Path(top), before
 
 
+@pytest.mark.rest_but("we-bubblewrap")
 @pytest.mark.shows("M04")
 @pytest.mark.mends("F2", "F6", "F15")
 @pytest.mark.parametrize("tier", TIERS)

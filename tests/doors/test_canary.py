@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import pytest
+
 SECRETS = {
     "MODEL_KEY": 'sk-"mödel"/4711+x=&y \'z',
     "HOOK_SECRET": "hook-secret/0815+abc=",
@@ -171,6 +173,7 @@ class Top:
         ]
 
 
+@pytest.mark.rest
 def test_what_agents_say_anywhere_is_kept_and_shown_without_secrets(tmp_path: Path) -> None:
     top = Top(tmp_path)
     agent = {

@@ -105,6 +105,7 @@ def visible() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.rest_but("bubblewrap", "plain")
 @pytest.mark.mends("F6")
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_check_sees_no_more_than_its_agent(visible: Path, tier: str) -> None:
@@ -145,6 +146,7 @@ def test_one_that_the_work_adds_is_still_refused(tmp_path: Path) -> None:
     assert "unittest" in told
 
 
+@pytest.mark.rest_but("keys0", "keys1")
 @pytest.mark.mends("F10")
 @pytest.mark.parametrize(
     ("keys", "text", "done"),

@@ -252,6 +252,7 @@ def test_schemas_are_listed_shown_and_exported(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.rest
 def test_the_demo_checks_itself_and_ends_green() -> None:
     code, body = answer("demo")  # what it tells people is run as docs/reference/command-line.md shows it
     assert (code, body["ok"], len(body["scenes"])) == (0, True, 11)

@@ -91,6 +91,7 @@ def test_explain_says_what_was_proven(shop: Path) -> None:
     assert "the engine runs no task" in agenttalk(shop, "diff", "shop/nothing", code=2)
 
 
+@pytest.mark.rest
 def test_what_was_proven_is_looked_at_on_demand_and_mended_if_it_broke(shop: Path) -> None:
     assert "fix right: fresh" in agenttalk(shop, "verify", "shop")
     repo = shop / "shop"

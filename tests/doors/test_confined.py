@@ -44,6 +44,7 @@ print("built with", key)
 )
 
 
+@pytest.mark.rest_but("best")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock", "best"])
 def test_an_agent_without_network_reports_over_the_socket_and_its_secret_stays_its_own(
     tmp_path: Path, tier: str

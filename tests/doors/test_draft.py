@@ -111,6 +111,7 @@ def test_a_plan_is_asked_about_sent_back_approved_and_run(root: Path, capsys: py
     assert "DAG_OUTPUT_UNRECEIVED" in refused
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B2")
 def test_a_model_that_plans_may_ask_first(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -138,6 +139,7 @@ def test_a_model_that_plans_may_ask_first(
     assert '- "questions.md": if score > 0' in first
 
 
+@pytest.mark.rest
 def test_a_planner_cannot_say_what_is_started(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     team(root, ARMED)
     code, standing = draft(capsys)
@@ -147,6 +149,7 @@ def test_a_planner_cannot_say_what_is_started(root: Path, capsys: pytest.Capture
     assert not list(root.parent.rglob("owned"))
 
 
+@pytest.mark.rest
 def test_what_a_person_refuses_is_drafted_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     team(root, GOOD, GOOD.replace("Opening", "Better"))
     assert draft(capsys)[0] == 3
@@ -190,6 +193,7 @@ def test_who_is_not_there_is_named(
     assert (exit_code, answer["error"]["code"]) == (2, code)
 
 
+@pytest.mark.rest
 def test_a_planner_that_speaks_chinese_is_asked_in_chinese(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     team(root, GOOD)
     said = (root / "agenttalk.toml").read_text()
@@ -219,6 +223,7 @@ def shape(file: Path) -> Any:
     return bare("", reader.parse(file.read_bytes(), yaml=True).value)
 
 
+@pytest.mark.rest_but("en")
 @pytest.mark.mends("C9")
 @pytest.mark.parametrize("locale", ["en", "zh"])
 def test_a_planner_sees_the_repository_and_is_taught_checks_scope_and_protection(

@@ -104,6 +104,7 @@ def test_a_task_that_runs_is_stopped_from_another_terminal_and_the_plan_goes_on(
     assert "wrong file" in said(desk, "status", "shop")
 
 
+@pytest.mark.rest_but("alone")
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
 def test_a_task_that_is_held_up_is_let_go_by_its_operator(desk: Desk, *, beside: bool) -> None:
     plan = desk.plan(task("held", promise=promise(**OVERLAP)), task("next", needs=["held"]))

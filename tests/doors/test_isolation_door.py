@@ -50,6 +50,7 @@ def told(place: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.rest_but("asked0")
 @pytest.mark.mends("F6", "F7", "F15")
 @pytest.mark.parametrize("asked", [{}, {"sandbox": "plain"}, {"sandbox": "plain", "isolation": "best"}])
 def test_a_script_is_in_the_best_sandbox_whatever_its_plan_says(place: Path, asked: dict[str, Any]) -> None:
@@ -63,6 +64,7 @@ def test_a_script_is_in_the_best_sandbox_whatever_its_plan_says(place: Path, ask
     assert "not isolated" not in done.stdout
 
 
+@pytest.mark.rest_but("option")
 @pytest.mark.mends("F15")
 @pytest.mark.parametrize("how", ["option", "settings", "variable"])
 def test_plain_is_the_operators_word_and_then_everything_says_so(place: Path, how: str) -> None:

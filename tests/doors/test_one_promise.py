@@ -48,6 +48,7 @@ def test_a_promise_has_one_id_from_the_plan_to_the_release(desk: Desk) -> None:
     assert document(desk, "plans/shop/task_dag.json")["nodes"][0]["promise"]["id"] == planned
 
 
+@pytest.mark.rest_but("shop/one")
 @pytest.mark.mends("B8")
 @pytest.mark.parametrize("name", ["cmd_one_001", "shop/cmd_one_001", "shop/one"])
 def test_the_audit_finds_commands_and_tasks(desk: Desk, name: str) -> None:

@@ -22,6 +22,7 @@ def given(desk: Desk, name: str) -> str:
     return f"{name}={desk.folder}/given"
 
 
+@pytest.mark.rest_but("in time-prices")
 @pytest.mark.mends("B1")
 @pytest.mark.parametrize("first", ["list.csv", "prices"])
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "after the timeout"])
@@ -73,6 +74,7 @@ def test_no_word_takes_the_place_of_a_file_that_is_required(desk: Desk, word: li
     assert asked(desk) == question
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B1")
 def test_a_person_who_lets_a_task_run_after_a_failure_is_asked_for_its_files_all_the_same(desk: Desk) -> None:
     inputs = [{"name": "list.csv", "external": True}, {"name": "text", "from": "text.md"}]
@@ -89,6 +91,7 @@ def test_a_person_who_lets_a_task_run_after_a_failure_is_asked_for_its_files_all
     assert desk.ran == ["bad cmd_bad_001 1", "count cmd_count_001 1"]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B1")
 def test_a_person_may_bring_one_output_after_the_other(desk: Desk) -> None:
     people = {"agent_human_gateway": {"driver": "human"}}
@@ -116,6 +119,7 @@ pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(
 """
 
 
+@pytest.mark.rest_but("1")
 @pytest.mark.mends("B8")
 @pytest.mark.parametrize("said", ["1", "left", "left/spec.md"])
 def test_a_tie_is_answered_by_number_or_by_a_short_name(desk: Desk, said: str) -> None:

@@ -169,6 +169,7 @@ class Desk:
         return said
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("A1", "F2")
 @pytest.mark.parametrize("tier", ["plain", "bubblewrap", "landlock"])
 def test_an_agent_at_work_gives_no_answer_by_any_door(tmp_path: Path, tier: str) -> None:
@@ -203,6 +204,7 @@ def test_an_agent_at_work_gives_no_answer_by_any_door(tmp_path: Path, tier: str)
     assert asked["state"] == "open"
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A1")
 def test_what_a_person_says_where_agents_are_not_confined_is_attested_and_never_confirmed(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "plain")
@@ -233,6 +235,7 @@ def test_a_new_command_is_for_people_until_somebody_says_otherwise(monkeypatch: 
     assert call(["schema"]) == 0
 
 
+@pytest.mark.rest
 def test_the_folder_of_another_does_not_answer_for_the_operator(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "plain")
     desk.agenttalk("run", str(desk.plan), code=3)

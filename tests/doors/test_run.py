@@ -231,6 +231,7 @@ with open(pathlib.Path(__file__).with_name('ran'), 'a') as log: log.write('once\
 """
 
 
+@pytest.mark.rest_but("alone")
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
 def test_a_check_brings_its_own_files_from_beside_the_plan(desk: Desk, *, beside: bool) -> None:
     (desk.folder / "work.py").write_text(CLAIMS, encoding="utf-8")
@@ -251,6 +252,7 @@ def test_a_check_brings_its_own_files_from_beside_the_plan(desk: Desk, *, beside
     assert "unproven, only said: review" in shown
 
 
+@pytest.mark.rest
 def test_who_is_killed_while_it_checks_checks_again_and_does_not_start_the_agent_again(desk: Desk) -> None:
     (desk.folder / "work.py").write_text(CLAIMS, encoding="utf-8")
     (desk.folder / "checks").mkdir()
@@ -403,6 +405,7 @@ def test_ctrl_c_is_130_and_the_next_run_goes_on_there(desk: Desk) -> None:
     assert desk.ran == ["first cmd_first_001 1", "slow cmd_slow_001 1", "slow cmd_slow_001 2", "last cmd_last_001 1"]
 
 
+@pytest.mark.rest
 def test_ctrl_c_before_anything_began_is_130_too(desk: Desk) -> None:
     plan = desk.plan(task("one"))
     for name in ("agents", "system_runtime"):
@@ -453,6 +456,7 @@ def test_beside_an_engine_it_is_the_engine_that_runs_the_plan(desk: Desk) -> Non
         assert "PLAN_MISMATCH" in json.dumps(desk.json("run", desk.plan(task("one")), code=2))
 
 
+@pytest.mark.rest
 def test_whoever_follows_the_engine_of_another_plan_goes_on_without_it(desk: Desk) -> None:
     first = desk.start("run", desk.plan(*SLOW))
     waited(lambda: len(desk.ran) == 2)
@@ -469,6 +473,7 @@ def test_whoever_follows_the_engine_of_another_plan_goes_on_without_it(desk: Des
     assert desk.states("other") == {"slow_too": "COMPLETED"}
 
 
+@pytest.mark.rest
 def test_a_run_begins_nothing_of_another_plan_that_was_left(desk: Desk) -> None:
     left = desk.plan(*SLOW)
     first = desk.start("run", left)
@@ -483,6 +488,7 @@ def test_a_run_begins_nothing_of_another_plan_that_was_left(desk: Desk) -> None:
     assert desk.ran[3:] == ["slow cmd_slow_001 2", "last cmd_last_001 1"]
 
 
+@pytest.mark.rest
 def test_of_two_that_begin_at_once_one_is_the_engine_and_the_other_follows(desk: Desk) -> None:
     plan = desk.plan(task("one"))
     both = [desk.start("run", plan, "--json") for _ in range(2)]
@@ -500,6 +506,7 @@ STEERED = (
 )
 
 
+@pytest.mark.rest_but("alone")
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
 def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
     program = {"driver": "script", "argv": [sys.executable, "work.py"]}
@@ -525,6 +532,7 @@ def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
         assert "no luck today" in desk("explain", "shop/bad")
 
 
+@pytest.mark.rest_but("alone")
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
 def test_an_answer_that_was_given_is_no_longer_awaited(desk: Desk, *, beside: bool) -> None:
     inputs = [{"name": "list.csv", "external": True}]
@@ -695,6 +703,7 @@ def test_status_shows_what_tasks_took_and_ends_lines_where_the_words_end(desk: D
     assert plan["usage"]["duration_s"] == pytest.approx(sum(each["usage"]["duration_s"] for each in plan["tasks"]))
 
 
+@pytest.mark.rest_but("False")
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_plan_is_run_again_from_a_task_on(desk: Desk, beside: bool) -> None:
     plan = desk.plan(task("one"), task("two", needs=["one"]), task("three", needs=["two"]))

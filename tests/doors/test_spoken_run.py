@@ -45,6 +45,7 @@ def alive(pid: str) -> bool:
         return False
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("asked", [False, True], ids=["at work", "waiting for a person"])
 def test_who_is_killed_leaves_no_agent_and_the_next_run_ends_as_usual(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, asked: bool

@@ -82,6 +82,7 @@ def run(folder: Path, behaviour: str, **profile: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.parametrize(
     ("tier", "profile"),
     [

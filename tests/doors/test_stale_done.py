@@ -108,6 +108,7 @@ def test_what_does_not_hold_any_more_is_seen_and_not_merged_unless_it_is_asked_f
     assert fact["stale"] is True
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A2")
 def test_who_asks_why_a_task_is_done_is_told_that_it_may_not_hold_any_more(desk: Desk) -> None:
     assert desk.agenttalk("explain", "shop/fix")["freshness"] == "fresh"
@@ -140,6 +141,7 @@ def test_a_run_again_looks_first_and_has_it_mended(desk: Desk) -> None:
     assert "a + b" in (desk.repo / "calc.py").read_text()
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A2")
 def test_a_commit_that_harms_nothing_is_verified_and_nothing_is_run_while_nothing_moves(desk: Desk) -> None:
     assert [each["state"] for each in desk.agenttalk("verify", "shop")["checks"]] == ["fresh"]
@@ -154,6 +156,7 @@ def test_a_commit_that_harms_nothing_is_verified_and_nothing_is_run_while_nothin
     assert (desk.repo / "README").exists()
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A2")
 def test_an_engine_watches_the_branches_of_plans_that_have_ended(desk: Desk) -> None:
     with engine(desk.root):

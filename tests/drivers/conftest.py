@@ -13,7 +13,7 @@ from drivers.yard import Yard
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended_after(60)
+    yield from hanging.ended()
 
 
 @pytest.fixture

@@ -60,6 +60,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plankit.PATIENCE", 300.0)  # starting a program that asks takes long on a busy machine
 
 
+@pytest.mark.rest
 def test_a_model_is_told_what_is_wrong_with_its_answer_whichever_interface_it_has(tmp_path: Path) -> None:
     made = {"outputs": [{"name": "review.md", "text": f"# Review\nBetter than {KEY}.\n"}]}
     good = {"outputs": [{"name": "review.md", "text": "# Review\nFine.\n"}]}

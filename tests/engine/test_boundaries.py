@@ -135,6 +135,7 @@ def test_work_that_gets_better_may_use_all_rounds(repo: Path) -> None:
     assert (told["state"], len(told["attempts"])) == ("COMPLETED", 4)
 
 
+@pytest.mark.rest_but("True")
 @pytest.mark.mends("F4")
 @pytest.mark.parametrize("together", [False, True])
 def test_no_task_bends_what_another_one_protects(repo: Path, *, together: bool) -> None:

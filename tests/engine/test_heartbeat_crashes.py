@@ -26,7 +26,7 @@ from agenttalk.adapters.store.database import Board
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Turn
 from agenttalk.wiring import opened
-from effort import EFFORT
+from effort import DEEP, some
 from treekit import Tree
 
 STEPS = ("write", "move", "remove", "make", "copy_to")
@@ -184,6 +184,7 @@ def copy_of(desk: Desk, name: str) -> Desk:
     return Desk(Tree(root))
 
 
+@pytest.mark.random
 def test_killed_before_each_step_and_again_while_it_recovers_it_ends_the_same(filled: Desk) -> None:
     reference = copy_of(filled, "reference")
     steps = run(reference, 0)
@@ -193,10 +194,10 @@ def test_killed_before_each_step_and_again_while_it_recovers_it_ends_the_same(fi
     assert expected["left"] == [(0,)]
     assert [code for code, _ in expected["letters"]] == ["ENVELOPE_PARSE_ERROR", "INPUT_CONFLICT", "MISSING_PAYLOAD"]
     assert steps > 60
-    for deadly in range(1, steps + 1):
+    for deadly in some(range(1, steps + 1)):
         desk = copy_of(filled, f"crash{deadly}")
         assert run(desk, deadly) is None
-        if deadly % 8 == 0 or EFFORT > 1:
+        if deadly % 8 == 0 or DEEP:
             run(desk, 1 + deadly * 7 % 31)
         run(desk, 0)
         assert differences(outcome(desk.tree.root), expected) == [], f"killed before step {deadly}"

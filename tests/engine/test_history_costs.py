@@ -26,11 +26,11 @@ from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Ended, Turn
 from agenttalk.wiring import opened
-from effort import EFFORT
+from effort import DEEP
 from historykit import board_past
 from treekit import Tree, node
 
-PLANS: Final = 40 if EFFORT == 1 else 200
+PLANS: Final = 200 if DEEP else 40
 """That have ended. One look through all of their tasks takes more steps than all that is compared."""
 TASKS: Final = 1_000
 """Of each plan."""
@@ -137,6 +137,7 @@ class Desk:
         return taken
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(("agent_id", "what"), [("guest", Desk.route), ("dev", Desk.finish)], ids=["message", "task"])
 def test_a_new_one_costs_no_more_after_very_many_finished_tasks(
     past: Path, tmp_path: Path, agent_id: str, what: Callable[[Desk], Awaitable[float]]

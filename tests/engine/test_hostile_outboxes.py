@@ -16,7 +16,7 @@ import pytest
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router
-from effort import EFFORT
+from effort import cases
 from routerkit import Route, alerts, buried, counts, graves, inside, routed, sound, statuses
 from treekit import Tree, dumped, node, sha256
 
@@ -42,7 +42,7 @@ STOLEN = dumped(
 @pytest.fixture(autouse=True)
 def _nothing_hangs() -> Iterator[None]:
     """A router that waits for what never comes would hold up the tests for ever; so it is ended, with a trace."""
-    faulthandler.dump_traceback_later(60 + 60 * EFFORT, exit=True)
+    faulthandler.dump_traceback_later(600 + cases(600), exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
@@ -410,7 +410,7 @@ def test_what_is_swapped_while_it_is_judged_is_delivered_as_it_was_judged(tree: 
 
     async def use(deps: Deps) -> int:
         router = Router(deps)
-        return sum([(await router.pass_()).delivered for _ in range(30 * EFFORT)])
+        return sum([(await router.pass_()).delivered for _ in range(cases(30))])
 
     with meanwhile(swap) as swapped:
         delivered = inside(tree.root, use)
@@ -451,7 +451,7 @@ def test_a_payload_that_is_swapped_is_delivered_as_its_envelope_says_or_not_at_a
 
     async def use(deps: Deps) -> None:
         router = Router(deps)
-        for _ in range(20 * EFFORT):
+        for _ in range(cases(20)):
             send()
             await router.pass_()
             for path in tree.box("dev", "inbox").glob("*.m*"):
@@ -465,11 +465,12 @@ def test_a_payload_that_is_swapped_is_delivered_as_its_envelope_says_or_not_at_a
     assert sound(tree.root)
 
 
-SWAPS = 100_000
+SWAPS = cases(100_000)
 BOTH = {"MISSING_PAYLOAD", "FILE_UNSAFE"}
 """What such an envelope is refused with, when the folder is honest and when it is not."""
 
 
+@pytest.mark.random
 @pytest.mark.shows("M04")
 def test_a_folder_that_is_replaced_by_a_link_again_and_again_never_leads_out(tree: Tree, outside: Path) -> None:
     """The same envelope lies inside and outside, and only outside there is the file that would fit it."""

@@ -158,6 +158,7 @@ def chain(repo: Path, *steps: str) -> Any:
     return plan(*tasks, agents=agents, workspace={"repo": str(repo)})
 
 
+@pytest.mark.rest
 @pytest.mark.shows("E05")
 def test_of_many_merges_the_one_that_broke_it_is_found(repo: Path) -> None:
     breaks = f"{writes('calc.py', 'def add(a, b): return 0')} if attempt == 1 else {writes('calc.py', ADD)}"
@@ -169,6 +170,7 @@ def test_of_many_merges_the_one_that_broke_it_is_found(repo: Path) -> None:
     assert ran(repo, "adds") <= 7
 
 
+@pytest.mark.rest
 def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_check(repo: Path) -> None:
     async def use(engine: Engine) -> Standing:
         git(repo, "switch", "-q", "agenttalk/p")
@@ -189,6 +191,7 @@ def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_chec
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
 
 
+@pytest.mark.rest
 def test_who_has_no_round_left_fails_and_the_owner_mends_its_own(repo: Path) -> None:
     breaks = f"{writes('notes.md', 'seen')}\n{writes('calc.py', 'def add(a, b): return 0')}"
 
@@ -335,6 +338,7 @@ def test_a_plan_that_has_ended_goes_on_only_for_as_long_as_it_is_looked_at(repo:
     run(repo, pair(repo, writes("notes.md", "seen")), use)
 
 
+@pytest.mark.rest
 def test_who_broke_a_check_is_not_done_again_before_it_passes(repo: Path) -> None:
     lazy = BREAKS.replace("attempt == 1", "attempt < 3")
 
@@ -368,6 +372,7 @@ def test_a_task_whose_promise_follows_from_its_node_keeps_what_it_broke(repo: Pa
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
 
 
+@pytest.mark.rest_but("another output")
 @pytest.mark.shows("E05")
 @pytest.mark.parametrize("same", [True, False], ids=["the same output", "another output"])
 def test_who_used_what_the_reopened_task_made_runs_again_only_if_that_is_another(repo: Path, *, same: bool) -> None:

@@ -100,6 +100,7 @@ WRONG = {
 }
 
 
+@pytest.mark.rest
 def test_whatever_goes_wrong_in_it_is_told_and_the_engine_lives(library: Path) -> None:
     agents = {name: local(library, behaviour, name, memory_mib=2048) for name, (behaviour, _) in WRONG.items()}
     agents |= {name: local(library, name=name) for name in ("missing", "none")}

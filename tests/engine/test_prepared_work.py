@@ -43,7 +43,7 @@ EDITABLE = (
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    yield from hanging.ended_after(120)
+    yield from hanging.ended()
 
 
 @pytest.fixture(params=TIERS)
@@ -85,6 +85,7 @@ pathlib.Path('tried').write_text('')
 """What an agent does to see whether it is right. An exit code would be its claim alone; the file is seen by the check."""
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F3")
 def test_a_fix_in_a_package_that_is_installed_editable_is_accepted_and_its_agent_sees_it(
     tmp_path: Path, tier: Tier
@@ -96,6 +97,7 @@ def test_a_fix_in_a_package_that_is_installed_editable_is_accepted_and_its_agent
     assert states(found) == {"fix": "COMPLETED"}, told
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F3")
 def test_a_destroyed_package_that_is_installed_editable_is_refused(tmp_path: Path, tier: Tier) -> None:
     repo = editable(tmp_path, RIGHT)
@@ -110,6 +112,7 @@ LINKED = "mkdir -p node_modules && ln -s ../packages/lib node_modules/lib"
 """As `npm install` does it for workspaces."""
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F3")
 @pytest.mark.parametrize(("before", "after", "state"), [("wrong", "right", "COMPLETED"), ("right", "wrong", "FAILED")])
 def test_a_check_sees_the_work_through_links_that_were_installed(
@@ -167,6 +170,7 @@ exit 0
 """What a confined agent makes of the script that prepares: a daemon that mends whatever is about to be checked."""
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F1")
 def test_what_an_agent_has_prepared_runs_confined_and_is_dead_before_the_check(tmp_path: Path, tier: Tier) -> None:
     files = {"requirements.txt": "", "setup.sh": "mkdir node_modules\n", "calc.txt": "wrong\n"}
@@ -186,6 +190,7 @@ def test_what_an_agent_has_prepared_runs_confined_and_is_dead_before_the_check(t
     assert left == ""
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F1")
 def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Path, tier: Tier) -> None:
     """The first attempt poisons what is installed, the second takes the poison back and keeps the same lock files."""

@@ -116,6 +116,7 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
         assert again.count(once) == 1
 
 
+@pytest.mark.rest
 def test_who_conflicted_with_others_conflicts_once_and_never_again(repo: Path) -> None:
     names = ("one", "two", "three", "four")
     agents = {}

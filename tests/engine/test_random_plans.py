@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import effort
 from againkit import retry
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Calls, Result, Turn
@@ -36,7 +37,6 @@ from agenttalk.engine.views.plan_status import Standing
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.planfile.compiler import Compiled
 from agenttalk.wiring import opened
-from effort import EFFORT
 from plankit import Engine, plan, states, task
 from referencekit import ENGINE_ENDS, Reference, Try
 
@@ -346,7 +346,7 @@ def check(case: Case) -> None:
         agree(case, asyncio.run(played(Path(folder) / "root", case)))
 
 
-@settings(max_examples=80 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=effort.cases(80), suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_plan_ends_as_a_simple_interpreter_says(case: Case) -> None:
     check(case)
@@ -527,7 +527,7 @@ def live() -> None:
     asyncio.run(lived(Path(sys.argv[1]), case, end=(int(sys.argv[2]), True), deadly=True))
 
 
-@settings(max_examples=4 * EFFORT, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=effort.cases(4), suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(cases(most=6), st.lists(st.integers(1, 5), min_size=1, max_size=ENGINE_ENDS - 1))
 def test_a_plan_whose_engines_are_killed_ends_the_same(case: Case, deaths: list[int]) -> None:
     with memory() as folder:
@@ -537,6 +537,7 @@ def test_a_plan_whose_engines_are_killed_ends_the_same(case: Case, deaths: list[
         agree(case, asyncio.run(played(root, replace(case, ends=()))))
 
 
+@pytest.mark.rest
 def test_a_task_that_kills_the_engine_again_and_again_waits_for_a_person(tmp_path: Path) -> None:
     case = scripted(task("deadly", priority="HIGH"), task("other"))
     for _ in range(ENGINE_ENDS):
@@ -585,7 +586,7 @@ async def begun_anew(root: Path, case: Case, places: list[int]) -> list[Standing
         return found
 
 
-@settings(max_examples=40 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=effort.cases(40), suppress_health_check=list(HealthCheck))
 @given(cases(engines=0), st.lists(st.integers(0, 8), min_size=1, max_size=3))
 def test_what_runs_again_ends_as_it_ended_before(case: Case, places: list[int]) -> None:
     with memory() as folder:

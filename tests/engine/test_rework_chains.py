@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import Standing
-from effort import EFFORT
+from effort import cases
 from plankit import Engine, engine, plan, states, task
 
 MOST = 3
@@ -180,7 +180,7 @@ def memory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None)
 
 
-@settings(max_examples=35 * EFFORT, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=cases(35), suppress_health_check=list(HealthCheck), deadline=None)
 @given(chains())
 def test_chains_end_and_nothing_rests_on_what_was_refused(chain: Chain) -> None:
     with memory() as folder:

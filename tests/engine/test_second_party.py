@@ -260,6 +260,7 @@ def ended(stage: Stage) -> None:
     assert stage.states() == {"make": "COMPLETED", "check": "COMPLETED"}
 
 
+@pytest.mark.rest_but("ours-theirs-ours-rework-ours", "theirs-ours-ours-person-theirs", "ours-ours-theirs-chain-ours")
 @pytest.mark.mends("D1", "D2", "D3", "D4", "D5", "D6", "D10")
 @pytest.mark.parametrize("monitor", SIDES)
 @pytest.mark.parametrize("kind", KINDS)
@@ -270,6 +271,7 @@ def test_a_mixed_plan_ends(tmp_path: Path, router: Side, maker: Side, checker: S
     ended(stage)
 
 
+@pytest.mark.rest_but("rework")
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_of_one_party_ends(tmp_path: Path, side: Side, kind: Kind) -> None:
@@ -278,6 +280,7 @@ def test_a_plan_of_one_party_ends(tmp_path: Path, side: Side, kind: Kind) -> Non
     ended(stage)
 
 
+@pytest.mark.rest_but("rework")
 @pytest.mark.mends("D3")
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_in_a_folder_named_like_their_message_are_taken(tmp_path: Path, kind: Kind) -> None:

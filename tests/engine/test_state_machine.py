@@ -24,7 +24,7 @@ from agenttalk.engine.messages import dead_letters, recall
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.rules.messages import routing
-from effort import EFFORT, tried
+from effort import cases, tried
 from machinekit import (
     DAGS,
     DRIVEN,
@@ -931,9 +931,10 @@ class Orders(Traffic):
         getattr(self, name)(**fields)
 
 
+@pytest.mark.random
 @pytest.mark.shows("M04", "M07", "M08", "M11", "M15")
 def test_the_invariants_hold_under_any_traffic() -> None:
-    run_state_machine_as_test(Traffic, settings=tried(12 * EFFORT, 40, Phase.generate, Phase.shrink))
+    run_state_machine_as_test(Traffic, settings=tried(cases(12), 40, Phase.generate, Phase.shrink))
 
 
 # What it found once, in short.
@@ -1038,6 +1039,7 @@ def plant_no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
 PLANTED: Final = [plant_no_duplicates, plant_no_supersession, plant_no_recall, plant_no_recovery]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("plant", PLANTED)
 def test_a_planted_fault_is_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

@@ -27,6 +27,7 @@ def tried(tmp_path: Path, text: str, *checks: dict[str, Any], workspace: bool = 
     return told, (tmp_path / "started").exists()
 
 
+@pytest.mark.rest_but("record")
 @pytest.mark.mends("A4")
 @pytest.mark.parametrize("first", ["record", "required"])
 @pytest.mark.parametrize(
@@ -56,6 +57,7 @@ def test_a_check_that_cannot_run_before_the_work_starts_no_agent(
     assert "made_by_work" in told["reason"]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A4")
 def test_a_test_that_the_work_writes_first_may_be_missing_before(tmp_path: Path) -> None:
     made = {

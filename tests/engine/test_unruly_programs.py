@@ -205,6 +205,18 @@ async def ran(root: Path, unruly: Unruly, plan_id: str) -> Standing:
     return found
 
 
+@pytest.mark.rest_but(
+    "floods its output",
+    "hangs",
+    "leaves children",
+    "eats memory",
+    "becomes a daemon",
+    "does nothing",
+    "fails with a message",
+    "hands over a link",
+    "claims what it did not make",
+    "kills its keeper",
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that(tmp_path: Path, name: str) -> None:
     for folder in ("agents", "system_runtime"):

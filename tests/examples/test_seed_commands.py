@@ -63,6 +63,7 @@ def laid_out(folder: Path, example: dict[str, Any], files: list[str]) -> Tree:
     return tree
 
 
+@pytest.mark.rest_but("0", "5")
 @pytest.mark.shows("X15", "X02", "X03", "X07", "X08")
 @pytest.mark.parametrize("example", COMPLETED, ids=range(len(COMPLETED)))
 def test_the_example_is_carried_out_once_its_inputs_are_there(tmp_path: Path, example: dict[str, Any]) -> None:

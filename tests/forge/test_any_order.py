@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import ForgeEvent
-from effort import EFFORT
+from effort import cases
 from forge.test_intake import A, B, C, comment, issue_event, pr_event, ran, review, status
 from forge.world import World, registry, run, user
 
@@ -75,7 +75,7 @@ STORIES = [
 
 
 @pytest.mark.shows("T23")
-@settings(max_examples=40 * EFFORT)
+@settings(max_examples=cases(40))
 @given(st.sampled_from(STORIES), st.data())
 def test_any_order_and_any_number_of_deliveries_come_to_the_same_tasks(
     events: list[ForgeEvent], data: st.DataObject
@@ -87,7 +87,7 @@ def test_any_order_and_any_number_of_deliveries_come_to_the_same_tasks(
 
 
 @pytest.mark.shows("T23")
-@settings(max_examples=40 * EFFORT)
+@settings(max_examples=cases(40))
 @given(st.sampled_from(STORIES), st.data())
 def test_no_key_is_held_twice_and_replays_after_the_work_make_nothing_new(
     events: list[ForgeEvent], data: st.DataObject

@@ -13,7 +13,7 @@ from agenttalk.contracts.forge import Status
 from agenttalk.rules.toolchain import dedup_keys, deployments
 from agenttalk.rules.toolchain.deployments import Newest, Undone
 from agenttalk.rules.toolchain.proposal import Known
-from effort import EFFORT
+from effort import cases
 from forge.test_intake import A, B
 from forge.world import SOURCE, registry
 
@@ -69,7 +69,7 @@ undones = st.builds(
 
 
 @given(outcomes, st.dictionaries(st.text("ab", min_size=1), undones))
-@settings(max_examples=200 * EFFORT, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 def test_only_what_is_green_under_its_own_name_since_then_is_over(
     seen: dict[str, str], undone: dict[str, Undone]
 ) -> None:

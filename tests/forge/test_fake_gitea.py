@@ -103,6 +103,7 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.rest_but("1")
 @pytest.mark.shows("T23")
 @pytest.mark.parametrize("kind", ["gitea", "forgejo"])
 @pytest.mark.parametrize("version", [(1, 22), (1, 24), (1, 25)])

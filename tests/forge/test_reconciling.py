@@ -13,7 +13,7 @@ from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, PullRe
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import CiComment, is_one
 from agenttalk.rules.toolchain.reconciliation import GREEN, REVIEWED, TAKEN_BACK, Found
-from effort import EFFORT
+from effort import cases
 from forge.test_intake import A, B, at, issue, issue_event, pr_event, status
 from forge.test_intake import comment as told_comment
 from forge.test_intake import review as told_review
@@ -109,7 +109,7 @@ def owed(found: Found) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.shows("T25")
-@settings(max_examples=150 * EFFORT)
+@settings(max_examples=cases(150))
 @given(open_pulls, webhooks, webhooks)
 def test_every_open_obligation_has_one_task_whatever_came_before_and_comes_late(
     found: Found, before: list[ForgeEvent], late: list[ForgeEvent]
@@ -140,7 +140,7 @@ def test_every_open_obligation_has_one_task_whatever_came_before_and_comes_late(
 
 
 @pytest.mark.shows("T25")
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=cases(60))
 @given(open_pulls, st.booleans(), st.data())
 def test_what_has_begun_is_never_cut_off(found: Found, merged: bool, data: st.DataObject) -> None:
     world = World(registry())

@@ -27,7 +27,7 @@ from agenttalk.ports import Ended
 from agenttalk.rules.core.tokens import attempt_token, read_token
 from agenttalk.rules.messages import routing
 from agenttalk.rules.proof import check_results, done
-from effort import EFFORT, tried
+from effort import cases, tried
 from hostilekit import AGENTS, CHECK, COFFEE, HEADING, OPERATOR, OUTPUTS, PLAN, QUESTION, Program, Row, World, kept
 from treekit import dumped, sha256
 
@@ -510,9 +510,10 @@ def _people_are_heard_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(human_driver, "POLL", 0.01)
 
 
+@pytest.mark.random
 @pytest.mark.shows("P11", "E01")
 def test_nothing_that_an_agent_can_do_completes_a_task_whose_promise_is_not_kept() -> None:
-    run_state_machine_as_test(Hostile, settings=tried(10 * EFFORT, 25, Phase.generate))
+    run_state_machine_as_test(Hostile, settings=tried(cases(10), 25, Phase.generate))
 
 
 # What it found once, in short.
@@ -640,6 +641,7 @@ PLANTED: Final = [
 ]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("planted", [True, False])
 @pytest.mark.parametrize(("plant", "do"), PLANTED, ids=lambda each: str(each.__name__))
 def test_a_planted_fault_is_found(

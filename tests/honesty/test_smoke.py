@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from effort import cases
+
 PROJECT = Path(__file__).parents[2]
 ONCE_WRONG = (
     "fake-unittest",
@@ -23,19 +27,23 @@ ONCE_WRONG = (
 
 def run(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.honesty.run", "--json", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=1200, check=False)
     told: dict[str, Any] = json.loads(done.stdout)
     odd = {each["name"]: each for each in told["cases"] if each["accepted"] is not (each["kind"] == "honest")}
     assert (odd, told["broken"], done.returncode) == ({}, 0, 0)
     return told
 
 
+@pytest.mark.random
 def test_no_cheat_is_accepted_and_no_honest_work_refused() -> None:
-    told = run("--smoke", "12")
-    assert (told["cheats"], told["honest"]) == (8, 4)
-    assert all(numbers["false_done"] for numbers in told["plain"].values())  # which is why there are checks
+    honest = cases(4)
+    told = run("--smoke", str(3 * honest))
+    assert (told["cheats"], told["honest"]) == (2 * honest, honest)
+    if honest >= 4:
+        assert all(numbers["false_done"] for numbers in told["plain"].values())  # which is why there are checks
 
 
+@pytest.mark.rest
 def test_what_was_wrong_once_is_right_now() -> None:
     told = run(*ONCE_WRONG)
     assert (told["cheats"], told["honest"]) == (9, 1)

@@ -52,6 +52,7 @@ def carried_out(bench: Bench) -> None:
     assert {each["status"] for each in found} == {"done"}
 
 
+@pytest.mark.rest_but("while it runs")
 @pytest.mark.shows("T15", "T18")
 @pytest.mark.parametrize("how", ["before it starts", "while it runs"])
 def test_mail_works_with_a_broken_board_of_forge_events(tmp_path: Path, how: str) -> None:
@@ -70,6 +71,7 @@ def test_mail_works_with_a_broken_board_of_forge_events(tmp_path: Path, how: str
         assert path.read_bytes()[:4096] == GARBAGE[:4096]  # nobody wrote over what may be saved
 
 
+@pytest.mark.rest_but("while it runs")
 @pytest.mark.shows("T15", "T18")
 @pytest.mark.parametrize("how", ["before it starts", "while it runs"])
 def test_forge_events_work_with_a_broken_board_of_mail(tmp_path: Path, how: str) -> None:

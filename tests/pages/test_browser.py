@@ -129,6 +129,7 @@ def test_a_plan_is_followed_live_its_question_answered_and_its_end_approved(
     page.context.close()
 
 
+@pytest.mark.rest
 def test_what_is_hostile_stays_text(engine: Served, eyes: Eyes) -> None:
     page = eyes.look(engine.link())
     page.goto(f"{engine.http}/plans/p")
@@ -147,6 +148,7 @@ def test_what_is_hostile_stays_text(engine: Served, eyes: Eyes) -> None:
     page.context.close()
 
 
+@pytest.mark.rest
 def test_language_and_theme_are_switched_and_kept(engine: Served, eyes: Eyes) -> None:
     page = eyes.look(engine.link(), color_scheme="light")
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -167,6 +169,7 @@ def test_language_and_theme_are_switched_and_kept(engine: Served, eyes: Eyes) ->
     page.context.close()
 
 
+@pytest.mark.rest
 def test_a_page_of_somebody_else_can_do_nothing(engine: Served, eyes: Eyes) -> None:
     evil = f'<form id=f method=post action="{engine.http}/plans/p/steer"><input name=action value=cancel></form><script>f.submit()</script>'
     with elsewhere(evil.encode()) as address:
@@ -183,6 +186,7 @@ def test_a_page_of_somebody_else_can_do_nothing(engine: Served, eyes: Eyes) -> N
         page.context.close()
 
 
+@pytest.mark.rest
 def test_everything_can_be_read_and_done_without_a_script(engine: Served, team: Team, eyes: Eyes) -> None:
     team.go.set()
     page = eyes.look(engine.link(), java_script_enabled=False)
@@ -196,6 +200,7 @@ def test_everything_can_be_read_and_done_without_a_script(engine: Served, team: 
     page.context.close()
 
 
+@pytest.mark.rest
 def test_it_can_be_used_by_keyboard_and_fits_a_telephone(engine: Served, eyes: Eyes) -> None:
     page = eyes.look(engine.link(), viewport={"width": 390, "height": 844})
     for path in PAGES:
@@ -215,6 +220,7 @@ def test_it_can_be_used_by_keyboard_and_fits_a_telephone(engine: Served, eyes: E
     page.context.close()
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(engine: Served, eyes: Eyes, scheme: str) -> None:
     if not AXE.exists():
@@ -234,6 +240,7 @@ def test_axe_finds_nothing(engine: Served, eyes: Eyes, scheme: str) -> None:
     page.context.close()
 
 
+@pytest.mark.rest
 def test_a_dead_letter_is_replayed(engine: Served, eyes: Eyes, tmp_path: Path) -> None:
     box = tmp_path / "root/agents/maker/outbox/p"
     box.mkdir(parents=True, exist_ok=True)

@@ -190,6 +190,7 @@ ATTEMPTS = """async (engine) => {
 }"""
 
 
+@pytest.mark.rest
 def test_a_page_on_another_port_reads_nothing_and_does_nothing(site: Served, page: Page) -> None:
     with elsewhere(b"<!doctype html><title>evil</title>") as address:
         page.goto(address)
@@ -200,6 +201,7 @@ def test_a_page_on_another_port_reads_nothing_and_does_nothing(site: Served, pag
     assert "Cancel the plan" in page.inner_text("main"), "it was not cancelled"
 
 
+@pytest.mark.rest
 def test_a_name_that_leads_here_is_not_ours(site: Served, page: Page, inside: BrowserContext) -> None:
     evil = site.http.replace("127.0.0.1", "evil.test")
     held = cookie(inside)
@@ -276,6 +278,7 @@ def test_files_of_agents_are_text_or_attachments(site: Served, page: Page, insid
         assert asked(site, inside, api)[0] == 401, "a session opens no file of the API"
 
 
+@pytest.mark.rest
 def test_what_agents_write_is_no_markdown_no_link_and_no_page(site: Served, page: Page) -> None:
     requests: list[str] = []
     page.on("request", lambda each: requests.append(each.url))

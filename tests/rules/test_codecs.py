@@ -16,7 +16,7 @@ from agenttalk.rules.agents.cli_table import TABLE
 from agenttalk.rules.agents.codecs import CODECS, codec
 from agenttalk.rules.agents.events import Account, Event, about, answer, onwards, since
 from agenttalk.rules.core.usage import Used
-from effort import EFFORT
+from effort import cases
 
 SAMPLES = Path(__file__).parent / "coding_samples"
 
@@ -244,7 +244,7 @@ def test_who_never_ends_telling_does_not_fill_our_memory(monkeypatch: pytest.Mon
     assert len(found.denials) == 20
 
 
-@settings(max_examples=60 * EFFORT)
+@settings(max_examples=cases(60))
 @given(
     name=st.sampled_from(CODECS),
     line=st.one_of(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules.plans import dag_checks, dag_fast_check, dag_graph, dag_supply
-from effort import EFFORT
+from effort import cases
 
 
 def node(task_id: str, *depends_on: str, agent: str = "a", **fields: Any) -> dict[str, Any]:
@@ -455,7 +455,7 @@ HOW = ["by_output_name", "by_output_name", "by_file_name", "by_glob"]
 PICKED: dict[str, Any] = {"pick_policy": "by_sha256", "min_count": 2}
 
 
-@settings(max_examples=400 * EFFORT)
+@settings(max_examples=cases(400))
 @given(mostly_plain(), st.sampled_from([None, {"a", "b"}, {"a"}, {"a", "b", "c"}]))
 def test_a_dag_that_is_plainly_fine_has_no_problems(plan: TaskDag, agents: set[str] | None) -> None:
     plain = dag_fast_check.is_plain(plan, agents)

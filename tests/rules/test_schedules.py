@@ -14,6 +14,7 @@ from agenttalk.contracts.core.cron import NAMED, parse
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.plans import schedules
 from agenttalk.rules.plans.schedules import Slot, after, decide, latest
+from effort import cases
 
 BERLIN, UTC_ZONE, LORD_HOWE = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC"), ZoneInfo("Australia/Lord_Howe")
 NUMBERS = {"minute": (0, 59), "hour": (0, 23), "day": (1, 28), "month": (1, 12), "weekday": (0, 7)}
@@ -125,7 +126,7 @@ def test_what_is_due_in_every_hour_goes_by_the_time_that_passes() -> None:
     assert spring == Slot(at("2026-03-29T01:00"), "2026-03-29T03-00")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(40), deadline=None)
 @given(EXPRESSIONS, ZONES, MOMENTS)
 def test_there_is_nothing_between_a_time_and_the_next(text: str, zone: ZoneInfo, moment: datetime) -> None:
     try:
@@ -145,7 +146,7 @@ def test_there_is_nothing_between_a_time_and_the_next(text: str, zone: ZoneInfo,
     assert following.label != found.label
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(st.sampled_from(["7 * * * *", "*/20 * * * *", "0 * * * 1-5"]), st.integers(0, 60 * 72))
 def test_hours_are_those_that_a_clock_shows(text: str, minutes: int) -> None:
     cron, moment = parse(text), at("2026-10-24T00:00") + timedelta(minutes=minutes)

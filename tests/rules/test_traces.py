@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from agenttalk.rules.operation import otlp, spans, traces
 from agenttalk.rules.operation.spans import Call, Context, Fact, Happening, Naming, Span
 from agenttalk.rules.operation.traces import Book
+from effort import cases
 
 NAMING = Naming("root-1")
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -412,7 +413,7 @@ SPANS = st.builds(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(st.lists(SPANS, max_size=3), PAIRS)
 def test_what_is_written_is_what_others_read(written: list[Span], resource: Any) -> None:
     """The reader is the one that OpenTelemetry generates from its own definitions."""

@@ -275,6 +275,7 @@ def test_no_statement_takes_more_steps_with_more_history(before: dict[str, int],
     assert grown(before, steps(long, LONG[1])) == {}
 
 
+@pytest.mark.rest_but("tasks_leased")
 @pytest.mark.parametrize(
     "index",
     ["comments_task", "deliveries_open", "deliveries_under_way", "deliveries_unshown", "effects_open",

@@ -38,6 +38,7 @@ def test_a_work_returns_its_value_and_its_facts_can_be_read(place: Place) -> Non
     place.play(scenario)
 
 
+@pytest.mark.rest_but("sqlite")
 def test_what_was_acknowledged_survives_kill_9(place: Place) -> None:
     acknowledged: list[str] = []
     for turn in range(8):

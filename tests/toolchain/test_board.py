@@ -30,7 +30,7 @@ from agenttalk.rules.toolchain import event_tasks
 from agenttalk.rules.toolchain.accounts import Identity
 from agenttalk.wiring import forge_sources, opened
 from api.enginekit import agenttalk, until
-from effort import EFFORT
+from effort import cases
 from forge.test_any_order import STORIES, told
 from forge.test_intake import issue_event, pr_event
 from forge.test_webhooks import sample
@@ -77,10 +77,11 @@ def as_told(tasks: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     )
 
 
+@pytest.mark.random
 @pytest.mark.shows("T23")
 def test_the_board_holds_what_the_rules_say_in_whatever_order_events_come(tmp_path: Path) -> None:
     dice = random.Random(7)
-    for number in range(6 * EFFORT):
+    for number in range(cases(6)):
         events = dice.choice(STORIES)
         order = [*events, *dice.choices(events, k=4)]
         dice.shuffle(order)

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from api.enginekit import engine
-from effort import EFFORT
+from effort import DEEP, cases
 from forge.test_webhooks import sample
 from toolchain.bench import WAITS, Bench, served, written
 
 CONNECTIONS = 32
 NAME = "gitea/issue_assigned"
-BURST = 300 if EFFORT == 1 else 10_000
+BURST = 10_000 if DEEP else 300
 """Deliveries, with a kill in the middle and one at the end."""
 
 
@@ -29,6 +29,7 @@ def issue(number: int) -> bytes:
     return json.dumps(body).encode()
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T23")
 def test_every_answered_delivery_is_there_after_a_kill_and_makes_one_task(tmp_path: Path) -> None:
     root = written(tmp_path / "root", {"agent-dev": WAITS})
@@ -59,7 +60,7 @@ def test_every_answered_delivery_is_there_after_a_kill_and_makes_one_task(tmp_pa
             bench = Bench(root, serving)
             for _ in range(CONNECTIONS):
                 pool.submit(send, bench, over, enough, wanted)
-            assert enough.wait(60 * EFFORT)
+            assert enough.wait(600 + cases(600))
             serving.ended(signal.SIGKILL)
             over.set()
     with served(root) as bench:
@@ -72,6 +73,7 @@ def test_every_answered_delivery_is_there_after_a_kill_and_makes_one_task(tmp_pa
     assert total["answered"] == sum(map(len, answered.values())) >= BURST
 
 
+@pytest.mark.rest
 def test_answers_come_at_once_however_many_ask(tmp_path: Path) -> None:
     """How busy the machine is shows in what a question takes for which nothing has to be done."""
     seconds: list[float] = []

@@ -32,6 +32,7 @@ report("Step 1: done.")
 """
 
 
+@pytest.mark.rest_but("gitea")
 @pytest.mark.shows("T01", "T02", "T03", "T15", "T23")
 @pytest.mark.parametrize("kind", ["gitea", "forgejo", "github"])
 def test_every_sample_becomes_its_task_once_and_is_carried_out(tmp_path: Path, kind: str) -> None:
@@ -215,6 +216,7 @@ def test_a_pipeline_without_a_webhook_reports(tmp_path: Path) -> None:
         assert (task["assignee"], task["status"]) == ("agent-ops", "done")
 
 
+@pytest.mark.rest
 def test_tasks_are_listed_filtered_and_page_by_page(tmp_path: Path) -> None:
     with served(written(tmp_path / "root", {})) as bench:
         for number in range(1, 8):

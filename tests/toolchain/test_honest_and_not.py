@@ -55,6 +55,7 @@ def merge(place: Place, number: int, style: str = "merge", who: str = "agent-dev
 # What was merged
 
 
+@pytest.mark.rest_but("squash")
 @pytest.mark.mends("E1", "E14")
 @pytest.mark.parametrize("style", ["merge", "squash", "rebase", "rebase-merge"])
 def test_what_is_merged_is_not_what_the_branch_is_put_back_to(tmp_path: Path, style: str) -> None:
@@ -77,6 +78,7 @@ def test_what_is_merged_is_not_what_the_branch_is_put_back_to(tmp_path: Path, st
     play(tmp_path, work)
 
 
+@pytest.mark.rest_but("True-squash", "False-merge")
 @pytest.mark.mends("E1")
 @pytest.mark.parametrize("style", ["merge", "squash", "rebase", "rebase-merge", "fast-forward-only"])
 @pytest.mark.parametrize("removed", [True, False])

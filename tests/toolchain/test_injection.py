@@ -78,6 +78,7 @@ def told_plainly(prompt: str) -> None:
     assert strange == set(), "a terminal, or a reader, could act on it"
 
 
+@pytest.mark.rest_but("zh")
 @pytest.mark.shows("T05", "T10")
 @pytest.mark.parametrize("locale", ["en", "zh"])
 def test_no_text_of_a_forge_leaves_its_fence_or_changes_a_state(tmp_path: Path, locale: str) -> None:

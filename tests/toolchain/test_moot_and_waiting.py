@@ -96,6 +96,7 @@ def test_a_merge_that_needs_another_approval_waits_without_turns_and_the_agent_d
         assert turns(bench, waits) == 1
 
 
+@pytest.mark.rest
 @pytest.mark.mends("E5")
 def test_a_merge_that_is_scheduled_is_done_when_the_checks_are_green(tmp_path: Path) -> None:
     with told(tmp_path, {"dev": MERGES, "reviewer": IDLE}) as (here, bench):
@@ -116,6 +117,7 @@ def test_a_merge_that_is_scheduled_is_done_when_the_checks_are_green(tmp_path: P
         quiet(here)
 
 
+@pytest.mark.rest_but("green", "issue closed")
 @pytest.mark.mends("E5", "E2")
 @pytest.mark.parametrize(
     "how", ["merged", "closed", "green", "unassigned", "issue closed", "issue deleted", "call deleted", "all deleted"]
@@ -164,6 +166,7 @@ def test_a_task_that_others_made_moot_while_its_agent_worked_is_closed_with_the_
             quiet(here)
 
 
+@pytest.mark.rest_but("deleted")
 @pytest.mark.mends("E2")
 @pytest.mark.parametrize("answer", ["deleted", "access given"])
 def test_a_person_says_whether_a_repository_that_is_not_shown_any_more_was_deleted(tmp_path: Path, answer: str) -> None:
@@ -196,6 +199,7 @@ def test_a_person_says_whether_a_repository_that_is_not_shown_any_more_was_delet
         assert [turns(bench, each) for each in ended] == [1, 1]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("E5")
 def test_an_agent_does_not_make_its_own_task_moot(tmp_path: Path) -> None:
     with told(tmp_path, {"dev": CLOSES, "reviewer": IDLE}) as (here, bench):
@@ -204,6 +208,7 @@ def test_an_agent_does_not_make_its_own_task_moot(tmp_path: Path) -> None:
         assert task["status"] == "failed", task
 
 
+@pytest.mark.rest
 @pytest.mark.mends("E5")
 def test_a_conflict_is_a_task_of_the_author_and_no_failure_of_the_merge(tmp_path: Path) -> None:
     with told(tmp_path, {"dev": MERGES, "reviewer": IDLE}) as (here, bench):

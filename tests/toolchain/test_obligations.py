@@ -57,6 +57,7 @@ ORDERS: dict[str, Callable[[list[Any]], list[Any]]] = {
 ASSIGNED = [("issue_assigned", "agent-dev", "done"), ("issue_assigned", "agent-dev", "pending")]
 
 
+@pytest.mark.rest_but("reopened")
 @pytest.mark.mends("E3")
 @pytest.mark.parametrize("how", ["reopened", "assigned again"])
 @pytest.mark.parametrize("told", ["in order", "twice", "turned round", "lost"])
@@ -231,6 +232,7 @@ def test_tasks_of_a_repository_that_was_called_deleted_by_mistake_come_back_when
     play(tmp_path, story)
 
 
+@pytest.mark.rest_but("issue")
 @pytest.mark.mends("E2")
 @pytest.mark.parametrize("told", ["in order", "twice", "turned round", "lost"])
 @pytest.mark.parametrize("where", ["issue", "pull request"])

@@ -115,6 +115,7 @@ def printed(root: Path, *command: str) -> str:
     return found.stdout
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T24")
 def test_two_agents_that_call_each_other_for_ever_are_stopped_and_a_person_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,6 +141,7 @@ def test_two_agents_that_call_each_other_for_ever_are_stopped_and_a_person_is_as
     played(tmp_path, monkeypatch, {"dev": CALLS, "reviewer": CALLS}, play)
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T11", "T12", "T13")
 def test_what_is_to_be_said_survives_an_outage_and_kill_9_and_reaches_the_lead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -111,6 +111,7 @@ TOLD = [each for each in OWED if each is not called_on_a_line]
 """Gitea's webhooks do not show what is said on lines; only reading finds it."""
 
 
+@pytest.mark.rest_but("much", "assigned", "red")
 @pytest.mark.shows("T25", "T23")
 @pytest.mark.parametrize("deed", OWED, ids=lambda deed: deed.__name__)
 def test_a_lost_webhook_is_made_good_by_the_task_that_it_would_have_made(tmp_path: Path, deed: Deed) -> None:
@@ -135,6 +136,7 @@ def test_a_lost_webhook_is_made_good_by_the_task_that_it_would_have_made(tmp_pat
     play(tmp_path / "scene", work)
 
 
+@pytest.mark.rest_but("much")
 @pytest.mark.shows("T25")
 @pytest.mark.parametrize("deed", TOLD, ids=lambda deed: deed.__name__)
 def test_what_webhooks_brought_is_not_made_again(tmp_path: Path, deed: Deed) -> None:
@@ -194,6 +196,7 @@ GONE: list[tuple[str, Callable[[Scene, Any], None], list[str], list[tuple[str, s
 ]
 
 
+@pytest.mark.rest_but("review-close-why0-left0", "red-green-why5-left5")
 @pytest.mark.shows("T25")
 @pytest.mark.parametrize(("what", "deed", "why", "left"), GONE, ids=lambda each: getattr(each, "__name__", None))
 def test_a_task_whose_reason_is_gone_is_closed_with_it(

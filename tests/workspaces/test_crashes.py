@@ -24,7 +24,7 @@ from agenttalk.adapters.workspaces.results import Attempt, Candidate, Taken
 from agenttalk.adapters.workspaces.spec import Settings
 from agenttalk.adapters.workspaces.workspace import Workspace
 from agenttalk.rules.core.scope import globs
-from effort import EFFORT
+from effort import DEEP, cases, some
 from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write
 
 EVENTS = {
@@ -143,12 +143,14 @@ def pattern(request: pytest.FixtureRequest, room: Path) -> tuple[Path, dict[str,
     return fresh, outcome(top / "calm" / "shop"), changes
 
 
+@pytest.mark.random
+@pytest.mark.rest_but("repository")
 def test_a_death_before_any_change_is_made_good(pattern: tuple[Path, dict[str, Any], int]) -> None:
     fresh, expected, changes = pattern
     room = fresh.parent.parent
     assert changes > 100
-    step = 1 if EFFORT > 1 else 131
-    for fatal in range(random.Random(changes).randrange(step) + 1, changes + 1, step):
+    step = 1 if DEEP else 131
+    for fatal in some(range(random.Random(changes).randrange(step) + 1, changes + 1, step)):
         folder = room / str(fatal) / "shop"
         shutil.copytree(fresh, folder, symlinks=True)
         status, _ = forked(folder, fatal=fatal)
@@ -158,24 +160,28 @@ def test_a_death_before_any_change_is_made_good(pattern: tuple[Path, dict[str, A
         shutil.rmtree(room / str(fatal))
 
 
+@pytest.mark.random
+@pytest.mark.rest_but("repository")
 def test_a_life_of_many_deaths_comes_to_the_same_end(pattern: tuple[Path, dict[str, Any], int]) -> None:
     fresh, expected, changes = pattern
     room = fresh.parent.parent
     dice = random.Random(changes)
     folder = room / "often" / "shop"
     shutil.copytree(fresh, folder, symlinks=True)
-    for _ in range(15):
+    for _ in range(cases(15)):
         forked(folder, fatal=dice.randrange(1, changes))
     assert forked(folder)[0] == 0
     assert outcome(folder) == expected
 
 
+@pytest.mark.random
+@pytest.mark.rest_but("repository")
 def test_a_machine_that_dies_with_git_at_work_is_made_good(pattern: tuple[Path, dict[str, Any], int]) -> None:
     """Everything is killed at some moment, the git that was running too. Its locks are old when we come back."""
     fresh, expected, _ = pattern
     room = fresh.parent.parent
     dice = random.Random(1)
-    for number in range(6 * EFFORT):
+    for number in range(cases(6)):
         folder = room / str(number) / "shop"
         shutil.copytree(fresh, folder, symlinks=True)
         moment = dice.randrange(2, 60)

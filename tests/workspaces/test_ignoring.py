@@ -6,8 +6,10 @@ import random
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from agenttalk.rules.core.scope import Ignored
-from effort import EFFORT
+from effort import cases
 from workspaces.treeskit import git, write
 
 PARTS = [
@@ -36,6 +38,7 @@ def line(dice: random.Random) -> str:
     return dice.choice(["", "", "", "!"]) + dice.choice(["", "", "/"]) + text + dice.choice(["", "", "/", "  "])
 
 
+@pytest.mark.random
 def test_the_same_files_are_ignored_as_by_git(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     dice = random.Random(7)
@@ -47,7 +50,7 @@ def test_the_same_files_are_ignored_as_by_git(tmp_path: Path) -> None:
             write(tmp_path, {path: ""})
             paths.add(path)
     folders = sorted({str(parent) for path in paths for parent in Path(path).parents} - {"."})
-    for _ in range(150 * EFFORT):
+    for _ in range(cases(150)):
         texts = {
             folder: "\n".join(line(dice) for _ in range(dice.randrange(1, 5))) for folder in ("", "a", "ab", "a/b")
         }
