@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.plans import control
-from agenttalk.engine.plans.definition import Sheets
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Tx
 from plankit import Engine
 
@@ -14,7 +14,7 @@ async def retry(engine: Engine, task_id: str, *, onwards: bool = True, go_on: bo
     store = await board_of(engine.deps, "p")
 
     def work(tx: Tx) -> list[str]:
-        moves = Moves(tx, engine.deps, Sheets(), engine.deps.stamp())
+        moves = TaskTransitions(tx, engine.deps, DefinitionCache(), engine.deps.stamp())
         found = control.retry(moves, "p", task_id, by="ada", onwards=onwards, go_on=go_on)
         moves.finish()
         return found

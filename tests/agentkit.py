@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Driver, Processes, Row
 from agenttalk.rules.core.isolation import Words
@@ -44,7 +44,7 @@ class Desk:
     tree: Tree
     agent_id: str = "dev"
     clock: Clock = field(default_factory=Clock)
-    limits: Limits = field(default_factory=Limits)
+    limits: EngineLimits = field(default_factory=EngineLimits)
     words: Words = PLAIN
     unrouted: bool = False
     """Whether the operator lets run what no router brought."""

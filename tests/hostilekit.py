@@ -23,13 +23,13 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import audit
 from agenttalk.doors.api.app import create_app
-from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.operation.service import Service
-from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports import Ended, Turn
@@ -208,7 +208,7 @@ class World:
         self.router = Router(self.deps)
         self.dispatcher = Dispatcher(
             self.deps,
-            {"script": Programs(self.deps, self.played), "human": People(self.deps)},
+            {"script": ProgramAgents(self.deps, self.played), "human": HumanAgents(self.deps)},
             self.lives,
             prover=proved(self.root, self.deps, ScriptDriver(LocalProcesses(), grace=0.3)),
         )

@@ -26,8 +26,8 @@ from agentkit import Clock
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.core import access, task_comments
 from agenttalk.engine.core.access import Caller
-from agenttalk.engine.core.deps import Deps, Limits
-from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.core.deps import Deps, EngineLimits
+from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
 from agenttalk.engine.messages.router import Report, Router
@@ -41,7 +41,7 @@ DRIVEN = ("dev", "pm")
 """Agents that are programs; the others are worked by hand."""
 GATEWAY = "agent_human_gateway"
 MIB = 1024 * 1024
-LIMITS = Limits(payload_bytes=2 * MIB, messages_per_pass=8, new_messages_per_tick=3)
+LIMITS = EngineLimits(payload_bytes=2 * MIB, messages_per_pass=8, new_messages_per_tick=3)
 LATEST = {"mode": "keep_latest"}
 FREE = {"mode": "immutable_by_message_id"}
 RULES = [{"match": {"output_name": "log.txt"}, "deliver_to": ["qa"]}]
@@ -167,8 +167,8 @@ class Player:
 
     async def say(self, spoken: Spoken) -> None:
         assert self.deps is not None
-        remark = Remark("comment", spoken.caller.name, "general", "I am at it.")
-        await task_comments.say(self.deps, spoken.task, remark, spoken.caller)
+        remark = TaskContribution("comment", spoken.caller.name, "general", "I am at it.")
+        await task_comments.post_contribution(self.deps, spoken.task, remark, spoken.caller)
 
     async def _play(self, turn: Turn) -> Ended:
         if self.mode == "holds":

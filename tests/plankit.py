@@ -20,16 +20,16 @@ from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.engine.agents.acp import SpokenAgents
+from agenttalk.engine.agents.acp import AcpAgents
 from agenttalk.engine.agents.coding_cli import CodingAgents
-from agenttalk.engine.agents.model import Models
-from agenttalk.engine.agents.program import Programs
-from agenttalk.engine.agents.remote import Elsewhere
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.agents.model import ModelAgents
+from agenttalk.engine.agents.program import ProgramAgents
+from agenttalk.engine.agents.remote import RemoteAgents
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
-from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.proof.evidence_store import KeptFindings
 from agenttalk.engine.runs.dispatcher import Dispatcher
@@ -76,7 +76,7 @@ class Engine:
     deps: Deps
     dispatcher: Dispatcher
     agents: dict[str, Agent] = field(default_factory=dict)
-    elsewhere: Elsewhere | None = None
+    elsewhere: RemoteAgents | None = None
 
     async def submit(self, compiled: Compiled) -> bool:
         new = await submission.submit(self.deps, compiled.dag, compiled.manifest, compiled.profiles)
@@ -102,12 +102,12 @@ class Engine:
     async def asked(self) -> None:
         """Wait until there is a question."""
         async with asyncio.timeout(PATIENCE):
-            while not await questions.requests(self.deps):  # noqa: ASYNC110 - a person would look again too
+            while not await questions.list_open(self.deps):  # noqa: ASYNC110 - a person would look again too
                 await asyncio.sleep(0.01)
 
     async def answer(self, decision: str = "PROVIDE", **more: Any) -> None:
         """Answer the one question that is open."""
-        [request] = await questions.requests(self.deps)
+        [request] = await questions.list_open(self.deps)
         await questions.answer(self.deps, request.request_id, by="ada", decision=decision, **more)  # type: ignore[arg-type]
         self.dispatcher.nudge()
 
@@ -126,7 +126,7 @@ async def engine(
     day_cost_usd: float | None = None,
     performers: Mapping[str, Performer] | None = None,
     clock: Clock | None = None,
-    limits: Limits | None = None,
+    limits: EngineLimits | None = None,
     grace: float = 0.3,
     traced: bool = False,
     words: Words = PLAIN,
@@ -139,16 +139,16 @@ async def engine(
     async with opened(root, clock=clock, limits=limits, traced=traced, words=words) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
-        elsewhere = Elsewhere(deps)
+        elsewhere = RemoteAgents(deps)
         usual: dict[str, Performer] = {
             "python": Calls(known, deps.stores.blobs),
-            "human": People(deps),
-            "script": Programs(deps, driver),
+            "human": HumanAgents(deps),
+            "script": ProgramAgents(deps, driver),
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
-            "acp": SpokenAgents(deps, driver, environ=os.environ, tiers=driver, dialogues=driver.dialogue),
+            "acp": AcpAgents(deps, driver, environ=os.environ, tiers=driver, dialogues=driver.dialogue),
             "remote": elsewhere,
         }
-        models = Models(deps, driver, environ=os.environ, program=deps.asks_models)
+        models = ModelAgents(deps, driver, environ=os.environ, program=deps.asks_models)
         usual |= dict.fromkeys(MODEL_DRIVERS, models)
         tier: Tier = proving if isinstance(proving, str) else "plain"
         prover = proved(root, deps, driver, tier) if proving else None

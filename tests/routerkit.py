@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agenttalk.contracts.record import Alert, DeadletterEntry, DeliveryEntry
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages.router import Report, Router
 from agenttalk.engine.operation import fsck
 from agenttalk.ports import Clock, Row
@@ -37,7 +37,7 @@ class Watch:
 
 
 def inside(
-    root: Path, use: Callable[[Deps], Awaitable[T]], *, clock: Clock | None = None, limits: Limits | None = None
+    root: Path, use: Callable[[Deps], Awaitable[T]], *, clock: Clock | None = None, limits: EngineLimits | None = None
 ) -> T:
     """Do something with a root that is opened for it alone."""
 
@@ -48,7 +48,7 @@ def inside(
     return asyncio.run(go())
 
 
-def routed(root: Path, *, clock: Clock | None = None, limits: Limits | None = None) -> Report:
+def routed(root: Path, *, clock: Clock | None = None, limits: EngineLimits | None = None) -> Report:
     """One pass by a router that has just started."""
     return inside(root, lambda deps: Router(deps).pass_(), clock=clock, limits=limits)
 

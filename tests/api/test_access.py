@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.pages.sessions import PageRoute
 from agenttalk.engine.core import access, task_comments
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door, listening
 from treekit import Tree
@@ -277,9 +277,11 @@ def test_tokens_of_people_may_do_what_their_role_may_and_are_revoked(door: Door)
     assert door.get("/api/me", ann).json["name"] == "ann"
     listed = {(each["role"], each["name"]) for each in door.get("/api/tokens", ann).json["tokens"]}
     assert {("viewer", "dashboard"), ("operator", "ann"), ("agent", "far")} <= listed
-    assert not any(name == access.ENGINE for _, name in listed), "the engine's own is not for anybody to revoke"
+    assert not any(name == access.ENGINE_TOKEN_LABEL for _, name in listed), (
+        "the engine's own is not for anybody to revoke"
+    )
     for wrong in (
-        {"role": "operator", "name": access.ENGINE},
+        {"role": "operator", "name": access.ENGINE_TOKEN_LABEL},
         {"role": "viewer"},
         {"role": "agent", "name": "ann"},
         {"agent_id": "far", "role": "viewer", "name": "ann"},
@@ -380,7 +382,7 @@ def test_a_write_whose_attempt_ended_meanwhile_is_refused_in_its_transaction(doo
     door.leased()
 
     async def say(deps: Deps) -> None:
-        await task_comments.say(deps, task, Remark("comment", "dev", "general", "late"), caller)
+        await task_comments.post_contribution(deps, task, TaskContribution("comment", "dev", "general", "late"), caller)
 
     with pytest.raises(UsageError) as caught:
         door.run(say)

@@ -21,7 +21,7 @@ from agenttalk.contracts.errors import ConflictError
 from agenttalk.doors.api.idempotency import REPEATABLE
 from agenttalk.engine.core import idempotency
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.idempotency import Keys
+from agenttalk.engine.core.idempotency import IdempotencyKeys
 from agenttalk.wiring import opened
 from api.doorkit import OPERATOR, VIEWER, Door, listening
 from api.enginekit import engine, until
@@ -51,8 +51,8 @@ def begun(door: Door, path: str, body: Any, key: str) -> None:
     """What an engine leaves that was killed while it carried something out."""
 
     async def work(deps: Deps) -> None:
-        name = idempotency.named("operator", "POST", path, key)
-        assert await Keys(deps, set()).begin(name, asked(body), repeatable=False) is None
+        name = idempotency.hash_key("operator", "POST", path, key)
+        assert await IdempotencyKeys(deps, set()).begin(name, asked(body), repeatable=False) is None
 
     door.run(work)
 
@@ -167,7 +167,7 @@ def test_keys_are_kept_for_a_day_and_not_more_than_so_many(tmp_path: Path, monke
 
     async def work() -> None:
         async with opened(tmp_path, clock=clock) as deps:
-            held = Keys(deps, set())
+            held = IdempotencyKeys(deps, set())
             assert await held.begin("k", "a", repeatable=False) is None
             await held.end("k", 200, b"{}")
             clock.forward(24 * 3600 - 1)

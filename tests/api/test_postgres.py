@@ -127,7 +127,7 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
         board = await deps.stores.board("default")
         request = HumanInterventionRequest.from_json(question("req_1", for_whom="tester"))
         await board.transact(lambda tx: questions.ask(tx, request, plan_id="plan_sea", at=deps.stamp()))
-        [asked] = await questions.requests(deps)
+        [asked] = await questions.list_open(deps)
         await questions.answer(
             deps, "req_1", by="ann", decision="PROVIDE", files={"prices.csv": large}, answers=(), notes=None,
             seen_sha256=asked.sha256,

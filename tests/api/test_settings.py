@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
-from agenttalk.engine.core.deps import Limits
+from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.rules.operation.retention import Keep
 from agenttalk.wiring import opened_as_set
 from agenttalk.wiring.settings import load, origins
@@ -196,11 +196,11 @@ def test_a_root_is_opened_with_the_limits_that_are_set(tmp_path: Path) -> None:
 
     settings = load(tmp_path, {"AGENTTALK__LIMITS__MAX_RESUME_MESSAGES_PER_TICK": "2"})
 
-    async def limits() -> Limits:
+    async def limits() -> EngineLimits:
         async with opened_as_set(tmp_path, settings) as deps:
             return deps.limits
 
-    assert asyncio.run(limits()) == Limits(
+    assert asyncio.run(limits()) == EngineLimits(
         payload_bytes=1024 * 1024, new_messages_per_tick=3, resumed_messages_per_tick=2, poll_seconds=4.0
     )
 

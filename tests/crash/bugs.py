@@ -16,9 +16,9 @@ from agenttalk.adapters.store import queries, writer
 from agenttalk.adapters.store.worker import Job, settle
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.agents import outputs
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.records import Letter
+from agenttalk.engine.core.records import JournalMessage
 from agenttalk.engine.inbox import conclusion, heartbeat
 from agenttalk.engine.inbox import turn as inbox_turn
 from agenttalk.engine.inbox.leases import Lease
@@ -27,7 +27,7 @@ from agenttalk.engine.inbox.turn import How, Setting
 from agenttalk.engine.messages import admission
 from agenttalk.engine.messages.admission import Fate
 from agenttalk.engine.messages.incoming import Arrival
-from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof.closing import Closing
@@ -80,12 +80,12 @@ def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
 def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
-    async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
+    async def take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease) -> How:
         layout, laid = await inbox_turn._lay_out(seat, ready, inbox_turn.layout_of(seat, ready.order, lease))
         turn = await inbox_turn._turn(seat, setting, ready, lease, layout, laid)
         ended = await setting.driver.run(turn)
         await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, lease, turn.prompt, laid))
-        outcome, files = await outputs.judge(
+        outcome, files = await outputs.judge_outputs(
             seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended
         )
         return await conclusion.conclude(seat, ready.order, lease, ended, outcome, files)
@@ -97,7 +97,9 @@ def _deliver_before_commit() -> None:
     """A message is put into inboxes, and then it is accepted."""
     real = admission._send
 
-    def send(tx: Tx, arrival: Arrival, letter: Letter, message: int, targets: tuple[str, ...], *rest: Any) -> Fate:
+    def send(
+        tx: Tx, arrival: Arrival, letter: JournalMessage, message: int, targets: tuple[str, ...], *rest: Any
+    ) -> Fate:
         deps: Deps = rest[1]
         for receiver in targets:
             box = root_layout.box(receiver, "inbox", letter.plan_id)
@@ -120,13 +122,15 @@ def _no_epoch_check() -> None:
 def _turn_before_commit() -> None:
     """A turn begins, and then it is recorded that the one before it has ended and that it has its lease."""
     real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, leasing.grant
-    early: dict[int, Callable[[Granted], None]] = {}
+    early: dict[int, Callable[[LeasedAttempt], None]] = {}
     begun: set[str] = set()
 
-    async def step(self: Dispatcher, board: Any, do: Callable[[Any], Any], *, after: Sequence[Granted] = ()) -> Any:
+    async def step(
+        self: Dispatcher, board: Any, do: Callable[[Any], Any], *, after: Sequence[LeasedAttempt] = ()
+    ) -> Any:
         loop, log = asyncio.get_running_loop(), self._deps.root.path / LOG
 
-        def begin(granted: Granted) -> None:
+        def begin(granted: LeasedAttempt) -> None:
             begun.add(granted.job.lease)
             before = _length(log)
             loop.call_soon_threadsafe(real_begin, self, board, granted)
@@ -139,14 +143,14 @@ def _turn_before_commit() -> None:
 
         return await real_step(self, board, work, after=after)
 
-    def grant(moves: Any, desk: Any, agents: Any) -> list[Granted]:
+    def grant(moves: Any, desk: Any, agents: Any) -> list[LeasedAttempt]:
         granted = real_grant(moves, desk, agents)
         begin = early.pop(id(moves), None)
         for each in granted if begin else ():
             begin(each)  # type: ignore[misc]
         return granted
 
-    def begin_once(self: Dispatcher, board: Any, granted: Granted) -> None:
+    def begin_once(self: Dispatcher, board: Any, granted: LeasedAttempt) -> None:
         if granted.job.lease not in begun:
             real_begin(self, board, granted)
 

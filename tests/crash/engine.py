@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent, Calls
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import Standing
@@ -48,8 +48,8 @@ class Engine:
         driver = ScriptDriver(processes, grace=0.2)
         performers: dict[str, Performer] = {
             "python": Calls(agents, deps.stores.blobs),
-            "script": Programs(deps, driver),
-            "human": People(deps),
+            "script": ProgramAgents(deps, driver),
+            "human": HumanAgents(deps),
         }
         gated = {name: Gated(each, self._gate) for name, each in performers.items()}
         prover = proved(deps.root.path, deps, driver)

@@ -141,7 +141,7 @@ def _finished(tree: Tree) -> None:
 
 async def _answer(life: Life) -> None:
     """Somebody who died with the process asks whether his answer is there, and gives it again if it is not."""
-    _, request = await questions.request(life.deps, "r1")
+    _, request = await questions.find_question(life.deps, "r1")
     if request.state == "open":
         await questions.answer(life.deps, "r1", by="ann", decision="PROVIDE", files={"brief.md": b"Be brief."})
 

@@ -10,7 +10,7 @@ from typing import Any
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Agent, Calls, Result, Turn
 from agenttalk.adapters.store.root import databases
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import submission
@@ -54,7 +54,7 @@ def ended(found: Standing) -> bool:
 
 async def show(life: Life) -> None:
     """Write what is shown of plans, as an engine does from time to time."""
-    for board in await boards(life.deps):
+    for board in await list_boards(life.deps):
         for plan_id, *_ in await board.read("plans"):
             await published_files.status(life.deps, board, plan_id)
         await published_files.publish(life.deps, board)
@@ -332,7 +332,7 @@ STEERED = Scenario(
 
 async def _answer(life: Life) -> None:
     """Somebody who died with the process answers what is still asked."""
-    for request in await questions.requests(life.deps):
+    for request in await questions.list_open(life.deps):
         files = {each.name: b"100" for each in request.document.needed.files}
         await questions.answer(life.deps, request.request_id, by="ann", decision="PROVIDE", files=files, notes="blue")
         life.say(f"human.answered {request.request_id}")
@@ -343,7 +343,7 @@ async def _asked(life: Life) -> None:
     engine = await life.engine()
     await engine.look()
     async with asyncio.timeout(20):
-        while not await questions.requests(life.deps):  # noqa: ASYNC110 - a person would look again too
+        while not await questions.list_open(life.deps):  # noqa: ASYNC110 - a person would look again too
             await asyncio.sleep(0.005)
 
 

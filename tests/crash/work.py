@@ -59,7 +59,7 @@ def _design(tree: Tree) -> None:
 
 async def _answer(life: Life) -> None:
     """Somebody who died with the process asks whether his answer is there, and gives it again if it is not."""
-    for request in await questions.requests(life.deps):
+    for request in await questions.list_open(life.deps):
         await questions.answer(
             life.deps, request.request_id, by="ann", decision="PROVIDE", files={"brief.md": b"Be brief."}, notes="hurry"
         )

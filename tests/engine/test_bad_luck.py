@@ -62,7 +62,7 @@ def test_whoever_wants_another_plan_does_not_have_the_task_run_without_it(tmp_pa
         revised = plan(task("bad", "x", timeout=77), tasks[1])
         await engine.dispatcher.apply(revised.dag, revised.manifest, revised.profiles, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
-        assert await questions.requests(engine.deps) == []
+        assert await questions.list_open(engine.deps) == []
         return found
 
     found = play(tmp_path, use, x=broken, b=next_one)
@@ -89,10 +89,10 @@ def test_an_answer_that_chooses_nothing_that_is_offered_moves_nothing(tmp_path: 
 def test_nobody_is_asked_about_a_task_that_goes_on_without_the_answer(tmp_path: Path, how: str) -> None:
     tasks = [task("bad", "x"), task("next", "b", needs=["bad"])]
 
-    async def use(engine: Engine) -> list[questions.Request]:
+    async def use(engine: Engine) -> list[questions.HumanQuestion]:
         await engine.submit(plan(*tasks))
         await engine.ended()
-        assert len(await questions.requests(engine.deps)) == 1
+        assert len(await questions.list_open(engine.deps)) == 1
         engine.agents["x"] = fine
         if how == "retry":
             await engine.dispatcher.retry("p", "bad", by="ada")
@@ -103,20 +103,20 @@ def test_nobody_is_asked_about_a_task_that_goes_on_without_the_answer(tmp_path: 
             await engine.dispatcher.cancel("p", by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert found.tasks[1]["request_id"] is None
-        return await questions.requests(engine.deps)
+        return await questions.list_open(engine.deps)
 
     assert play(tmp_path, use, x=broken) == []
 
 
 def test_nobody_is_asked_for_more_rounds_of_what_is_tried_again(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> list[questions.Request]:
+    async def use(engine: Engine) -> list[questions.HumanQuestion]:
         await engine.submit(plan(task("one", "x", max_reexecute_times=0, outputs=[{"name": "o", "deliverable": True}])))
         await engine.ended()
-        assert len(await questions.requests(engine.deps)) == 1
+        assert len(await questions.list_open(engine.deps)) == 1
         engine.agents["x"] = fine
         await engine.dispatcher.retry("p", "one", by="ada")
         assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
-        return await questions.requests(engine.deps)
+        return await questions.list_open(engine.deps)
 
     async def lazy(_: Turn) -> str:
         return "all done"

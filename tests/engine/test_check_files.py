@@ -34,7 +34,7 @@ def checked(repo: Path, text: str, folder: Path, **keys: Any) -> Compiled:
 
 
 async def submitted(engine: Engine, compiled: Compiled) -> None:
-    await submission.keep_files(engine.deps, "default", compiled.dag, compiled.files)
+    await submission.store_check_files(engine.deps, "default", compiled.dag, compiled.files)
     await engine.submit(compiled)
 
 
@@ -90,7 +90,7 @@ def test_a_changed_file_is_a_changed_task(repo: Path) -> None:
         assert states(await engine.ended()) == {"fix": "FAILED"}
         found = []
         for each in (again, other):
-            await submission.keep_files(engine.deps, "default", each.dag, each.files)
+            await submission.store_check_files(engine.deps, "default", each.dag, each.files)
             told = await engine.dispatcher.apply(each.dag, each.manifest, each.profiles, by="ada")
             found.append(told.changed)
         return found
@@ -107,7 +107,7 @@ def test_a_file_that_is_missing_or_was_not_handed_over_is_said(repo: Path) -> No
 
     async def use(engine: Engine) -> None:
         with pytest.raises(InputError, match="was not handed over") as caught:
-            await submission.keep_files(engine.deps, "default", compiled.dag, {})
+            await submission.store_check_files(engine.deps, "default", compiled.dag, {})
         assert caught.value.code is Code.BLOB_MISSING
 
     play(repo.parent / "root", use, proving=True)

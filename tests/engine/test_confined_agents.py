@@ -13,7 +13,7 @@ from agentkit import WRITES, Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.views import explain_engine
 from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.core.isolation import Words
@@ -165,7 +165,7 @@ def test_an_output_that_leads_out_of_its_folder_is_not_followed(tmp_path: Path) 
 def test_a_sandbox_that_does_not_work_starts_nothing(tmp_path: Path) -> None:
     async def use(engine: Engine) -> Standing:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
-        engine.dispatcher._performers = {**engine.dispatcher._performers, "script": Programs(engine.deps, driver)}
+        engine.dispatcher._performers = {**engine.dispatcher._performers, "script": ProgramAgents(engine.deps, driver)}
         text = f"touch {tmp_path}/ran; echo done"
         await engine.submit(plan(task("t", "dev", retry_times=0), agents={"dev": agent(tmp_path, "dev", text)}))
         return await engine.ended("p")
@@ -189,7 +189,7 @@ def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
 
     async def use(engine: Engine) -> Standing:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
-        engine.dispatcher._performers = {**engine.dispatcher._performers, "script": Programs(engine.deps, driver)}
+        engine.dispatcher._performers = {**engine.dispatcher._performers, "script": ProgramAgents(engine.deps, driver)}
         compiled = plan(
             task("make", outputs=[{"name": "note"}]),
             task(

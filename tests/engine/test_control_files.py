@@ -297,7 +297,7 @@ def ask(tree: Tree, route: Route) -> None:
 def test_a_question_lies_in_the_persons_inbox_until_it_is_answered(tree: Tree, route: Route) -> None:
     ask(tree, route)
     assert tree.inbox(GATEWAY) == ["human_intervention_request_req_1.json"]
-    [request] = inside(tree.root, questions.requests)
+    [request] = inside(tree.root, questions.list_open)
     assert (request.request_id, request.agent_id, request.state) == ("req_1", "dev", "open")
     tree.put(GATEWAY, "colours.csv", b"red")
     tree.put(GATEWAY, "human_intervention_response_req_1.json", reply(files={"colours.csv": b"red"}))
@@ -309,7 +309,7 @@ def test_a_question_lies_in_the_persons_inbox_until_it_is_answered(tree: Tree, r
     answer = json.loads((inbox / "human_intervention_response_req_1.json").read_bytes())
     assert (answer["decision"], answer["responder"]["name"]) == ("PROVIDE", "Ada")
     assert list(archived(tree, "human_responses")) == ["human_intervention_response_req_1.json"]
-    assert inside(tree.root, questions.requests) == []
+    assert inside(tree.root, questions.list_open) == []
     assert counts(tree.root) == {"sent": 2, "delivered": 2}
     assert sound(tree.root)
     again = dumped(reply(notes="second thoughts"))
@@ -327,7 +327,7 @@ def test_no_agent_can_answer_for_the_person(tree: Tree, route: Route) -> None:
         assert not (tree.box(agent, "outbox") / "human_intervention_response_req_1.json").exists()
     assert tree.codes() == ["PRODUCER_MISMATCH", "PRODUCER_MISMATCH"]
     assert tree.inbox(GATEWAY) == ["human_intervention_request_req_1.json"]
-    assert [each.state for each in inside(tree.root, questions.requests)] == ["open"]
+    assert [each.state for each in inside(tree.root, questions.list_open)] == ["open"]
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_an_answer_that_cannot_be_sent_is_refused_and_the_question_stays_open(
     assert (report.dead, report.accepted, report.problems) == (1, 1, [])
     assert tree.codes() == [code]
     assert not (tree.root / "agents" / "ghost").exists()
-    assert [each.state for each in inside(tree.root, questions.requests)] == ["open"]
+    assert [each.state for each in inside(tree.root, questions.list_open)] == ["open"]
     assert sound(tree.root)
 
 
@@ -390,7 +390,7 @@ def test_a_question_of_ours_cannot_be_replaced_by_an_agents_under_its_id(tree: T
 
 def test_an_answer_by_an_operator_reaches_the_agent_and_is_bound_to_what_was_shown(tree: Tree, route: Route) -> None:
     ask(tree, route)
-    [request] = inside(tree.root, questions.requests)
+    [request] = inside(tree.root, questions.list_open)
 
     async def answer(deps: Deps, files: dict[str, bytes], seen: str) -> dict[str, Any]:
         return await questions.answer(deps, "req_1", by="Ada", decision="PROVIDE", files=files, seen_sha256=seen)
@@ -463,7 +463,7 @@ def test_a_file_is_nobodys_answer_unless_the_operator_says_so(tree: Tree, route:
 
     async def look(deps: Deps) -> str:
         await Router(replace(deps, answers_by_file=False)).pass_()
-        return (await questions.request(deps, "req_1"))[1].state
+        return (await questions.find_question(deps, "req_1"))[1].state
 
     assert inside(tree.root, look) == "open"
     buried(tree, GATEWAY, name, "PERSON_NEEDED", dumped(said))

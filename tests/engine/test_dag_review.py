@@ -57,8 +57,8 @@ def decides(decision: str) -> Any:
     return decide
 
 
-async def opened(engine: Engine) -> dag_reviews.Review:
-    found = await dag_reviews.last(await board_of(engine.deps, "p"), "p")
+async def opened(engine: Engine) -> dag_reviews.DagReviewRecord:
+    found = await dag_reviews.read_latest_committed(await board_of(engine.deps, "p"), "p")
     assert found is not None
     return found
 
@@ -73,14 +73,14 @@ def records(root: Path) -> list[DecisionRecord]:
     return sorted(read, key=lambda each: str(each.decided_at))
 
 
-def run(root: Path, compiled: Any, **agents: Any) -> tuple[plan_status.Standing, dag_reviews.Review]:
-    async def use(engine: Engine) -> tuple[plan_status.Standing, dag_reviews.Review]:
+def run(root: Path, compiled: Any, **agents: Any) -> tuple[plan_status.Standing, dag_reviews.DagReviewRecord]:
+    async def use(engine: Engine) -> tuple[plan_status.Standing, dag_reviews.DagReviewRecord]:
         await engine.submit(compiled)
         found = await engine.ended()
         await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
         return found, await opened(engine)
 
-    result: tuple[plan_status.Standing, dag_reviews.Review] = play(root, use, **agents)
+    result: tuple[plan_status.Standing, dag_reviews.DagReviewRecord] = play(root, use, **agents)
     return result
 
 
@@ -131,13 +131,13 @@ def test_a_new_revision_is_reviewed_again(tmp_path: Path) -> None:
     async def strict(turn: Turn) -> Any:
         return await says(score=scores.pop(0))(turn)
 
-    async def use(engine: Engine) -> tuple[dict[str, str], dag_reviews.Review]:
+    async def use(engine: Engine) -> tuple[dict[str, str], dag_reviews.DagReviewRecord]:
         await engine.submit(reviewed())
         assert (await engine.ended()).result == "waiting"
-        assert len(await questions.requests(engine.deps)) == 1
+        assert len(await questions.list_open(engine.deps)) == 1
         better = reviewed(task("work", prompt="Do it well."))
         await engine.dispatcher.apply(better.dag, better.manifest, better.profiles, by="ada")
-        assert await questions.requests(engine.deps) == []
+        assert await questions.list_open(engine.deps) == []
         found = await engine.until(lambda found: found.result == "done")
         return states(found), await opened(engine)
 
@@ -171,7 +171,7 @@ def test_a_person_may_decide_otherwise(tmp_path: Path, answer: str, result: str)
         with pytest.raises(UsageError, match="not approved"):
             await engine.dispatcher.resume("p", by="ada")
         told = await explain_engine.explain(engine.deps, "p", "work")
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         assert request.request_id in told["moves_on"]
         await engine.answer(answer)
         await engine.until(lambda found: found.result == result)
@@ -196,7 +196,7 @@ def test_who_says_nothing_in_time_is_named(tmp_path: Path, default: str | None, 
     compiled = reviewed(policies={"timeouts": {"dag_review": limit}})
     clock = Clock()
 
-    async def use(engine: Engine) -> dag_reviews.Review:
+    async def use(engine: Engine) -> dag_reviews.DagReviewRecord:
         await engine.submit(compiled)
         await engine.until(lambda found: found.result == "running")
         async with asyncio.timeout(PATIENCE):

@@ -14,7 +14,7 @@ from agentkit import Clock
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.budgets import day_limit
-from agenttalk.engine.budgets.spending import Purse
+from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty
@@ -34,7 +34,7 @@ async def spend(engine: Engine, plan_id: str) -> str:
 
 
 async def limited(engine: Engine, most: float | None) -> None:
-    await day_limit.change(engine.deps, most, by="ada")
+    await day_limit.set_limit(engine.deps, most, by="ada")
     await engine.dispatcher.days.refresh()
     engine.dispatcher.nudge()
 
@@ -47,20 +47,20 @@ async def facts(engine: Engine) -> list[tuple[str, Any]]:
 def test_a_limit_counts_what_was_spent_before_and_raising_it_lets_work_go_on(tmp_path: Path) -> None:
     async def use(engine: Engine) -> None:
         assert await spend(engine, "p1") == "COMPLETED"
-        assert (await day_limit.told(engine.deps, None))["spent_usd"] is None
+        assert (await day_limit.describe_day(engine.deps, None))["spent_usd"] is None
         await limited(engine, 0.5)
         assert await spend(engine, "p2") == "BLOCKED_WAITING_REVIEW"
-        told = await day_limit.told(engine.deps, None)
+        told = await day_limit.describe_day(engine.deps, None)
         assert (told["spent_usd"], told["limit_usd"], told["paused"], told["set_by"]) == (0.6, 0.5, True, "ada")
         assert told["goes_on_at"] == "2026-03-02T00:00:00Z"
         why = await explain_engine.explain(engine.deps, "p2", "one")
         assert why["reason"] == "budget-exhausted: the day's budget of $0.5 is used up"
         assert why["moves_on"].startswith("it goes on by itself at 00:00 UTC, or when the limit is raised")
-        assert len(await questions.requests(engine.deps)) == 1
+        assert len(await questions.list_open(engine.deps)) == 1
         await limited(engine, 5.0)
         assert states(await engine.until(lambda now: now.state == "ENDED", "p2"))["one"] == "COMPLETED"
-        assert await questions.requests(engine.deps) == []
-        assert (await day_limit.told(engine.deps, None))["spent_usd"] == pytest.approx(1.2)
+        assert await questions.list_open(engine.deps) == []
+        assert (await day_limit.describe_day(engine.deps, None))["spent_usd"] == pytest.approx(1.2)
 
     play(tmp_path, use, a=work, clock=Clock())
 
@@ -77,7 +77,7 @@ def test_the_next_day_work_goes_on_by_itself(tmp_path: Path) -> None:
         clock.forward(3600)
         engine.dispatcher.nudge()
         assert states(await engine.until(lambda now: now.state == "ENDED", "p2"))["one"] == "COMPLETED"
-        told = await day_limit.told(engine.deps, 0.6)
+        told = await day_limit.describe_day(engine.deps, 0.6)
         assert (told["day"], told["spent_usd"]) == ("2026-03-02", 0.6)
 
     play(tmp_path, use, a=work, day_cost_usd=0.6, clock=clock)
@@ -99,7 +99,7 @@ def test_what_an_operator_said_outlives_the_engine_until_it_is_reset(tmp_path: P
         await engine.dispatcher.days.refresh()
         engine.dispatcher.nudge()
         assert states(await engine.until(lambda now: now.state == "ENDED", "p2"))["one"] == "COMPLETED"
-        assert (await day_limit.told(engine.deps, 9.0))["limit_usd"] == 9.0
+        assert (await day_limit.describe_day(engine.deps, 9.0))["limit_usd"] == 9.0
         assert [kind for kind, _ in await facts(engine)] == ["day.limited", "day.limit_reset"]
 
     play(tmp_path, first, a=work, clock=clock)
@@ -123,7 +123,7 @@ def test_a_root_that_is_limited_at_a_later_start_counts_the_day_so_far(tmp_path:
 def test_a_limit_that_makes_no_sense_is_refused(tmp_path: Path, most: float) -> None:
     async def use(engine: Engine) -> None:
         with pytest.raises(UsageError, match="cannot be the limit of a day"):
-            await day_limit.change(engine.deps, most, by="ada")
+            await day_limit.set_limit(engine.deps, most, by="ada")
         assert await facts(engine) == []
 
     play(tmp_path, use)
@@ -175,7 +175,7 @@ def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: 
         assert why["moves_on"].startswith(
             "the day stopped its turn in the middle, which does not count against s; it goes on"
         )
-        assert await day_limit.waiting(engine.deps) == {"waiting": 1, "stopped": ["p/one"]}
+        assert await day_limit.describe_waiting(engine.deps) == {"waiting": 1, "stopped": ["p/one"]}
         assert [each["claims"] for each in (await honesty.report(engine.deps))["agents"]] == [0]
 
     async def second(engine: Engine) -> None:
@@ -184,8 +184,8 @@ def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: 
         await another_day(engine, clock)
         found = await engine.until(lambda now: now.state == "ENDED")
         assert (found.result, states(found)) == ("done", {"one": "COMPLETED", "two": "COMPLETED"})
-        assert await day_limit.waiting(engine.deps) == {"waiting": 0, "stopped": []}
-        assert await questions.requests(engine.deps) == []
+        assert await day_limit.describe_waiting(engine.deps) == {"waiting": 0, "stopped": []}
+        assert await questions.list_open(engine.deps) == []
 
     play(tmp_path / "root", first, clock=clock, day_cost_usd=0.3)
     play(tmp_path / "root", second, clock=clock, day_cost_usd=0.3)
@@ -198,7 +198,7 @@ def test_all_turns_that_share_the_day_wait_and_raising_the_limit_lets_them_go_on
         await engine.submit(plan(task("one", "a"), task("two", "b")))
         found = await engine.ended()
         assert states(found) == {"one": "BLOCKED_WAITING_REVIEW", "two": "BLOCKED_WAITING_REVIEW"}
-        assert (await day_limit.told(engine.deps, 0.6))["spent_usd"] == pytest.approx(0.8)
+        assert (await day_limit.describe_day(engine.deps, 0.6))["spent_usd"] == pytest.approx(0.8)
         one.ends = two.ends = True
         await limited(engine, 2.0)
         assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
@@ -232,7 +232,7 @@ def test_a_task_that_no_day_is_enough_for_asks_a_person_in_the_end(tmp_path: Pat
         assert states(found)["one"] == "BLOCKED_WAITING_HUMAN"
         await another_day(engine, clock)
         assert len(spender.attempts) == 3
-        [asked] = await questions.requests(engine.deps)
+        [asked] = await questions.list_open(engine.deps)
         assert "the limit of the day has stopped it 3 times in a row" in asked.document.title
         spender.ends = True
         await limited(engine, 2.0)
@@ -245,11 +245,11 @@ def test_a_task_that_no_day_is_enough_for_asks_a_person_in_the_end(tmp_path: Pat
 
 def test_a_limit_that_is_changed_during_a_look_is_not_overlooked(tmp_path: Path) -> None:
     async def use(engine: Engine) -> None:
-        known = day_limit.Days(engine.deps, Purse(0.5), 0.5)
+        known = day_limit.DayLimitTracker(engine.deps, Budgets(0.5), 0.5)
         assert await known.look()
         known.noted()
         assert not await known.look()
-        await day_limit.change(engine.deps, 2.0, by="ada")
+        await day_limit.set_limit(engine.deps, 2.0, by="ada")
         assert await known.refresh()
         known.noted()
         assert await known.look()
@@ -268,11 +268,11 @@ def test_a_limit_that_is_set_during_a_turn_counts_it_and_stops_it(tmp_path: Path
         await limited(engine, 0.3)
         found = await engine.ended()
         assert states(found) == {"one": "BLOCKED_WAITING_REVIEW"}
-        told = await day_limit.told(engine.deps, None)
+        told = await day_limit.describe_day(engine.deps, None)
         assert (told["spent_usd"], told["paused"]) == (0.4, True)
         spender.ends = True
         await limited(engine, 5.0)
         assert states(await engine.until(lambda now: now.state == "ENDED"))["one"] == "COMPLETED"
-        assert (await day_limit.told(engine.deps, None))["spent_usd"] == pytest.approx(0.8)
+        assert (await day_limit.describe_day(engine.deps, None))["spent_usd"] == pytest.approx(0.8)
 
     play(tmp_path, use, s=spender.work)

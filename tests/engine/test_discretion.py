@@ -14,10 +14,10 @@ from urllib.parse import quote
 import pytest
 
 from agentkit import Desk
-from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.access import Caller
-from agenttalk.engine.core.secrets import Discretion
-from agenttalk.engine.core.task_comments import Remark, TaskName, say
+from agenttalk.engine.core.secrets import SecretGuard
+from agenttalk.engine.core.task_comments import TaskContribution, TaskName, post_contribution
 from agenttalk.engine.views.plan_status import Standing
 from plankit import Engine, plan, play, states, task
 from treekit import Tree
@@ -57,14 +57,14 @@ def program(top: Path, text: str) -> dict[str, Any]:
 def run(top: Path, compiled: Any, *, remark: str = "") -> Standing:
     async def use(engine: Engine) -> Standing:
         scripts = engine.dispatcher._performers["script"]
-        assert isinstance(scripts, Programs)
-        programs = Programs(scripts.deps, scripts.driver, environ=ENVIRON)
+        assert isinstance(scripts, ProgramAgents)
+        programs = ProgramAgents(scripts.deps, scripts.driver, environ=ENVIRON)
         engine.dispatcher._performers = {**engine.dispatcher._performers, "script": programs}
         await engine.submit(compiled)
         found = await engine.ended("p")
         if remark:
-            said = Remark("comment", "ada", "comment", remark, {"why": [remark]})
-            await say(engine.deps, TaskName("default", "p", "t"), said, Caller("operator", "ada"))
+            said = TaskContribution("comment", "ada", "comment", remark, {"why": [remark]})
+            await post_contribution(engine.deps, TaskName("default", "p", "t"), said, Caller("operator", "ada"))
         return found
 
     found: Standing = play(top / "root", use, proving=True)
@@ -157,7 +157,7 @@ def test_what_is_said_about_a_task_is_kept_without_it(tmp_path: Path) -> None:
 
 
 def test_a_value_that_changed_is_still_not_said() -> None:
-    discretion = Discretion()
+    discretion = SecretGuard()
     discretion.learn({"API_KEY": "first-value"})
     discretion.learn({"API_KEY": "second-value", "HOME": "/home/ada"})
     discretion.learn({"API_KEY": "second-value"})

@@ -49,7 +49,7 @@ def test_a_file_in_the_outbox_disputes_a_check(tmp_path: Path) -> None:
         left(tree)
         left(tree, "d2", reason="And again.")
         await engine.route()
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         assert "> Short is what was asked for." in (request.document.needed.decision or None).question  # type: ignore[union-attr]
         assert tree.codes() == []
         assert states(await engine.ended())["draft"] == "READY"
@@ -74,7 +74,7 @@ def test_what_is_not_ones_own_or_not_there_is_not_disputed(tmp_path: Path) -> No
         await engine.route()
         expected = ["FIELD_VALUE", "NAME_UNKNOWN", "PRODUCER_MISMATCH", "PRODUCER_MISMATCH", "TASK_NOT_IN_DAG"]
         assert sorted(tree.codes()) == expected
-        assert await questions.requests(engine.deps) == []
+        assert await questions.list_open(engine.deps) == []
 
     play(tmp_path, use, proving=True)
 
@@ -85,7 +85,7 @@ def test_a_dispute_of_a_plan_that_is_called_off_is_closed(tmp_path: Path) -> Non
         left(tree)
         await engine.route()
         await engine.dispatcher.cancel("p", by="ada", why="enough")
-        assert await questions.requests(engine.deps) == []
+        assert await questions.list_open(engine.deps) == []
         [dispute] = (await explain_engine.explain(engine.deps, "p", "draft"))["disputes"]
         assert (dispute["state"], dispute["answered_by"]) == ("closed", "engine")
         left(tree, "d2")

@@ -14,10 +14,10 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.engine.agents.remote import Elsewhere
+from agenttalk.engine.agents.remote import RemoteAgents
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
-from agenttalk.engine.core.deps import Limits
+from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.plan_status import Standing
 from agenttalk.rules.core.tokens import Attempt
@@ -45,14 +45,14 @@ class Far:
     """An engine, and an agent elsewhere that speaks with it."""
 
     engine: Engine
-    remote: Elsewhere
+    remote: RemoteAgents
     name: str = "far"
 
     async def take(self, key: str | None = None) -> tuple[dict[str, Any], Caller, TaskName]:
         taken = await self.remote.claim(self.name, key=key, wait=PATIENCE)
         assert taken is not None
         attempt = Attempt(taken["board"], taken["plan_id"], taken["task_id"], taken["epoch"])
-        caller = await access.acting(self.engine.deps, Caller("remote", self.name), attempt)
+        caller = await access.identify_as_attempt(self.engine.deps, Caller("remote", self.name), attempt)
         assert caller is not None
         return taken, caller, TaskName(*attempt[:3])
 
@@ -71,7 +71,7 @@ def _offered_again(times: int, found: Standing) -> bool:
 
 @asynccontextmanager
 async def far(root: Path, *, silence: float = 600.0, max_running: int = 8) -> AsyncIterator[Far]:
-    limits = Limits(remote_silence_seconds=silence)
+    limits = EngineLimits(remote_silence_seconds=silence)
     async with engine(root, max_running=max_running, limits=limits) as running:
         assert running.elsewhere is not None
         yield Far(running, running.elsewhere)
@@ -359,7 +359,7 @@ def test_a_plan_that_is_called_off_ends_what_is_done_elsewhere(tmp_path: Path) -
             _, caller, name = await here.take()
             await here.engine.dispatcher.cancel("p", by="ada")
             assert caller.attempt is not None
-            assert await access.acting(here.engine.deps, Caller("remote", "far"), caller.attempt) is None
+            assert await access.identify_as_attempt(here.engine.deps, Caller("remote", "far"), caller.attempt) is None
             with refused(Code.LEASE_LOST, Code.NOT_ALLOWED):
                 await here.remote.finish(name, caller, {"result": "late"})
             assert (await here.engine.ended()).state == "ENDED"
@@ -383,9 +383,15 @@ def test_nobody_acts_for_an_attempt_of_another_agent_or_of_this_machine(tmp_path
             await began.wait()
             assert caller.attempt is not None
             deps = here.engine.deps
-            assert await access.acting(deps, Caller("remote", "b"), caller.attempt) is None
-            assert await access.acting(deps, Caller("remote", "b"), Attempt("default", "p", "near", 1)) is None
-            assert await access.acting(deps, Caller("remote", "far"), Attempt(*name, taken["epoch"] + 1)) is None
+            assert await access.identify_as_attempt(deps, Caller("remote", "b"), caller.attempt) is None
+            assert (
+                await access.identify_as_attempt(deps, Caller("remote", "b"), Attempt("default", "p", "near", 1))
+                is None
+            )
+            assert (
+                await access.identify_as_attempt(deps, Caller("remote", "far"), Attempt(*name, taken["epoch"] + 1))
+                is None
+            )
             local = Caller("agent", "b", Attempt("default", "p", "near", 1), "x")
             with refused(Code.NOT_ALLOWED):
                 await here.remote.submit(TaskName("default", "p", "near"), local, "x", "x", b"")

@@ -163,7 +163,7 @@ def test_an_operator_lets_a_task_begin_that_a_checkpoint_holds_up(tmp_path: Path
         found = await engine.ended()
         assert (found.result, of(found, "a")["state"]) == ("waiting", "BLOCKED_WAITING_REVIEW")
         assert (of(found, "a")["reason"], of(found, "a")["cause"]) == (WORDS, "SOFT_DENIED")
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         assert of(found, "a")["request_id"] == request.request_id
         assert await fsck.check(engine.deps) == []
         if way == "override":
@@ -181,7 +181,7 @@ def test_an_operator_lets_a_task_begin_that_a_checkpoint_holds_up(tmp_path: Path
         assert [each["overridden_by"] for each in told["gates"]] == ["ada"]
         assert fact["trace_id"] in [each["trace_id"] for each in told["gates"]]
         assert told["attempts"][0]["gates"][0]["reasons"] == [f"overridden: {WORDS}"]
-        assert await questions.requests(engine.deps) == []
+        assert await questions.list_open(engine.deps) == []
 
     play(tmp_path, use)
 
@@ -252,7 +252,7 @@ def test_an_answer_that_came_while_no_engine_ran_is_found_by_the_next_one(tmp_pa
 
     async def answer() -> None:
         async with opened(tmp_path) as deps:
-            [request] = await questions.requests(deps)
+            [request] = await questions.list_open(deps)
             await questions.answer(deps, request.request_id, by="ada", decision="APPROVE", notes="on purpose")
 
     async def go_on(engine: Engine) -> Standing:

@@ -15,8 +15,8 @@ import pytest
 from agentkit import WRITES, Desk
 from agenttalk.adapters.mailbox.watch import Watch
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine.core.attempt_paths import Api
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.attempt_paths import EngineAddress
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
@@ -98,7 +98,7 @@ def test_a_program_sees_its_inputs_its_command_and_nothing_else_of_ours(
     desk.artifact("design", "design.md", {"design.md": b"Blue."})
     message_id = desk.command(required_inputs=["design.md"], wait_for_inputs=True, prompt="Build it.")
     environ = {"HANDED": "over", "AGENTTALK__STORE__URL": "secret"}
-    desk.once(environ=environ, api=Api("http://127.0.0.1:8083", "/run/agenttalk.sock"))
+    desk.once(environ=environ, api=EngineAddress("http://127.0.0.1:8083", "/run/agenttalk.sock"))
     seen = told(desk, message_id)
     assert seen["inputs"] == {"design.md/design.md": "Blue."}
     assert seen["command"]["command_id"] == "cmd_build_001"
@@ -452,7 +452,7 @@ def test_an_agent_runs_one_command_at_a_time_the_urgent_first(desk: Desk) -> Non
 
 
 def test_waiting_commands_however_many_never_hold_up_one_that_can_run(desk: Desk) -> None:
-    desk.limits = Limits(resumed_messages_per_tick=3)
+    desk.limits = EngineLimits(resumed_messages_per_tick=3)
     desk.program(WRITES)
     for number in range(10):
         desk.command(f"w{number}", required_inputs=["never.md"], wait_for_inputs=True, timeout=100, priority="HIGH")
@@ -679,7 +679,7 @@ def test_a_tick_tells_itself_as_json(desk: Desk) -> None:
 
 
 def test_it_looks_more_often_when_busy_and_less_often_when_idle(desk: Desk) -> None:
-    desk.limits = Limits(poll_seconds=8.0)
+    desk.limits = EngineLimits(poll_seconds=8.0)
     desk.program(WRITES)
     desk.command(required_inputs=["never.md"], wait_for_inputs=True)
 
@@ -731,7 +731,7 @@ def test_an_agent_that_is_not_fit_returns_the_command_and_a_person_is_asked(desk
     assert (tick.ran, tick.failed, desk.task()["state"]) == (1, 1, "FAILED")
     receipt = desk.ack(message_id)
     assert (receipt["status"], receipt["result"]["details"]) == ("FAILED", "AGENT_UNFIT: I know no Rust. (30 of 100)")
-    [request] = desk.play(lambda _, deps: questions.requests(deps))
+    [request] = desk.play(lambda _, deps: questions.list_open(deps))
     assert (request.agent_id, request.task_id, request.document.type) == ("dev", "build", "DECISION")
     assert "I know no Rust." in json.dumps(request.document.as_json())
     assert desk.alerts() == ["AGENT_UNFIT"]

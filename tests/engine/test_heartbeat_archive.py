@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from treekit import Tree, sha256
 
@@ -137,7 +137,7 @@ def test_a_payload_that_is_not_what_the_envelope_says_kills_the_message(
 
 @pytest.mark.parametrize("kind", ["symlink", "fifo", "large"])
 def test_a_payload_that_misleads_kills_the_message(desk: Desk, kind: str) -> None:
-    desk.limits = Limits(payload_bytes=1000)
+    desk.limits = EngineLimits(payload_bytes=1000)
     desk.artifact("design", "design.md", {"design.md": b"Blue."})
     path = desk.inbox("design.md")
     path.unlink()

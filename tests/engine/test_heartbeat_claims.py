@@ -11,7 +11,7 @@ import pytest
 
 from agentkit import WRITES, Desk
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.operation import fsck
@@ -248,7 +248,7 @@ def test_a_plan_whose_pending_folder_leads_elsewhere_does_not_hold_up_others(des
 
 
 def test_only_so_many_are_taken_of_one_plan_in_one_look(desk: Desk) -> None:
-    desk.limits = Limits(new_messages_per_tick=3)
+    desk.limits = EngineLimits(new_messages_per_tick=3)
     for number in range(5):
         desk.artifact("design", f"o{number}", {f"f{number}": b"x"})
 

@@ -13,9 +13,9 @@ import pytest
 from agentkit import WRITES, Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.core.attempt_paths import Api
-from agenttalk.engine.core.loops import Waiter, Wakes
-from agenttalk.engine.core.profiles import Configured
+from agenttalk.engine.core.attempt_paths import EngineAddress
+from agenttalk.engine.core.loops import Waiter, WakeBroadcaster
+from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.supervisor import Heartbeats
 from agenttalk.wiring import opened
@@ -31,7 +31,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 @asynccontextmanager
-async def driven(root: Path, configured: Configured) -> AsyncIterator[Heartbeats]:
+async def driven(root: Path, configured: ProfileOverlay) -> AsyncIterator[Heartbeats]:
     """Heartbeats that are ended when the block is."""
     processes, stop = LocalProcesses(), asyncio.Event()
     async with opened(root) as deps:
@@ -44,7 +44,7 @@ async def driven(root: Path, configured: Configured) -> AsyncIterator[Heartbeats
             slots=Slots(2),
             freed=lambda: None,
         )
-        found.begin(stop, Wakes(Waiter()), Api("http://127.0.0.1:1", ""))
+        found.begin(stop, WakeBroadcaster(Waiter()), EngineAddress("http://127.0.0.1:1", ""))
         try:
             yield found
         finally:

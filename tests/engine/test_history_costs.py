@@ -21,7 +21,7 @@ import pytest
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.unchanged_folders import SETTLED, Quiet
+from agenttalk.engine.core.unchanged_folders import SETTLED, UnchangedFolders
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Ended, Turn
@@ -204,7 +204,7 @@ async def watched(
 ) -> dict[str, int]:
     """What a look at a tree takes once it is clear that nothing happens there: the least of some."""
     clock = [0.0]
-    monkeypatch.setattr(Quiet, "now", staticmethod(lambda: clock[0]))
+    monkeypatch.setattr(UnchangedFolders, "now", staticmethod(lambda: clock[0]))
     with metered(root) as [meter]:
         async with opened(root) as deps:
             router, beat = Router(deps), Heartbeat(deps, "dev", Done(), LocalProcesses())

@@ -11,7 +11,7 @@ import pytest
 from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.engine.agents import coding_sessions
 from agenttalk.engine.agents.coding_sessions import CodingSession
-from agenttalk.engine.core.secrets import Discretion
+from agenttalk.engine.core.secrets import SecretGuard
 
 SECRET = "what only the operator knows"
 SESSION = CodingSession("dev", "claude", "s-1", confined=True)
@@ -64,9 +64,9 @@ def test_nothing_but_files_of_the_session_is_kept_and_laid_out_again(
     lay(home, tmp_path)
     turns = "agents/dev/turns"
     with Folder.open(tmp_path) as root:
-        coding_sessions.keep(root, turns, f"{turns}/1/home", (PLACE,), SESSION, Discretion())
+        coding_sessions.save_session(root, turns, f"{turns}/1/home", (PLACE,), SESSION, SecretGuard())
         (tmp_path / turns / "2").mkdir()
-        coding_sessions.lay_out(root, turns, f"{turns}/2/home")
+        coding_sessions.restore_session(root, turns, f"{turns}/2/home")
     kept = [path for top in (turns + "/session", turns + "/2") for path in (tmp_path / top).rglob("*")]
     assert [path for path in kept if path.is_file() and SECRET in path.read_text()] == []
     assert [path for path in kept if path.is_symlink() or not (path.is_file() or path.is_dir())] == []

@@ -196,7 +196,7 @@ def test_who_has_no_round_left_fails_and_the_owner_mends_its_own(repo: Path) -> 
     breaks = f"{writes('notes.md', 'seen')}\n{writes('calc.py', 'def add(a, b): return 0')}"
 
     async def use(engine: Engine) -> Standing:
-        [asked] = await questions.requests(engine.deps)
+        [asked] = await questions.list_open(engine.deps)
         assert (asked.document.type, asked.task_id) == ("REEXECUTE_LIMIT", "two")
         return await engine.until(lambda now: now.state == "ENDED")
 

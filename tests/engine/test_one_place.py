@@ -9,7 +9,7 @@ from agentkit import Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Calls
 from agenttalk.adapters.drivers.python_calls import Turn as Called
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.runs.dispatcher import Dispatcher
@@ -51,7 +51,7 @@ class Work:
 
 
 def test_an_agent_of_two_kinds_of_plans_does_one_thing_at_a_time(tmp_path: Path) -> None:
-    desk = Desk(Tree(tmp_path), limits=Limits(poll_seconds=1000))
+    desk = Desk(Tree(tmp_path), limits=EngineLimits(poll_seconds=1000))
     desk.program("")
     for number in range(4):
         desk.command(f"task_{number}", produces=[])

@@ -156,7 +156,7 @@ def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
         await engine.submit(plan(asked, task("two")))
         now = await engine.until(lambda now: states(now)["two"] == "COMPLETED" and now.result == "waiting")
         assert states(now)["one"] == "RUNNING"
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         assert request.document.title == "Nice?"
         assert await fsck.check(engine.deps) == []
         await engine.answer(decision)

@@ -29,8 +29,8 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.python_calls import Calls, Result, Turn
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import explain_engine
 from agenttalk.engine.views.plan_status import Standing
@@ -353,9 +353,11 @@ def test_every_plan_ends_as_a_simple_interpreter_says(case: Case) -> None:
 
 
 def test_a_branch_that_is_not_taken_and_not_skipped_would_be_seen() -> None:
-    decide = Moves._decide_ward
+    decide = TaskTransitions._decide_ward
 
-    def forgetful(moves: Moves, sheet: Sheet, task_id: str, chosen: Sequence[str], ends: Any) -> None:
+    def forgetful(
+        moves: TaskTransitions, sheet: PlanDefinition, task_id: str, chosen: Sequence[str], ends: Any
+    ) -> None:
         if task_id in chosen:
             decide(moves, sheet, task_id, chosen, ends)
 
@@ -364,7 +366,7 @@ def test_a_branch_that_is_not_taken_and_not_skipped_would_be_seen() -> None:
     def search(case: Case) -> None:
         check(case)
 
-    with patch.object(Moves, "_decide_ward", forgetful), pytest.raises(AssertionError, match="PENDING"):
+    with patch.object(TaskTransitions, "_decide_ward", forgetful), pytest.raises(AssertionError, match="PENDING"):
         search()
 
 

@@ -68,7 +68,7 @@ def shipping(*more: dict[str, Any], **release: Any) -> Any:
 
 async def decided(engine: Engine, plan_id: str = "p") -> Release:
     store = await board_of(engine.deps, plan_id)
-    found = await releases.last(store, plan_id)
+    found = await releases.read_latest_committed(store, plan_id)
     assert found is not None
     return found
 
@@ -551,7 +551,7 @@ def test_a_new_revision_revokes_and_releases_anew(tmp_path: Path) -> None:
         await engine.until(lambda found: found.result == "done")
         after = await decided(engine)
         with pytest.raises(UsageError, match="has no release"):
-            await releases.found(engine.deps, "nothing")
+            await releases.require_release(engine.deps, "nothing")
         return [before.state, after.state, str(after.number)]
 
     assert play(tmp_path, use, proving=True, a=says()) == ["approved", "approved", "2"]

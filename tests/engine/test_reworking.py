@@ -327,7 +327,7 @@ def stuck(*others: dict[str, Any], **keys: Any) -> Any:
 
 async def _limit(engine: Engine) -> Any:
     """The question about a task that has no round left."""
-    return next(each for each in await questions.requests(engine.deps) if each.document.type == "REEXECUTE_LIMIT")
+    return next(each for each in await questions.list_open(engine.deps) if each.document.type == "REEXECUTE_LIMIT")
 
 
 @pytest.mark.shows("V07", "V13")
@@ -370,7 +370,7 @@ def test_a_person_may_grant_more_rounds(tmp_path: Path, *, by_answer: bool) -> N
         else:
             await engine.dispatcher.rework("p", "write", Grant(2), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
-        assert await questions.requests(engine.deps) == []
+        assert await questions.list_open(engine.deps) == []
         return found
 
     judge = agents.reader(refuses("version 1", "version 2", "version 3"))
@@ -399,7 +399,7 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
             await engine.dispatcher.rework("p", "write", Accept(), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
-        assert await questions.requests(engine.deps) == []
+        assert await questions.list_open(engine.deps) == []
         with pytest.raises(UsageError, match="COMPLETED"):
             await engine.dispatcher.rework("p", "write", Accept(), by="ada")
         return await explain_engine.explain(engine.deps, "p", "write")
@@ -826,13 +826,13 @@ def test_a_person_who_is_to_use_something_is_asked_first(tmp_path: Path, decisio
             )
         )
         await engine.asked()
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         assert "good enough" in request.document.title
         await engine.answer(decision)
         if decision == "REJECT":
             return await engine.until(lambda now: states(now)["write"] == "FAILED")
         async with asyncio.timeout(20):
-            while await questions.requests(engine.deps) == [] or "good enough" in await _title(engine):  # noqa: ASYNC110
+            while await questions.list_open(engine.deps) == [] or "good enough" in await _title(engine):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await engine.answer(notes="read")
         return await engine.ended()
@@ -842,7 +842,7 @@ def test_a_person_who_is_to_use_something_is_asked_first(tmp_path: Path, decisio
 
 
 async def _title(engine: Engine) -> str:
-    return str((await questions.requests(engine.deps))[0].document.title)
+    return str((await questions.list_open(engine.deps))[0].document.title)
 
 
 @pytest.mark.shows("V01")
@@ -872,7 +872,7 @@ def test_who_made_a_version_does_not_judge_it_even_if_the_task_is_another_s_by_n
             )
         )  # fmt: skip
         await engine.asked()
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         assert "good enough" in request.document.title
         await engine.answer("APPROVE")
         return await engine.until(lambda now: now.state == "ENDED")

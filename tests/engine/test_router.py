@@ -15,7 +15,7 @@ import pytest
 
 from agenttalk.adapters.store.root import database_path
 from agenttalk.engine.core import records
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages import plan_registry, published_files
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Tx
@@ -529,7 +529,7 @@ def test_more_than_a_pass_takes_is_taken_by_the_next_ones(tree: Tree) -> None:
     tree.dag([node(f"t{number}", "dev") for number in range(7)])
     for number in range(7):
         tree.command("lead", f"t{number}")
-    taken = [routed(tree.root, limits=Limits(messages_per_pass=3)).accepted for _ in range(4)]
+    taken = [routed(tree.root, limits=EngineLimits(messages_per_pass=3)).accepted for _ in range(4)]
     assert taken == [3, 3, 1, 0]
     assert len(tree.inbox("dev")) == 7
     assert sound(tree.root)
@@ -649,7 +649,7 @@ def test_a_view_that_an_older_one_was_written_over_is_written_once_more(tree: Tr
         news = iter([{"number": 2}])
 
         async def show(body: dict[str, Any]) -> None:
-            await board.transact(lambda tx: records.show(tx, path, body))
+            await board.transact(lambda tx: records.publish_file(tx, path, body))
 
         async def newer() -> None:
             for body in news:

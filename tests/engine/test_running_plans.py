@@ -352,17 +352,17 @@ def test_a_cancelled_plan_ends_what_runs_and_fails_what_is_open(tmp_path: Path) 
 
 @pytest.mark.parametrize("how", ["cancel", "abort"])
 def test_nobody_is_asked_any_more_about_what_was_called_off(tmp_path: Path, how: str) -> None:
-    async def use(engine: Engine) -> list[questions.Request]:
+    async def use(engine: Engine) -> list[questions.HumanQuestion]:
         people = {"agent_human_gateway": {"driver": "human"}}
         await engine.submit(plan(task("ask", "agent_human_gateway"), task("other"), agents=people))
         await engine.until(lambda found: states(found)["other"] == "COMPLETED")
         await engine.asked()
-        assert len(await questions.requests(engine.deps)) == 1
+        assert len(await questions.list_open(engine.deps)) == 1
         if how == "cancel":
             await engine.dispatcher.cancel("p", by="ada")
         else:
             await engine.dispatcher.abort("p", "ask", by="ada")
-        return await questions.requests(engine.deps)
+        return await questions.list_open(engine.deps)
 
     assert play(tmp_path, use) == []
 

@@ -11,7 +11,7 @@ import pytest
 
 from agenttalk.contracts.errors import InputError
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.secrets import Discretion
+from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.engine.messages.router import Report, Router
 from agenttalk.engine.operation.service import Service
 from plankit import plan, task
@@ -102,7 +102,7 @@ def test_what_holds_none_travels_as_before(tree: Tree) -> None:
 
 
 def test_tokens_are_known_while_their_attempts_last_and_a_while_longer() -> None:
-    discretion = Discretion()
+    discretion = SecretGuard()
     with discretion.during("agt_claims.secret-0815"):
         assert discretion.secrets.redact("it is secret-0815") == "it is [redacted AGENTTALK_TOKEN]"
         with discretion.during("agt_claims.secret-0815"), discretion.during(""):

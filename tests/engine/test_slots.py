@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import Desk
-from agenttalk.engine.core.deps import Deps, Limits
+from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Ended, Turn
@@ -115,7 +115,7 @@ class Played:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    desk = Desk(Tree(tmp_path), limits=Limits(poll_seconds=1000))
+    desk = Desk(Tree(tmp_path), limits=EngineLimits(poll_seconds=1000))
     desk.program("")
     return desk
 

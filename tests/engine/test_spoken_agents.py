@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.drivers.acp import AcpDialogue
-from agenttalk.engine.agents.acp import Speaking, concluded
+from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
 from agenttalk.engine.people import questions
 from agenttalk.engine.views.plan_status import Standing
 from agenttalk.ports import Ended, Opening
@@ -131,7 +131,7 @@ def test_what_a_person_answers_is_passed_on(tmp_path: Path, answer: dict[str, An
     async def use(engine: Engine) -> tuple[Standing, str]:
         await engine.submit(compiled)
         await engine.asked()
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         await engine.answer(**answer)
         return await engine.ended(), str(request.document.title)
 
@@ -162,7 +162,7 @@ rest()"""
         if waits:
             await engine.asked()
             go.touch()
-        return await engine.ended(), len(await questions.requests(engine.deps))
+        return await engine.ended(), len(await questions.list_open(engine.deps))
 
     found, left = play(tmp_path / "root", use)
     assert (states(found), left) == ({"t": "COMPLETED"}, 0)
@@ -246,7 +246,7 @@ def aborted(tmp_path: Path, behaviour: str, **options: Any) -> Path:
         if "fetch" in behaviour:
             await engine.asked()
         await engine.dispatcher.abort("p", "t", by="ada", why="enough")
-        return await engine.ended(), len(await questions.requests(engine.deps))
+        return await engine.ended(), len(await questions.list_open(engine.deps))
 
     found, left = play(tmp_path / "root", use, **options)
     assert states(found) == {"t": "FAILED"}
@@ -332,10 +332,10 @@ def test_keys_reach_it_and_nothing_that_is_written(tmp_path: Path, monkeypatch: 
 def test_for_whom_it_waited_when_its_time_was_over_is_told(asked: str, words: str) -> None:
     dialogue = AcpDialogue(Opening("/w", "Do it."))
     dialogue.begin()
-    speaking = Speaking(dialogue, Policy(("/w",)), None, lambda _: None, 60.0)
+    speaking = AcpConversation(dialogue, Policy(("/w",)), None, lambda _: None, 60.0)
     speaking.asked = asked
     ended = Ended("timeout", None, b"", b"", 1.0, "it was ended after 1 seconds")
-    assert concluded(ended, speaking, lambda _: None).error == f"it was ended after 1 seconds{words}"
+    assert conclude_turn(ended, speaking, lambda _: None).error == f"it was ended after 1 seconds{words}"
 
 
 def test_a_long_prompt_arrives_as_a_whole(tmp_path: Path) -> None:

@@ -17,15 +17,15 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import JsonError
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.core import records
-from agenttalk.engine.core.records import Letter
+from agenttalk.engine.core.records import JournalMessage
 from agenttalk.engine.plans import commands
-from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.definition import PlanDefinition
 from plankit import Engine, fine, plan, play, task
 
 STRANGE = 'an "output" \\ of ünusual näme\n\u2028'
 OUTPUT = 'an "output" of ünusual näme'
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-SHEET = Sheet("p", f"sha256:{'0' * 64}", 3, Policies(), {})
+SHEET = PlanDefinition("p", f"sha256:{'0' * 64}", 3, Policies(), {})
 
 
 async def strange(turn: Turn) -> Any:
@@ -82,12 +82,12 @@ def test_a_line_of_a_delivery_is_what_the_journal_says(
     output: str, has_output: bool, to_all: bool, paths: list[str]
 ) -> None:
     files = tuple({"path": each, "sha256": "sha256:0", "size_bytes": 5} for each in paths)
-    letter = Letter("p", "msg_1", "sha256:1", "dev", "t", "cmd_t_001", output if has_output else None, files)
+    letter = JournalMessage("p", "msg_1", "sha256:1", "dev", "t", "cmd_t_001", output if has_output else None, files)
     to = None if to_all else "pm"
-    line = records.delivered(
+    line = records.make_delivered_line(
         letter, at="2026-01-01T00:00:00Z", delivery_id="dlv_1", to=to, files=[wire.text(f) for f in files]
     )
-    said = records.line(letter, "DELIVERED", at="2026-01-01T00:00:00Z", delivery_id="dlv_1", to=to)
+    said = records.make_journal_line(letter, "DELIVERED", at="2026-01-01T00:00:00Z", delivery_id="dlv_1", to=to)
     assert line.encode() == wire.write(said)
 
 

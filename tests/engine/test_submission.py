@@ -13,7 +13,7 @@ import pytest
 from agenttalk.adapters.store.database import Board
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.core.boards import place
+from agenttalk.engine.core.boards import place_plan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.messages.plan_registry import Plans
@@ -229,8 +229,8 @@ def test_profiles_that_changed_are_written_anew(tmp_path: Path) -> None:
 def test_a_plan_stays_on_the_board_where_it_is(tmp_path: Path) -> None:
     async def do(deps: Deps) -> None:
         await hand_over(deps, chain(1, plan_id="here"))
-        assert (await place(deps, "here", "other")).name == "default"
-        assert (await place(deps, "there", "other")).name == "other"
-        assert (await place(deps, "there")).name == "other"
+        assert (await place_plan(deps, "here", "other")).name == "default"
+        assert (await place_plan(deps, "there", "other")).name == "other"
+        assert (await place_plan(deps, "there")).name == "other"
 
     play(tmp_path, do)

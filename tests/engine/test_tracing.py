@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.engine.core.trace_context import naming_of, within
+from agenttalk.engine.core.trace_context import make_parent_recorder, read_naming
 from agenttalk.engine.operation.tracing import AT_ONCE, TOGETHER, Sent
 from agenttalk.wiring import opened
 from plankit import Engine, engine, plan, task
@@ -218,10 +218,10 @@ def test_calls_of_tools_are_told_if_what_the_agent_told_is_unchanged(tmp_path: P
 def test_a_board_is_named_once_and_for_good(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
         board = await bench.deps.stores.board("default")
-        first, second = await asyncio.gather(naming_of(board), naming_of(board))
-        assert first == second == await naming_of(board)
+        first, second = await asyncio.gather(read_naming(board), read_naming(board))
+        assert first == second == await read_naming(board)
         other = await bench.deps.stores.board("_mail")
-        assert await naming_of(other) != first
+        assert await read_naming(other) != first
 
     play(tmp_path, use)
 
@@ -242,7 +242,7 @@ def test_whoever_works_is_told_where_it_stands_in_the_trace(tmp_path: Path) -> N
         claimed = await engine.elsewhere.claim("far", wait=60.0)
         assert claimed is not None
         board = await engine.deps.stores.board("default")
-        naming = await naming_of(board)
+        naming = await read_naming(board)
         assert claimed["traceparent"] == naming.traceparent("default", "p", "there", "cmd_there_001", 1)
         await traces.pass_()
         [here] = bench.taken
@@ -280,7 +280,7 @@ def test_only_a_traceparent_is_written_down(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
         board = await bench.deps.stores.board("default")
         for told in ("", "nonsense", OUTSIDE):
-            await board.transact(within("one", told))
+            await board.transact(make_parent_recorder("one", told))
         [fact] = await board.read("facts_of", subject="one", after=0, limit=9)
         assert json.loads(bytes(fact[3])) == {"traceparent": OUTSIDE}
 

@@ -15,8 +15,8 @@ import pytest
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.engine.agents.program import Programs
-from agenttalk.engine.core.deps import Limits
+from agenttalk.engine.agents.program import ProgramAgents
+from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views.plan_status import Standing
@@ -188,8 +188,8 @@ async def ran(root: Path, unruly: Unruly, plan_id: str) -> Standing:
     first = task("bad", priority="HIGH", timeout=unruly.timeout, outputs=outputs, max_reexecute_times=0)
     compiled = plan(first, task("next", timeout=60), plan_id=plan_id, agents={"a": agent})
     processes = LocalProcesses()
-    async with opened(root, limits=Limits(payload_bytes=unruly.payload), words=PLAIN) as deps:
-        programs = Programs(deps, ScriptDriver(processes, grace=0.3))
+    async with opened(root, limits=EngineLimits(payload_bytes=unruly.payload), words=PLAIN) as deps:
+        programs = ProgramAgents(deps, ScriptDriver(processes, grace=0.3))
         dispatcher = Dispatcher(deps, {"script": programs}, processes)
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))

@@ -144,11 +144,11 @@ def test_a_person_is_asked_once_about_the_same_work(tmp_path: Path) -> None:
     async def asks(engine: Engine) -> str:
         await engine.submit(plan(task("one", outputs=OUTPUT, promise=promise(check))))
         await engine.asked()
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         return request.request_id
 
     async def answers(engine: Engine) -> tuple[str, Standing]:
-        [request] = await questions.requests(engine.deps)
+        [request] = await questions.list_open(engine.deps)
         await engine.answer("APPROVE")
         return request.request_id, await engine.until(lambda now: now.state == "ENDED")
 

@@ -280,7 +280,7 @@ class Hostile(RuleBasedStateMachine):
         made = {"deal.txt": sha256(CONTENTS["right"]["deal.txt"].encode())}
         tree = sha256(json.dumps(made, separators=(",", ":")).encode())
         shown = check_results.shown_hash(QUESTION, {"tree": tree, **made})
-        request_id = records.named("req", f"{PLAN}/{command_id}/asks/{shown}")
+        request_id = records.derive_id("req", f"{PLAN}/{command_id}/asks/{shown}")
         body = {
             "schema_version": "1.0",
             "request_id": request_id,

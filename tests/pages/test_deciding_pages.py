@@ -40,7 +40,7 @@ def test_files_that_somebody_approves_are_named_hashed_shown_and_can_be_kept(tmp
         outputs = [{"name": "made", "deliverable": True}]
         await ada.engine.submit(plan(task("one", outputs=outputs, promise=promise(NICE))))
         await ada.engine.asked()
-        [asked] = await questions.requests(ada.engine.deps)
+        [asked] = await questions.list_open(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         shown = await ada.page(where)
         assert "&lt;script&gt;alert(1)" in shown
@@ -73,7 +73,7 @@ def test_who_approves_work_in_a_repository_sees_what_it_changes(tmp_path: Path, 
         )
         await ada.engine.submit(told)
         await ada.engine.asked()
-        [asked] = await questions.requests(ada.engine.deps)
+        [asked] = await questions.list_open(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         shown = await ada.page(where)
         assert re.search(r'<del><span class="hidden">removed: </span>-    return 0</del>', shown)
@@ -104,7 +104,7 @@ def test_who_decides_on_refused_work_sees_it_and_the_rounds_before(tmp_path: Pat
         )
         await ada.engine.submit(told)
         await ada.engine.ended()
-        [asked] = await questions.requests(ada.engine.deps)
+        [asked] = await questions.list_open(ada.engine.deps)
         shown = text(await ada.get(f"/inbox/{asked.request_id}"))
         assert "no round left" in shown
         assert "Rework rounds" in shown

@@ -147,7 +147,7 @@ def test_a_viewer_looks_and_does_nothing(tmp_path: Path) -> None:
         for path in addresses(viewer.service, "POST"):
             if path not in FORMS_WITHOUT_A_SESSION:
                 assert (await viewer.client.post(path, data={"form_key": key})).status_code == 403, path
-        assert len(await questions.requests(viewer.engine.deps)) == 1
+        assert len(await questions.list_open(viewer.engine.deps)) == 1
 
     visit(tmp_path, use)
 

@@ -227,7 +227,7 @@ def test_nobody_answers_a_question_without_the_key_of_the_form(tmp_path: Path) -
     async def use(ada: Guest) -> None:
         await ada.engine.submit(plan(task("one"), agents={"a": {"driver": "human"}}))
         await ada.engine.asked()
-        [asked] = await questions.requests(ada.engine.deps)
+        [asked] = await questions.list_open(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         await send(ada, where, f"{where}/answer", decision="PROVIDE", notes="yes", seen_sha256=asked.sha256)
         [fact] = await facts(ada, "human.answered")

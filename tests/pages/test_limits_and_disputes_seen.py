@@ -24,7 +24,7 @@ def test_a_dispute_is_shown_with_its_check_and_answered_by_a_form(tmp_path: Path
         tree = await begun(ada.engine, tmp_path)
         left(tree, reason=f"Too long. {HOSTILE}")
         await ada.engine.route()
-        [asked] = await questions.requests(ada.engine.deps)
+        [asked] = await questions.list_open(ada.engine.deps)
         shown = await ada.page(f"/inbox/{asked.request_id}")
         assert "Too long." in shown
         assert "min_bytes=100" in shown

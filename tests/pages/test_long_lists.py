@@ -79,7 +79,7 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                 questions: list[tuple[str, str]] = []
                 place: str | None = ""
                 while place is not None:
-                    some, place = await people_questions.page(deps, after=place, limit=size)
+                    some, place = await people_questions.read_page(deps, after=place, limit=size)
                     assert len(some) <= size
                     questions += [(each.at, each.request_id) for each in some]
                 assert questions == sorted(set(questions))
@@ -95,7 +95,7 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                     assert own == sorted(own, reverse=True), "the newest first"
             for bad in ("x", "W10", "WzEsMl0", "eyJhIjoieCJ9", "eyJhIjotMX0"):
                 with pytest.raises(UsageError, match="no place in the list"):
-                    await people_questions.page(deps, after=bad)
+                    await people_questions.read_page(deps, after=bad)
                 if bad != "W10":
                     with pytest.raises(UsageError, match="no place in the list"):
                         await dead_letters.page(deps, after=bad)

@@ -148,7 +148,7 @@ def test_a_question_is_answered_in_the_name_of_who_is_logged_in_and_only_as_it_w
         outputs = [{"name": "list.csv", "deliverable": True}]
         await ada.engine.submit(plan(task("one", outputs=outputs), agents={"a": {"driver": "human"}}))
         await ada.engine.asked()
-        [asked] = await questions.requests(ada.engine.deps)
+        [asked] = await questions.list_open(ada.engine.deps)
         where = f"/inbox/{asked.request_id}"
         assert asked.request_id in await ada.page("/inbox")
         assert asked.sha256 in await ada.page(where)
@@ -157,7 +157,7 @@ def test_a_question_is_answered_in_the_name_of_who_is_logged_in_and_only_as_it_w
         assert (other.status_code, "not the request that was shown" in text(other)) == (409, True)
         assert (await ada.post(f"{where}/answer", **given)).status_code == 400
         assert (await ada.post(f"{where}/answer", seen_sha256=asked.sha256, decision="MAYBE")).status_code == 400
-        assert len(await questions.requests(ada.engine.deps)) == 1
+        assert len(await questions.list_open(ada.engine.deps)) == 1
         done = await ada.post(f"{where}/answer", **given, seen_sha256=asked.sha256)
         assert (done.status_code, done.headers["location"]) == (303, "/inbox")
         assert "Done: Answer." in await ada.page("/inbox")
@@ -178,7 +178,7 @@ def test_a_file_that_was_chosen_is_taken_as_it_is(tmp_path: Path) -> None:
         outputs = [{"name": "photo", "deliverable": True}]
         await ada.engine.submit(plan(task("one", outputs=outputs), agents={"a": {"driver": "human"}}))
         await ada.engine.asked()
-        [asked] = await questions.requests(ada.engine.deps)
+        [asked] = await questions.list_open(ada.engine.deps)
         fields = {"form_key": await ada.key(), "decision": "PROVIDE", "name_0": "photo", "seen_sha256": asked.sha256}
         files = {"file_0": ("x.png", b"\x89PNG\r\n\0", "image/png")}
         answer = await ada.client.post(f"/inbox/{asked.request_id}/answer", data=fields, files=files)

@@ -172,11 +172,11 @@ class Stage:
 
     async def asked(self) -> list[str]:
         """The titles of the questions that are open."""
-        return [each.document.title for each in await questions.requests(self.deps)]
+        return [each.document.title for each in await questions.list_open(self.deps)]
 
     async def answer(self, choice: str) -> None:
         """Answer the only question."""
-        [request] = await questions.requests(self.deps)
+        [request] = await questions.list_open(self.deps)
         await questions.answer(self.deps, request.request_id, by="ann", decision="PROVIDE", answers=[choice])
 
     async def said(self, seconds: float = 0.0) -> float:

@@ -368,7 +368,7 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
         assert len(stage.comments()) == 1
         asked = [each for each in await stage.asked() if "within an hour" in each]
         assert len(asked) == 1
-        requests = [each for each in await questions.requests(stage.deps) if "within an hour" in each.document.title]
+        requests = [each for each in await questions.list_open(stage.deps) if "within an hour" in each.document.title]
         await questions.answer(stage.deps, requests[0].request_id, by="ann", decision="PROVIDE", answers=["post"])
         await stage.said()
         assert [f"round {number}" in text for number, text in enumerate(stage.comments(), 1)] == [True] * 3
@@ -377,7 +377,7 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
         await stage.board.take([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
-        requests = [each for each in await questions.requests(stage.deps) if "within an hour" in each.document.title]
+        requests = [each for each in await questions.list_open(stage.deps) if "within an hour" in each.document.title]
         await questions.answer(stage.deps, requests[0].request_id, by="ann", decision="REJECT")
         await stage.said()
         assert len(stage.comments()) == 1
@@ -412,7 +412,7 @@ def test_what_a_place_refuses_again_and_again_is_one_question(tmp_path: Path) ->
         assert ["#9" in each for each in said].count(True) == 1, "about three comments"
         assert "locked. Shall it be tried again?" in said[0]
         stage.forge.faults[:] = []
-        for each in await questions.requests(stage.deps):
+        for each in await questions.list_open(stage.deps):
             if "locked" in each.document.title:
                 await questions.answer(stage.deps, each.request_id, by="ann", decision="APPROVE")
         await stage.said()
@@ -472,7 +472,7 @@ def test_without_a_token_a_reminder_is_on_the_task_and_in_an_alert_and_the_escal
         await stage.board.take([(ASSIGNED, {})])
         await stage.said(7201)
         [task] = await stage.tasks()
-        shown = await task_comments.show(stage.deps, TaskName("_toolchain", "_toolchain", task["id"]))
+        shown = await task_comments.read_task(stage.deps, TaskName("_toolchain", "_toolchain", task["id"]))
         [reminder] = shown["comments"]
         assert (reminder["author"], "A reminder" in reminder["body"]) == ("system", True)
         store = await stage.deps.stores.board("_toolchain")

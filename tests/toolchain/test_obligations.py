@@ -11,8 +11,8 @@ import pytest
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue, Repository
 from agenttalk.engine.plans import board_run
-from agenttalk.engine.plans.definition import Sheets
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import Tx
 from agenttalk.rules.proof.done import Evidence
@@ -30,11 +30,11 @@ async def done(scene: Scene) -> None:
     at = scene.deps.stamp()
 
     def work(tx: Tx) -> None:
-        moves = Moves(tx, scene.deps, Sheets(), at)
+        moves = TaskTransitions(tx, scene.deps, DefinitionCache(), at)
         for task_id in waiting:
             found = [Evidence("read_back", True, True, "observed", "forge", at, "seen")]
             [row] = tx.run("toolchain_task", task_id=task_id)
-            assert board_run.settle(moves, scene.deps.kinds[BOARD], task_id, row[16], found)
+            assert board_run.complete_if_fulfilled(moves, scene.deps.kinds[BOARD], task_id, row[16], found)
         moves.finish()
 
     await store.transact(work)

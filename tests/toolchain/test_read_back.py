@@ -20,7 +20,7 @@ from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.core import task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.board import BOARD, Board, Setup
@@ -95,8 +95,8 @@ class Place:
         return list(written.made) if written else []
 
     async def say(self, job: Job, body: str = "Step 1: done.", kind: str = "action_report", claims: Any = None) -> None:
-        remark = Remark("comment", job.agent_id, kind, body, claims)
-        await task_comments.say(
+        remark = TaskContribution("comment", job.agent_id, kind, body, claims)
+        await task_comments.post_contribution(
             self.deps, TaskName(BOARD, BOARD, job.task_id), remark, Caller("agent", job.agent_id, None)
         )
 
@@ -389,8 +389,10 @@ def test_a_report_from_before_the_turn_is_none(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         await approved(place)
         [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
-        remark = Remark("comment", "dev", "action_report", "I have done it all beforehand.", {"merged": True})
-        await task_comments.say(place.deps, TaskName(BOARD, BOARD, task["id"]), remark, Caller("agent", "dev", None))
+        remark = TaskContribution("comment", "dev", "action_report", "I have done it all beforehand.", {"merged": True})
+        await task_comments.post_contribution(
+            place.deps, TaskName(BOARD, BOARD, task["id"]), remark, Caller("agent", "dev", None)
+        )
         await place.ran()
         assert place.outcomes[0].code == "no_action"
         assert "claims" not in place.outcomes[0].detail
@@ -490,7 +492,7 @@ def test_the_lead_decides_about_a_step_that_does_not_apply(tmp_path: Path, decis
             await place.say(job, "Nothing to merge now.", claims=said)
 
         async def answers() -> None:
-            while not (found := await questions.requests(place.deps)):  # noqa: ASYNC110 - another part of the engine asks
+            while not (found := await questions.list_open(place.deps)):  # noqa: ASYNC110 - another part of the engine asks
                 await asyncio.sleep(0.02)
             [request] = found
             assert request.document.title.startswith(
@@ -684,7 +686,7 @@ def test_a_question_about_a_step_outlives_the_engine(tmp_path: Path) -> None:
             dispatcher, stop = Dispatcher(place.deps, {"played": place}, LocalProcesses()), asyncio.Event()
             running = asyncio.create_task(dispatcher.run(stop))
             async with asyncio.timeout(40):
-                while not (found := await questions.requests(place.deps)):  # noqa: ASYNC110 - the engine asks
+                while not (found := await questions.list_open(place.deps)):  # noqa: ASYNC110 - the engine asks
                     await asyncio.sleep(0.02)
                 assert len(found) == 1, "it is asked once"
                 if last:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agenttalk import wiring
 from agenttalk.doors.cli.core.output import Output, plain
 from agenttalk.engine.people import questions
-from agenttalk.engine.people.questions import Request
+from agenttalk.engine.people.questions import HumanQuestion
 from agenttalk.rules.people.attestation import Proof
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compiled_plan
@@ -44,7 +44,7 @@ def team(out: Output, root: Path) -> bool:
                 _tell(out, seen, told)
                 if seen["result"] in {"done", "failed"}:
                     return
-                for request in await questions.requests(service.deps):
+                for request in await questions.list_open(service.deps):
                     await _answer(out, running, request)
                 await asyncio.wait_for(news.wait(), PATIENCE)
 
@@ -62,7 +62,7 @@ async def _served(root: Path, job: Any) -> None:
     await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
 
 
-async def _answer(out: Output, running: Running, request: Request) -> None:
+async def _answer(out: Output, running: Running, request: HumanQuestion) -> None:
     """The person in this demo: gives the price list that was asked for."""
     names = [need.name for need in request.document.needed.files]
     _say(out, f"  question: {plain(request.document.title)}; the demo answers with a file")

@@ -22,7 +22,7 @@ from agenttalk.contracts.core.large_documents import what_is_there_spared
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.doors.api.server import Listening
 from agenttalk.engine.core import access
-from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.engine import Running
 from agenttalk.engine.operation.sessions import FIRST_LINK
@@ -94,7 +94,10 @@ async def serve(
                 tell(where._replace(pages=f"{where.http}/login?key={key}"))
                 with what_is_there_spared(), _guarding(lock, stop):
                     await _until(
-                        running, running.run(stop, watch, Api(where.http, where.socket, where.doors)), job, stop
+                        running,
+                        running.run(stop, watch, EngineAddress(where.http, where.socket, where.doors)),
+                        job,
+                        stop,
                     )
 
 
@@ -137,7 +140,7 @@ async def _let_operator_in(root: Path, deps: Deps) -> None:
     """The operator of a root has a token, which nobody else gets to see."""
     own = operator_folder.made_token(root)
     deps.discretion.keep({"the operator's token": own})
-    await access.admit(deps, own, "operator", access.ENGINE)
+    await access.admit(deps, own, "operator", access.ENGINE_TOKEN_LABEL)
 
 
 def _assembled(

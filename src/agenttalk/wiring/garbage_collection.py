@@ -25,7 +25,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine.agents import prompt_record
-from agenttalk.engine.core.boards import VIRTUAL, boards
+from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.rules.operation import retention
 from agenttalk.rules.operation.retention import Item, Keep, Kind
@@ -81,7 +81,7 @@ class Collector:
     async def _ended(self) -> dict[tuple[str, str], datetime]:
         """Plan and task, or plan and nothing for all of its tasks → since when nobody works on it."""
         found: dict[tuple[str, str], datetime] = {}
-        for board in await boards(self.deps):
+        for board in await list_boards(self.deps):
             for plan_id, state, at in await board.read("gc_runs"):
                 if state == "ENDED" and at and plan_id not in VIRTUAL:
                     found[plan_id, ""] = datetime.fromisoformat(at)

@@ -13,7 +13,7 @@ from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import is_alive
 from agenttalk.doors.api.app import create_app
 from agenttalk.doors.api.server import TURN, Listening, serving, socket_folder
-from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service
 from agenttalk.wiring.settings import Settings
@@ -38,7 +38,7 @@ async def engine_api(root: Path, settings: Settings, service: Service, port: int
 
 
 @asynccontextmanager
-async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
+async def agent_api(deps: Deps, root: Path) -> AsyncIterator[EngineAddress]:
     """The API for agents alone, of a part that runs them without an engine."""
     service = Service(deps)
     service.ready = True
@@ -47,7 +47,7 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
     path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
     app = create_app(service, serves="agents")
     async with serving(app, host="127.0.0.1", port=0, socket_path=path, judge=peers.attempt_of) as where:
-        yield Api(where.http, where.socket, where.doors)
+        yield EngineAddress(where.http, where.socket, where.doors)
 
 
 def _sweep_sockets(folder: Path, is_dead: Callable[[int], bool]) -> None:

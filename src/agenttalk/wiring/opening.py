@@ -18,12 +18,12 @@ from agenttalk.adapters.store import files, operator_folder
 from agenttalk.adapters.store.ledger_heads import Heads
 from agenttalk.adapters.store.root import MAIL, RootStores
 from agenttalk.contracts.core import root_layout
-from agenttalk.engine.core.deps import Deps, Limits, Walls
+from agenttalk.engine.core.deps import Deps, EngineLimits, SandboxPaths
 from agenttalk.rules.core.isolation import Operator, Words
 from agenttalk.wiring.machine import RandomIds, SystemClock
 
 if TYPE_CHECKING:
-    from agenttalk.engine.core.secrets import Discretion
+    from agenttalk.engine.core.secrets import SecretGuard
     from agenttalk.ports import Clock, Ids, TaskKind
     from agenttalk.rules.core.usage import Billed
     from agenttalk.wiring.settings import Settings
@@ -44,7 +44,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
     *,
     clock: Clock | None = None,
     ids: Ids | None = None,
-    limits: Limits | None = None,
+    limits: EngineLimits | None = None,
     url: str = "",
     witnessed: bool = False,
     hidden: tuple[Path, ...] = (),
@@ -68,13 +68,13 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
         try:
             own = operator_folder.folder_of(root).parent  # and that of the operator's other roots
             ours = (folder.path.absolute() / name for name in root_layout.HIDDEN)
-            walls = Walls((*ours, own, *hidden), OUR_PROGRAMS, Path.home())
+            walls = SandboxPaths((*ours, own, *hidden), OUR_PROGRAMS, Path.home())
             yield Deps(
                 folder,
                 stores,
                 clock,
                 ids or RandomIds(),
-                limits or Limits(),
+                limits or EngineLimits(),
                 shared=bool(url),
                 unrouted=unrouted,
                 walls=walls,
@@ -159,9 +159,9 @@ class _Letters(Mapping[str, "TaskKind"]):
         return 1
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: Settings) -> EngineLimits:
     said = settings.limits
-    return Limits(
+    return EngineLimits(
         payload_bytes=said.payload_mib * 1024 * 1024,
         new_messages_per_tick=said.max_new_messages_per_tick,
         resumed_messages_per_tick=said.max_resume_messages_per_tick,
@@ -181,7 +181,7 @@ def _hidden(root: Path, settings: Settings) -> tuple[Path, ...]:
 
 
 @contextmanager
-def _discreet_logs(discretion: Discretion) -> Iterator[None]:
+def _discreet_logs(discretion: SecretGuard) -> Iterator[None]:
     """Secrets stay out of logs, too, whoever writes there and wherever they go."""
     make = logging.getLogRecordFactory()
 

@@ -23,7 +23,7 @@ from agenttalk.adapters.store.root_lock import PartLock, RootLock
 from agenttalk.contracts.core.root_layout import Box
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.loops import Wake
+from agenttalk.engine.core.loops import WakeSource
 from agenttalk.engine.core.profiles import profile_of
 from agenttalk.engine.inbox.heartbeat import Tick
 from agenttalk.engine.inbox.supervisor import Worker
@@ -89,7 +89,7 @@ async def heartbeat(root: Path, agent_id: str, tell: Tell[Tick], *, stop: asynci
 
 async def looped(
     stop: asyncio.Event,
-    wake: Wake,
+    wake: WakeSource,
     step: Callable[[], Awaitable[R]],
     tell: Tell[R],
     *,

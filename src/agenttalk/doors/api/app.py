@@ -35,7 +35,7 @@ from agenttalk.doors.api.routes.webhooks import PATH, Doors, Webhooks
 from agenttalk.doors.pages import app as pages
 from agenttalk.engine.core.access import Caller, Role
 from agenttalk.engine.core.boards import VIRTUAL
-from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.operation.service import Service
 from agenttalk.rules.agents.progress_notes import note_of
 from agenttalk.rules.core.tokens import Attempt
@@ -350,13 +350,13 @@ async def _task(service: Service, request: Request, _: Caller, task: TaskName) -
 
 async def _comment(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     body = await bodies.read(request, bodies.CommentBody)
-    remark = Remark("comment", body.author, body.comment_type, body.body, body.claims)
+    remark = TaskContribution("comment", body.author, body.comment_type, body.body, body.claims)
     return answered(await service.say(task, remark, caller, bodies.key(request)), 201)
 
 
 async def _output(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     body = await bodies.read(request, bodies.OutputBody)
-    remark = Remark("output", caller.name, body.type, body.content)
+    remark = TaskContribution("output", caller.name, body.type, body.content)
     return answered(await service.say(task, remark, caller, bodies.key(request)), 201)
 
 

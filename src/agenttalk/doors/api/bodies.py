@@ -20,7 +20,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import Checkpoint
 from agenttalk.engine.core.task_comments import CommentType
 from agenttalk.engine.messages.sent_commands import Logged
-from agenttalk.engine.people.questions import Decision
+from agenttalk.engine.people.questions import AnswerDecision
 from agenttalk.rules.plans import dag_checks
 
 LIMIT: Final = 1024 * 1024
@@ -50,7 +50,7 @@ class PassBody(Body):
 class AnswerBody(Body):
     """A person's answer. `files` are names and their contents in base64."""
 
-    decision: Decision
+    decision: AnswerDecision
     files: dict[RelativePath, str] = Field(default_factory=dict, max_length=1000)
     answers: list[Any] = Field(default_factory=list)
     notes: str | None = None

@@ -19,7 +19,7 @@ from agenttalk.doors.api import bodies
 from agenttalk.doors.api.problems import JSON
 from agenttalk.engine.core import idempotency
 from agenttalk.engine.core.access import Caller
-from agenttalk.engine.core.idempotency import Kept, Keys
+from agenttalk.engine.core.idempotency import IdempotencyKeys, StoredResponse
 
 REPEATED: Final = "Idempotency-Replayed"
 """A header of answers that were given before."""
@@ -53,14 +53,14 @@ _HOLDERS: Final = frozenset({"operator", "worker"})
 Work = Callable[[Request], Awaitable[Response]]
 
 
-async def carried_out(held: Keys, route: str, request: Request, caller: Caller, work: Work) -> Response:
+async def carried_out(held: IdempotencyKeys, route: str, request: Request, caller: Caller, work: Work) -> Response:
     """The answer to a write; the one that was given before, when it was asked for under the same key."""
     key = bodies.key(request) if request.method == "POST" and caller.role in _HOLDERS else None
     if key is None:
         return await work(request)
     body = await bodies.raw(request, bodies.PLAN_LIMIT)
     asked = wire.sha256(wire.write([request.url.query, wire.sha256(body)]))
-    name = idempotency.named(caller.name, request.method, request.url.path, key)
+    name = idempotency.hash_key(caller.name, request.method, request.url.path, key)
     kept = await held.begin(name, asked, repeatable=route in REPEATABLE)
     if kept is not None:
         return _again(kept)
@@ -79,7 +79,7 @@ async def carried_out(held: Keys, route: str, request: Request, caller: Caller, 
     return response
 
 
-def _again(kept: Kept) -> Response:
+def _again(kept: StoredResponse) -> Response:
     headers = {"Cache-Control": "no-store", REPEATED: "true"}
     return Response(kept.answer, kept.status, headers=headers, media_type=JSON)
 

@@ -20,7 +20,7 @@ from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api.problems import JSON, PROBLEM
 from agenttalk.doors.api.routes import agents, ledger, mail, metrics, schedules
-from agenttalk.engine.agents.prompt_record import Standing
+from agenttalk.engine.agents.prompt_record import PromptStatus
 from agenttalk.engine.core.access import Role
 
 Schema = dict[str, Any]
@@ -331,7 +331,7 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ),
     ("GET", "/api/plans/{id}/tasks/{task}/prompt"): Said(
         "The prompt of a command, as its agent got it.",
-        answer=_object("command_id", "attempt", "sha256", "text", standing={"enum": list(get_args(Standing))}),
+        answer=_object("command_id", "attempt", "sha256", "text", standing={"enum": list(get_args(PromptStatus))}),
         query={"command": _TEXT},
     ),
     ("GET", "/api/plans/{id}/deliveries"): _paged("What became of each message of a plan.", "deliveries"),

@@ -16,12 +16,12 @@ from agenttalk.doors.pages.rendering import Reader
 from agenttalk.doors.pages.sessions import Told, form
 from agenttalk.doors.pages.words import say
 from agenttalk.engine.operation.service import Service
-from agenttalk.engine.people.questions import Decision
+from agenttalk.engine.people.questions import AnswerDecision
 from agenttalk.engine.runs.plan_actions import Action
 from agenttalk.engine.views import ledger
 from agenttalk.rules.people.attestation import Proof
 
-_DECISIONS: Final[dict[str, Decision]] = {
+_DECISIONS: Final[dict[str, AnswerDecision]] = {
     "PROVIDE": "PROVIDE",
     "APPROVE": "APPROVE",
     "REJECT": "REJECT",

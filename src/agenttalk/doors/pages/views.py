@@ -140,7 +140,7 @@ async def task(service: Service, request: Request, reader: Reader) -> Response:
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
     await service.glance(plan_id)
     found = await task_detail.task(service.deps, plan_id, task_id)
-    asked = await prompt_record.prompt(service.deps, plan_id, task_id)
+    asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.remarks(service.deps, plan_id, task_id)
     events = await task_detail.tail(service.deps, plan_id, task_id)
     return page(
@@ -181,7 +181,7 @@ async def download(service: Service, request: Request, _: Reader) -> Response:
 
 async def inbox(service: Service, request: Request, reader: Reader) -> Response:
     """What people are asked, a page of it."""
-    found = await questions.page(service.deps, after=request.query_params.get("after", ""))
+    found = await questions.read_page(service.deps, after=request.query_params.get("after", ""))
     return page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
 
 
@@ -195,7 +195,7 @@ async def asked(
 ) -> Response:
     """A question as it stands now; with `why_not`, why the answer that was just given does not count."""
     found = await service.request(request_id)
-    exhibit = await exhibits.shown(service.deps, found)
+    exhibit = await exhibits.read_exhibit(service.deps, found)
     for each in exhibit["files"]:
         data = each.pop("beginning", None)
         cut = data is not None and each["size_bytes"] > len(data)
@@ -215,7 +215,7 @@ async def asked(
 async def exhibited(service: Service, request: Request, _: Reader) -> Response:
     """A file that a question is about, to be kept."""
     digest = request.path_params["sha256"]
-    board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
+    board, name = await exhibits.find_file(service.deps, request.path_params["id"], digest)
     return await files.attached(await service.deps.stores.blobs(board), digest, name)
 
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from agenttalk.contracts.agent import AcpUse
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError
-from agenttalk.engine.agents.coding_cli import Attempt, CodingAgents
-from agenttalk.engine.people.permission_requests import Permits
+from agenttalk.engine.agents.coding_cli import CodingAgents, CodingAttempt
+from agenttalk.engine.people.permission_requests import PermissionRequests
 from agenttalk.ports import Asks, Dialogue, Dialogues, Ended, Job, Opening, Pen
 from agenttalk.rules.agents import acp_table, cli_table, permissions
 from agenttalk.rules.agents.acp_table import SpokenAgent
@@ -27,21 +27,21 @@ _STDERR: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenAgents(CodingAgents):
+class AcpAgents(CodingAgents):
     """Carries out jobs by speaking with coding agents."""
 
     dialogues: Dialogues = field(kw_only=True)
 
     @property
-    def _attempts(self) -> type[Attempt]:
-        return Spoken
+    def _attempts(self) -> type[CodingAttempt]:
+        return AcpAttempt
 
     def _chosen(self, job: Job) -> tuple[SpokenAgent, AcpUse]:
         return acp_table.entry(job.profile.acp), job.profile.acp or AcpUse(agent="")
 
 
 @dataclass(slots=True)
-class Spoken(Attempt):
+class AcpAttempt(CodingAttempt):
     """A coding agent at work on one job, in one dialogue or several."""
 
     @property
@@ -52,7 +52,7 @@ class Spoken(Attempt):
     async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
         """Have one dialogue with it. Raises InputError when it cannot be started like this."""
         owner, agent, use = self.owner, self.agent, self.use
-        if not isinstance(owner, SpokenAgents) or not isinstance(agent, SpokenAgent) or not isinstance(use, AcpUse):
+        if not isinstance(owner, AcpAgents) or not isinstance(agent, SpokenAgent) or not isinstance(use, AcpUse):
             raise TypeError("an agent that is spoken with needs its own table")
         discretion = owner.deps.discretion
         session = self.account.session if going_on else ""
@@ -75,10 +75,10 @@ class Spoken(Attempt):
             raise InputError(Code.FIELD_VALUE, str(error)) from error
         await self._begin(start)
         self.account = Account(session=session, model=self.account.model, permit="permit it by acp.allow")
-        speaking = Speaking(
+        speaking = AcpConversation(
             dialogue,
             self._policy(use),
-            Permits(owner.deps, self.job),
+            PermissionRequests(owner.deps, self.job),
             lambda events: self._hear(iter(events)),
             float(use.start_seconds),
         )
@@ -98,7 +98,7 @@ class Spoken(Attempt):
             await speaking.end()
         self.seconds += ended.seconds
         self.account.broken = dialogue.broken
-        return concluded(ended, speaking, lambda events: self._hear(iter(events)))
+        return conclude_turn(ended, speaking, lambda events: self._hear(iter(events)))
 
     def _policy(self, use: AcpUse) -> Policy:
         promise = self.job.command.promise
@@ -107,7 +107,7 @@ class Spoken(Attempt):
         return Policy.of(use, cwd, (self.room.base,), confined=self.confined, within=within)
 
 
-def concluded(ended: Ended, speaking: Speaking, tell: Callable[[Iterable[Event]], None]) -> Ended:
+def conclude_turn(ended: Ended, speaking: AcpConversation, tell: Callable[[Iterable[Event]], None]) -> Ended:
     """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards.
 
     Who used more than it may has not finished, whatever it said.
@@ -125,14 +125,14 @@ def concluded(ended: Ended, speaking: Speaking, tell: Callable[[Iterable[Event]]
     return replace(ended, how="exited", exit_code=0, error="")
 
 
-class Speaking:
+class AcpConversation:
     """Speaks with one agent: passes on what it tells, and answers what it asks."""
 
     def __init__(
         self,
         dialogue: Dialogue,
         policy: Policy,
-        permits: Permits | None,
+        permits: PermissionRequests | None,
         tell: Callable[[Iterable[Event]], None],
         patience: float,
     ) -> None:
@@ -217,7 +217,7 @@ class Speaking:
             self._waiting[task] = asks.wish.line
             task.add_done_callback(lambda done: self._waiting.pop(done, None))
 
-    async def _ask(self, asks: Asks, permits: Permits) -> None:
+    async def _ask(self, asks: Asks, permits: PermissionRequests) -> None:
         try:
             allow, by = await permits.ask(asks.wish)
             why = f"{by} refused it"
@@ -231,9 +231,9 @@ class Speaking:
         permitted = self.dialogue.rule(asks, allow=allow)
         if not permitted:
             why = why if not allow else "it cannot be permitted only once"
-            self._tell(denial(asks.wish, why))
+            self._tell(describe_denial(asks.wish, why))
 
 
-def denial(wish: Wish, why: str) -> Iterator[Event]:
+def describe_denial(wish: Wish, why: str) -> Iterator[Event]:
     """That something was not permitted, and why; the reason first, because what is long is cut."""
     yield Event("denied", f"({why}): {wish.about or ', '.join(wish.paths)}", wish.kind)

@@ -10,14 +10,14 @@ from typing import Final
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.engine.core.attempt_paths import Layout
+from agenttalk.engine.core.attempt_paths import AttemptPaths
 from agenttalk.ports import Folder
 
 LOG = logging.getLogger(__name__)
 _WORKSPACE: Final = "workspace"
 
 
-def make(root: Folder, agent_id: str, layout: Layout, command: Command) -> Layout:
+def make_folders(root: Folder, agent_id: str, layout: AttemptPaths, command: Command) -> AttemptPaths:
     """Make the folders, and write the command down. Other users of the machine do not get at what programs leave."""
     try:
         _make(root, agent_id, layout)
@@ -30,7 +30,7 @@ def make(root: Folder, agent_id: str, layout: Layout, command: Command) -> Layou
     return replace(layout, since=written.ctime_ns if written else 0)
 
 
-def _make(root: Folder, agent_id: str, layout: Layout) -> None:
+def _make(root: Folder, agent_id: str, layout: AttemptPaths) -> None:
     root.make(f"{root_layout.agent(agent_id)}/{_WORKSPACE}", private=True)
     root.make(layout.cwd)
     if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
@@ -39,7 +39,7 @@ def _make(root: Folder, agent_id: str, layout: Layout) -> None:
     root.make(layout.outputs)
 
 
-def _cleared(root: Folder, agent_id: str, layout: Layout) -> bool:
+def _cleared(root: Folder, agent_id: str, layout: AttemptPaths) -> bool:
     """Move away what is no folder on the way to an attempt's files, as far as it is the agent's; whether anything was.
 
     Whatever it leads to is not touched.

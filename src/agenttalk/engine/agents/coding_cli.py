@@ -17,10 +17,10 @@ from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, JsonError
 from agenttalk.engine.agents import coding_sessions
-from agenttalk.engine.agents.program import Programs
+from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.transcript import ENDING, Transcript
-from agenttalk.engine.core.agent_in_plan import Seat
-from agenttalk.engine.core.attempt_paths import Layout
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
+from agenttalk.engine.core.attempt_paths import AttemptPaths
 from agenttalk.ports import Bind, Confinement, Ended, Job, Performance, Tiers, Turn
 from agenttalk.rules.agents import cli_table, codecs, model_services, results
 from agenttalk.rules.agents import events as events_rules
@@ -34,7 +34,7 @@ from agenttalk.rules.text import render
 LOG = logging.getLogger(__name__)
 HOME: Final = "home"
 """The home folder of an agent in a sandbox, in the folder of its attempt. It is gone after the attempt."""
-ASKED: Final = 2
+MAX_REMINDERS: Final = 2
 """How often an agent that stopped too early is asked for the rest, before its work is looked at."""
 _KEPT: Final = 4096
 _FAULT: Final = 400
@@ -48,13 +48,13 @@ _ASKED_FOR: Final = frozenset({Code.OUTPUT_MISSING, Code.SCORE_MISSING, Code.SCO
 
 
 @dataclass(frozen=True, slots=True)
-class CodingAgents(Programs):
+class CodingAgents(ProgramAgents):
     """Carries out jobs by starting coding agents."""
 
     tiers: Tiers = field(kw_only=True)
     spared: ClassVar[str] = HOME
 
-    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
         """Run a turn that is laid out, ask for what is missing, take in."""
         attempt = None
         try:
@@ -65,17 +65,19 @@ class CodingAgents(Programs):
         finally:
             if attempt is not None:
                 await asyncio.to_thread(attempt.keep_session)
-            await asyncio.to_thread(coding_sessions.erase, seat.root, f"{layout.base}/{HOME}")
+            await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 
-    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
+    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Ended:
         """Run it once, as for a judgement. Raises InputError when it cannot be started."""
         attempt = await self._attempt(seat, job, layout, turn)
         try:
             return attempt.answered(await attempt.go(turn.prompt))
         finally:
-            await asyncio.to_thread(coding_sessions.erase, seat.root, f"{layout.base}/{HOME}")
+            await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 
-    async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn, *, hooked: bool = False) -> Attempt:
+    async def _attempt(
+        self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn, *, hooked: bool = False
+    ) -> CodingAttempt:
         """How the agent is to be started. Raises InputError with what to do."""
         try:
             agent, use = self._chosen(job)
@@ -118,9 +120,9 @@ class CodingAgents(Programs):
         return (Bind(home / agent.login.path, Path(own) / agent.login.path),)
 
     @property
-    def _attempts(self) -> type[Attempt]:
+    def _attempts(self) -> type[CodingAttempt]:
         """How an agent is worked with."""
-        return Attempt
+        return CodingAttempt
 
     def _chosen(self, job: Job) -> tuple[CodingAgent, CliUse | AcpUse]:
         """Which coding agent it is. Raises ValueError with what to do."""
@@ -146,10 +148,10 @@ class CodingAgents(Programs):
             return ""
         return shlex.join((*self.deps.self_check, "--hook", *_in(job.profile)))
 
-    async def _performed(self, attempt: Attempt) -> Performance:
+    async def _performed(self, attempt: CodingAttempt) -> Performance:
         ended = await attempt.go_on_from_before() or await attempt.go(attempt.turn.prompt)
         performance = await self._judged(attempt, ended)
-        for _ in range(ASKED):
+        for _ in range(MAX_REMINDERS):
             why = await self._missing(attempt, performance) if attempt.can_go_on else ""
             if not why:
                 break
@@ -162,7 +164,7 @@ class CodingAgents(Programs):
             return replace(performance, error=f"{performance.error}; {attempt.shut_out}")
         return performance
 
-    async def _judged(self, attempt: Attempt, ended: Ended) -> Performance:
+    async def _judged(self, attempt: CodingAttempt, ended: Ended) -> Performance:
         """What came of a run. What it says of itself counts only if nothing speaks against it."""
         fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
@@ -179,7 +181,7 @@ class CodingAgents(Programs):
         odd = "" if attempt.used.tool_calls else attempt.account.remark
         return replace(performance, remark=performance.remark or odd, **found)
 
-    async def _missing(self, attempt: Attempt, performance: Performance) -> str:
+    async def _missing(self, attempt: CodingAttempt, performance: Performance) -> str:
         """What a person who looks over its shoulder would find missing; empty if nothing, or if nobody looks."""
         if performance.how != "finished":
             return ""
@@ -219,13 +221,13 @@ def _read_missing(ended: Ended) -> list[str] | None:
 
 
 @dataclass(slots=True)
-class Attempt:
+class CodingAttempt:
     """A coding agent at work on one job, in one run or several of one session."""
 
     owner: CodingAgents
-    seat: Seat
+    seat: AgentInPlan
     job: Job
-    layout: Layout
+    layout: AttemptPaths
     turn: Turn
     agent: CodingAgent
     use: CliUse | AcpUse
@@ -284,14 +286,16 @@ class Attempt:
         root = self.seat.root
         if self.job.command.reexecute is None or not self.agent.resume or not isinstance(self.use, CliUse):
             return None
-        known = await asyncio.to_thread(coding_sessions.find, root, self._turns)
+        known = await asyncio.to_thread(coding_sessions.find_session, root, self._turns)
         mine = (self.job.agent_id, self.use.agent, self.confined)
         if known is None or (known.agent_id, known.agent, known.confined) != mine:
             return None
         self.account.take(Event("session", known.session))
         try:
             if self.room.home:
-                await asyncio.to_thread(coding_sessions.lay_out, root, self._turns, f"{self.layout.base}/{HOME}")
+                await asyncio.to_thread(
+                    coding_sessions.restore_session, root, self._turns, f"{self.layout.base}/{HOME}"
+                )
         except AgentTalkError:
             return None
         self._earlier = known.used
@@ -312,7 +316,7 @@ class Attempt:
         )
         home = f"{self.layout.base}/{HOME}" if self.room.home else ""
         discretion = self.owner.deps.discretion
-        coding_sessions.keep(self.seat.root, self._turns, home, self.agent.sessions, kept, discretion)
+        coding_sessions.save_session(self.seat.root, self._turns, home, self.agent.sessions, kept, discretion)
 
     async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
         """Run it. Raises InputError when it cannot be started like this."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, JsonError
-from agenttalk.engine.core.secrets import Discretion
+from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.ports import Folder
 from agenttalk.rules.core.usage import Used, number
 
@@ -41,9 +41,11 @@ class CodingSession:
         return Used(self.tokens, self.cost_usd)
 
 
-def keep(root: Folder, turns: str, home: str, paths: tuple[str, ...], kept: CodingSession, by: Discretion) -> None:
+def save_session(
+    root: Folder, turns: str, home: str, paths: tuple[str, ...], kept: CodingSession, by: SecretGuard
+) -> None:
     """Keep a session with what lies at these paths of a home folder. Where that is not possible, none is kept."""
-    forget(root, turns)
+    forget_session(root, turns)
     try:
         if home:
             left = _LARGEST
@@ -52,10 +54,10 @@ def keep(root: Folder, turns: str, home: str, paths: tuple[str, ...], kept: Codi
             by.tidy(root, f"{turns}/{_KEPT}", _LARGEST)
         root.write(f"{turns}/{_NOTE}", wire.write(asdict(kept)), parents=True)
     except (AgentTalkError, OSError):
-        forget(root, turns)
+        forget_session(root, turns)
 
 
-def find(root: Folder, turns: str) -> CodingSession | None:
+def find_session(root: Folder, turns: str) -> CodingSession | None:
     """The session that was kept last; None if there is none."""
     try:
         said: Any = wire.read(root.read(f"{turns}/{_NOTE}", wire.ENVELOPE_LIMIT))
@@ -66,22 +68,22 @@ def find(root: Folder, turns: str) -> CodingSession | None:
     return CodingSession(texts[0], texts[1], texts[2], bool(said.get("confined")), tokens, cost)
 
 
-def lay_out(root: Folder, turns: str, home: str) -> None:
+def restore_session(root: Folder, turns: str, home: str) -> None:
     """Put what was kept of a session into a new home folder. Raises AgentTalkError."""
     if root.exists(f"{turns}/{_KEPT}"):
         _copy(root, f"{turns}/{_KEPT}", home, _LARGEST)
 
 
-def forget(root: Folder, turns: str) -> None:
+def forget_session(root: Folder, turns: str) -> None:
     """Keep nothing any more."""
-    erase(root, f"{turns}/{_KEPT}")
+    remove_tree(root, f"{turns}/{_KEPT}")
     try:
         root.remove(f"{turns}/{_NOTE}")
     except (AgentTalkError, OSError):
         return
 
 
-def erase(root: Folder, path: str) -> None:
+def remove_tree(root: Folder, path: str) -> None:
     """Remove a folder with all that is in it. What cannot be removed stays."""
     try:
         with root.sub(path) as folder:

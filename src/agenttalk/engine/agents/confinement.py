@@ -12,8 +12,8 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.engine.core.agent_in_plan import Seat
-from agenttalk.engine.core.attempt_paths import Api, Layout
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
+from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
 from agenttalk.ports import Confinement, Entry, Folder
 from agenttalk.rules.agents import writable_view
 from agenttalk.rules.agents.writable_view import Listing, View
@@ -23,14 +23,14 @@ _DEEPEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Confining:
+class ConfinementBuilder:
     """Finds out what a turn may touch."""
 
-    seat: Seat
+    seat: AgentInPlan
     profile: AgentProfile
-    layout: Layout
+    layout: AttemptPaths
     command: Command
-    api: Api | None = None
+    api: EngineAddress | None = None
     needs: tuple[Path, ...] = ()
     """What the working directory needs from elsewhere."""
 

@@ -11,8 +11,8 @@ from agenttalk.contracts.agent import AgentProfile, ProgramLimits
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.engine.core.agent_in_plan import Seat
-from agenttalk.engine.core.attempt_paths import Api, Layout
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
+from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
 from agenttalk.ports import Budget
 
 _MIB: Final = 1024 * 1024
@@ -37,7 +37,7 @@ def limits_of(profile: AgentProfile) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def budget_of(profile: AgentProfile, root: Path, layout: Layout) -> Budget:
+def budget_of(profile: AgentProfile, root: Path, layout: AttemptPaths) -> Budget:
     """What all processes of an agent's program may use together."""
     said = profile.limits or _UNLIMITED
     cwd, base = root / layout.cwd, root / layout.base
@@ -56,7 +56,7 @@ def budget_of(profile: AgentProfile, root: Path, layout: Layout) -> Budget:
     )
 
 
-def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
+def argv_of(seat: AgentInPlan, profile: AgentProfile) -> tuple[str, ...]:
     """The program. What names a file in the agent's folder means that file, wherever the program is started."""
     folder = root_layout.agent(seat.agent_id)
 
@@ -74,21 +74,21 @@ def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
     return tuple(meant(argument) for argument in profile.argv)
 
 
-def handed(profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
+def pick_variables(profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that a profile names, as far as there are any."""
     return {name: environ[name] for name in profile.env if name in environ and not name.upper().startswith("AGENTTALK")}
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class TurnEnvironment:
     """What a program is told of its attempt by variables; the names are public."""
 
     root: Path
-    layout: Layout
+    layout: AttemptPaths
     command: Command
     attempt: int
     token: str
-    api: Api | None = None
+    api: EngineAddress | None = None
     feedback: str | None = None
     """Where the reasons lie for which the work came back."""
     mode: Literal["execute", "validate"] = "execute"
@@ -116,4 +116,4 @@ class Environment:
             own["AGENTTALK_FEEDBACK"] = str(self.root / self.feedback)
         if self.traceparent:
             own["TRACEPARENT"] = self.traceparent
-        return {**handed(profile, environ), **own}
+        return {**pick_variables(profile, environ), **own}

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine.budgets.turn_monitor import listening
+from agenttalk.engine.budgets.turn_monitor import start_counting
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import rework_rounds
@@ -23,7 +23,7 @@ TRIES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Judges:
+class InputReviewer:
     """Whoever can say what an input is worth."""
 
     deps: Deps
@@ -60,7 +60,7 @@ class Judges:
             return await self._asked(job, name, _question(job, name, criteria, files))
         instead = _question(job, name, criteria, files, unusable=TRIES)
         was_asked = await self.store.read(
-            "request", request_id=human_driver.question_id(job, instead.check.id, instead.shown)
+            "request", request_id=human_driver.make_question_id(job, instead.check.id, instead.shown)
         )
         said = None if was_asked else await self._said(job, name, criteria)
         return said or await self._asked(job, name, instead)
@@ -70,7 +70,7 @@ class Judges:
         paths = [path for each in job.command.resolved_inputs or () if each.input_name == name for path in each.paths]
         known: dict[str, str] = {}
         for task_id in dict.fromkeys(path.partition("/")[0] for path in paths):
-            about = {"subject": rework_rounds.subject(job.plan_id, task_id), "kind": rework_rounds.ACCEPTED}
+            about = {"subject": rework_rounds.ledger_subject(job.plan_id, task_id), "kind": rework_rounds.ACCEPTED}
             for _, _, data in await self.store.read("latest_fact", **about):
                 body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
                 if body["overrules"]["consumer"] is not None:
@@ -90,7 +90,7 @@ class Judges:
         """Have the agent that is to use an input judge it; None when it was asked again and again gave no judgement."""
         judge = cast("Judge", self.performers[job.profile.driver])
         for number in range(TRIES):
-            watch = listening(job)
+            watch = start_counting(job)
             prompt = judging(name, criteria, locale=job.profile.locale, again=number > 0)
             try:
                 said = await judge.judge(job, name, prompt)

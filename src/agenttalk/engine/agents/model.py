@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.model_use import LlmUse, LocalUse
-from agenttalk.engine.agents.program import Programs, content
+from agenttalk.engine.agents.program import ProgramAgents, read_input_file
 from agenttalk.engine.agents.transcript import ENDING, Transcript
-from agenttalk.engine.core.agent_in_plan import Seat
-from agenttalk.engine.core.attempt_paths import Api, Layout
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
+from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
 from agenttalk.engine.plans import inputs
 from agenttalk.ports import Ended, Job, Performance, Turn
 from agenttalk.rules.agents import model_protocol, model_services, results
@@ -43,13 +43,13 @@ _ANSWERED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Models(Programs):
+class ModelAgents(ProgramAgents):
     """Carries out jobs by asking models."""
 
     program: tuple[str, ...] = field(kw_only=True)
     """How the program that asks is started."""
 
-    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
         """Ask, and take in what was answered."""
         try:
             call = await self._call(seat, job, layout, turn)
@@ -61,7 +61,7 @@ class Models(Programs):
     def _not_started(error: InputError) -> Performance:
         return Performance("not_started", error=f"{error.code}: {error.message}")
 
-    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
+    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Ended:
         """Ask once, as for a judgement. Raises InputError when nobody answers: that is no judgement."""
         call = await self._call(seat, job, layout, turn)
         ended = await call.go()
@@ -72,16 +72,16 @@ class Models(Programs):
 
     async def _turn(
         self,
-        seat: Seat,
+        seat: AgentInPlan,
         job: Job,
-        layout: Layout,
+        layout: AttemptPaths,
         feedback: str | None,
-        api: Api | None,
+        api: EngineAddress | None,
         mode: Literal["execute", "validate"] = "execute",
     ) -> Turn:
         if job.profile.local is not None:  # also in a sandbox
             job = replace(job, readonly=(*job.readonly, seat.root.path.absolute() / job.profile.local.model_file))
-        turn = await Programs._turn(self, seat, job, layout, feedback, api, mode)  # noqa: SLF001 - our own, and super() knows no slots
+        turn = await ProgramAgents._turn(self, seat, job, layout, feedback, api, mode)  # noqa: SLF001 - our own, and super() knows no slots
         env = {name: value for name, value in turn.env.items() if name not in _UNNEEDED}
         return replace(turn, argv=self.program, env=env)
 
@@ -97,7 +97,7 @@ class Models(Programs):
         self.deps.discretion.learn({name: value})
         return {model_protocol.KEY: value}
 
-    async def _call(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> _Call:
+    async def _call(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> _Call:
         """How the model is to be asked. Raises InputError when it cannot be, or cannot be shown an input."""
         use = _use_of(job)
         told: dict[str, Any] = use.model_dump(mode="json", exclude_none=True)
@@ -124,7 +124,7 @@ class Models(Programs):
         turn = replace(turn, prompt=request.write(), env=env, longest=model_protocol.LONGEST, keep=_KEPT)
         return _Call(self, seat, job, layout, turn, Transcript(seat.root, f"{layout.base}{ENDING}"))
 
-    async def _appended(self, seat: Seat, job: Job) -> str:
+    async def _appended(self, seat: AgentInPlan, job: Job) -> str:
         """Texts of inputs that do not stand in the prompt, because they are long."""
         long = [each for each in job.inputs if inputs.text_of(each) is None]
         if not long:
@@ -132,7 +132,7 @@ class Models(Programs):
         read: list[InputText] = []
         room = LARGEST
         for each in long:
-            data = await content(seat, each)
+            data = await read_input_file(seat, each)
             room -= len(data)
             if room < 0 or not _is_text(data):
                 what = "it is no text" if room >= 0 else f"all inputs together have more than {LARGEST:,} bytes"
@@ -159,10 +159,10 @@ class Models(Programs):
 class _Call:
     """A model that is being asked."""
 
-    owner: Models
-    seat: Seat
+    owner: ModelAgents
+    seat: AgentInPlan
     job: Job
-    layout: Layout
+    layout: AttemptPaths
     turn: Turn
     transcript: Transcript
     talk: Talk = field(default_factory=Talk)

@@ -11,7 +11,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, InputError, MissingError
 from agenttalk.engine.core import records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.ports import Ended, Folder
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import Fault, Result
@@ -40,8 +40,8 @@ class OutputFile:
     content_type: str | None = None
 
 
-async def judge(
-    seat: Seat,
+async def judge_outputs(
+    seat: AgentInPlan,
     command: Command,
     outputs: str,
     result: str,
@@ -60,13 +60,13 @@ async def judge(
     """
     said, files = await _judge(seat, command, outputs, result, cwd, ended, may_refuse, in_tree, since)
     try:
-        await asyncio.to_thread(tidy, seat, outputs, cwd, since, spared)
+        await asyncio.to_thread(remove_secrets, seat, outputs, cwd, since, spared)
     except InputError as error:
         return (said, []) if isinstance(said, Fault) else (Fault(error.code, error.message), [])
     return said, files
 
 
-def tidy(seat: Seat, outputs: str, cwd: str, since: int, spared: str = "") -> None:
+def remove_secrets(seat: AgentInPlan, outputs: str, cwd: str, since: int, spared: str = "") -> None:
     """Remove what a program left that holds a secret. Raises InputError for a tree that is too deep to look through."""
     base = outputs.rpartition("/")[0]
     for top in (cwd,) if base.startswith(f"{cwd}/") else (cwd, base):
@@ -74,14 +74,14 @@ def tidy(seat: Seat, outputs: str, cwd: str, since: int, spared: str = "") -> No
 
 
 async def _judge(
-    seat: Seat,
+    seat: AgentInPlan,
     command: Command,
     outputs: str,
     result: str,
     cwd: str,
     ended: Ended,
-    may_refuse: bool,  # noqa: FBT001 - as `judge` has it
-    in_tree: bool,  # noqa: FBT001 - as `judge` has it
+    may_refuse: bool,  # noqa: FBT001 - as `judge_outputs` has it
+    in_tree: bool,  # noqa: FBT001 - as `judge_outputs` has it
     since: int,
 ) -> tuple[Result | Fault, list[OutputFile]]:
     secrets = seat.deps.discretion.secrets
@@ -99,15 +99,15 @@ async def _judge(
             explanation = secrets.redact_json(said.explanation)
             said = replace(said, value=secrets.redact_json(said.value), explanation=explanation)
             await asyncio.to_thread(_withhold, seat, cwd, since, in_tree=in_tree)
-        found = await asyncio.to_thread(_find, seat, command, outputs, cwd, 0 if in_tree else since)
-        files = [await _take(seat, each) for each in found]
+        found = await asyncio.to_thread(_find_outputs, seat, command, outputs, cwd, 0 if in_tree else since)
+        files = [await _read_output(seat, each) for each in found]
     except InputError as error:
         return Fault(error.code, secrets.redact(error.message)), []
     missing = results.missing_outputs(command, {each.output_name for each in files})
     return missing or said, files
 
 
-def _result_file(seat: Seat, path: str) -> bytes | None:
+def _result_file(seat: AgentInPlan, path: str) -> bytes | None:
     """What the program wrote as its result. Secrets are taken out of the file, too."""
     try:
         said = seat.root.read(path, _RESULT)
@@ -119,13 +119,13 @@ def _result_file(seat: Seat, path: str) -> bytes | None:
     return clean
 
 
-def _withhold(seat: Seat, cwd: str, since: int, *, in_tree: bool) -> None:
+def _withhold(seat: AgentInPlan, cwd: str, since: int, *, in_tree: bool) -> None:
     """Refuse a tree in which a secret stands: it would be merged."""
     if in_tree:
         seat.deps.discretion.withhold_tree(seat.root, cwd, seat.deps.limits.payload_bytes, since)
 
 
-def _find(seat: Seat, command: Command, outputs: str, cwd: str, since: int) -> list[OutputFile]:
+def _find_outputs(seat: AgentInPlan, command: Command, outputs: str, cwd: str, since: int) -> list[OutputFile]:
     """Everything in the folder of outputs, and declared files of the working directory for what is not there.
 
     A file of the working directory counts if it was changed `since` then: one that lay there before is of another turn.
@@ -157,7 +157,7 @@ def _find(seat: Seat, command: Command, outputs: str, cwd: str, since: int) -> l
     return found
 
 
-def _is_new(seat: Seat, path: str, since: int) -> bool:
+def _is_new(seat: AgentInPlan, path: str, since: int) -> bool:
     entry = seat.root.entry(path)
     return entry is not None and entry.ctime_ns >= since
 
@@ -175,7 +175,7 @@ def _walk(folder: Folder, above: str, depth: int) -> Iterator[str]:
             yield from _walk(inner, f"{above}{entry.name}/", depth - 1)
 
 
-async def _take(seat: Seat, file: OutputFile) -> OutputFile:
+async def _read_output(seat: AgentInPlan, file: OutputFile) -> OutputFile:
     """Read a file that a program left. Large ones are kept at once."""
     limit = seat.deps.limits.payload_bytes
     await asyncio.to_thread(seat.deps.discretion.withhold, seat.root, file.source, limit)

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final, Literal
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine.agents import attempt_folders, outputs, prompt_record, stray_files
-from agenttalk.engine.agents.confinement import Confining
-from agenttalk.engine.agents.environment import Environment, argv_of, budget_of, handed, limits_of
+from agenttalk.engine.agents.confinement import ConfinementBuilder
+from agenttalk.engine.agents.environment import TurnEnvironment, argv_of, budget_of, limits_of, pick_variables
 from agenttalk.engine.core import trace_context
-from agenttalk.engine.core.agent_in_plan import Seat, take_seat
-from agenttalk.engine.core.attempt_paths import TURNS, Api, Layout, opened_for
+from agenttalk.engine.core.agent_in_plan import AgentInPlan, open_agent_in_plan
+from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths, EngineAddress, open_attempt_socket
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules.agents import results
@@ -28,12 +28,12 @@ _HOW: Final = {"timeout": "timeout", "not_started": "not_started", "cancelled": 
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class ProgramAgents:
     """Carries out jobs by starting programs."""
 
     deps: Deps
     driver: Driver
-    api: Callable[[], Api | None] = lambda: None
+    api: Callable[[], EngineAddress | None] = lambda: None
     """Where programs report to, once somebody listens."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """Variables of which a profile may hand some over."""
@@ -44,13 +44,13 @@ class Programs:
 
     async def perform(self, job: Job) -> Performance:
         """Lay out, run, take in. Every process of the program is dead when it returns."""
-        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
+        seat = await open_agent_in_plan(self.deps, job.agent_id, job.plan_id)
         with self.deps.discretion.during(job.token):
-            async with opened_for(self.api(), job.token) as api:
+            async with open_attempt_socket(self.api(), job.token) as api:
                 try:
-                    layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                    layout, feedback = await self._lay_out(seat, job, paths_of(job))
                     limited = stray_files.is_limited(job)
-                    before = await asyncio.to_thread(stray_files.noted, seat.root, layout) if limited else {}
+                    before = await asyncio.to_thread(stray_files.scan_marks, seat.root, layout) if limited else {}
                     turn = await self._turn(seat, job, layout, feedback, api)
                 except InputError as error:
                     return self._not_started(error)
@@ -58,16 +58,16 @@ class Programs:
                 return await self._within(seat, job, layout, before, performance) if limited else performance
 
     async def _within(
-        self, seat: Seat, job: Job, layout: Layout, before: stray_files.Marks, performance: Performance
+        self, seat: AgentInPlan, job: Job, layout: AttemptPaths, before: stray_files.FileMarks, performance: Performance
     ) -> Performance:
         """What came of a job that has a scope and no repository, with what it changed outside of that."""
         try:
-            after = await asyncio.to_thread(stray_files.noted, seat.root, layout)
+            after = await asyncio.to_thread(stray_files.scan_marks, seat.root, layout)
         except InputError as error:
             return replace(performance, how="crashed", error=error.message)
-        return replace(performance, strayed=stray_files.strayed(job, before, after))
+        return replace(performance, strayed=stray_files.find_strays(job, before, after))
 
-    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
         """Run a turn that is laid out, and take in what it left."""
         return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
 
@@ -80,11 +80,11 @@ class Programs:
 
         Raises InputError when it cannot be started.
         """
-        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        layout = layout_of(job)
+        seat = await open_agent_in_plan(self.deps, job.agent_id, job.plan_id)
+        layout = paths_of(job)
         layout = replace(layout, base=f"{layout.base}-{root_layout.segment(input_name)}")
         with self.deps.discretion.during(job.token):
-            async with opened_for(self.api(), job.token) as api:
+            async with open_attempt_socket(self.api(), job.token) as api:
                 try:
                     layout, _ = await self._lay_out(seat, job, layout)
                     turn = await self._turn(seat, job, layout, None, api, mode="validate")
@@ -94,46 +94,46 @@ class Programs:
             if ended.how == "not_started":
                 raise InputError(Code.COMMAND_FAILED, ended.error)
             try:
-                said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
-                await asyncio.to_thread(outputs.tidy, seat, layout.outputs, layout.cwd, layout.since)
+                said = await asyncio.to_thread(_read_judgement, seat, layout, ended.stdout)
+                await asyncio.to_thread(outputs.remove_secrets, seat, layout.outputs, layout.cwd, layout.since)
             except InputError:
                 return None
             if ended.how != "exited" or ended.exit_code != 0:
                 return None
             return self.deps.discretion.secrets.redact_json(said)
 
-    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:  # noqa: ARG002 - others need them
+    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Ended:  # noqa: ARG002 - others need them
         """Run the program."""
         return self.deps.discretion.ended(await self.driver.run(turn))
 
-    async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> tuple[Layout, str | None]:
+    async def _lay_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths) -> tuple[AttemptPaths, str | None]:
         """Make the folders of an attempt and put its inputs there; and where the feedback lies, if there is any."""
-        layout = await asyncio.to_thread(attempt_folders.make, seat.root, job.agent_id, layout, job.command)
+        layout = await asyncio.to_thread(attempt_folders.make_folders, seat.root, job.agent_id, layout, job.command)
         feedback = None
         for file in job.inputs:
             target = f"{layout.inputs}/{root_layout.segment(file.input_name)}/{file.path}"
-            await asyncio.to_thread(seat.root.write, target, await content(seat, file), parents=True)
+            await asyncio.to_thread(seat.root.write, target, await read_input_file(seat, file), parents=True)
             if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
                 feedback = target
         return layout, feedback
 
     async def _turn(
         self,
-        seat: Seat,
+        seat: AgentInPlan,
         job: Job,
-        layout: Layout,
+        layout: AttemptPaths,
         feedback: str | None,
-        api: Api | None,
+        api: EngineAddress | None,
         mode: Literal["execute", "validate"] = "execute",
     ) -> Turn:
         root = seat.root.path.absolute()
-        context = await trace_context.traceparent(self.deps, job)
-        own = Environment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
-        self.deps.discretion.learn(handed(job.profile, self.environ))
+        context = await trace_context.make_traceparent(self.deps, job)
+        own = TurnEnvironment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
+        self.deps.discretion.learn(pick_variables(job.profile, self.environ))
         argv = argv_of(seat, job.profile)
         prompt = self.deps.discretion.secrets.redact(job.prompt)
         if mode == "execute":
-            await asyncio.to_thread(prompt_record.keep, seat.root, layout.base, prompt)
+            await asyncio.to_thread(prompt_record.save_prompt, seat.root, layout.base, prompt)
         return Turn(
             lease=job.lease,
             argv=argv,
@@ -143,11 +143,11 @@ class Programs:
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
             budget=budget_of(job.profile, root, layout),
-            confinement=await Confining(seat, job.profile, layout, job.command, api, job.readonly).found(),
+            confinement=await ConfinementBuilder(seat, job.profile, layout, job.command, api, job.readonly).found(),
             hear=job.watch.hear if job.watch is not None else None,
         )
 
-    async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
+    async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: Ended) -> Performance:
         may_refuse = job.profile.self_assessment
         failed = ended.how == "exited" and ended.exit_code != 0 and job.checked
         if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
@@ -164,7 +164,7 @@ class Programs:
                 usage=usage,
                 sandbox=ended.sandbox,
             )
-        said, files = await outputs.judge(
+        said, files = await outputs.judge_outputs(
             seat,
             job.command,
             layout.outputs,
@@ -207,7 +207,7 @@ class Programs:
         )
 
 
-def _said(seat: Seat, layout: Layout, stdout: bytes) -> dict[str, Any] | None:
+def _read_judgement(seat: AgentInPlan, layout: AttemptPaths, stdout: bytes) -> dict[str, Any] | None:
     """The judgement that a program wrote, or printed last."""
     try:
         file = seat.root.read(layout.result, _JUDGEMENT) if seat.root.exists(layout.result) else None
@@ -216,13 +216,13 @@ def _said(seat: Seat, layout: Layout, stdout: bytes) -> dict[str, Any] | None:
     return said_object(file, stdout, ("decision", "score"))
 
 
-def layout_of(job: Job) -> Layout:
+def paths_of(job: Job) -> AttemptPaths:
     """Where the files of an attempt lie."""
     own = root_layout.task(job.agent_id, job.plan_id, job.task_id)
-    return Layout(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
+    return AttemptPaths(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
 
 
-async def content(seat: Seat, file: Handed) -> bytes:
+async def read_input_file(seat: AgentInPlan, file: Handed) -> bytes:
     """What a file that an agent is given holds. Raises InputError when it cannot be read."""
     if file.data is not None:
         return file.data

@@ -24,17 +24,17 @@ LARGEST: Final = 8 * 1024 * 1024
 ORDERS: Final = 50
 """Commands of a task that are looked at, the newest."""
 
-Standing = Literal["as_injected", "differs", "hash_only", "not_yet"]
+PromptStatus = Literal["as_injected", "differs", "hash_only", "not_yet"]
 
 
-class Injected(NamedTuple):
+class PromptRecord(NamedTuple):
     """The prompt of a command, as its agent got it last."""
 
     command_id: str | None
     attempt: int | None
     sha256: str | None
     """Of the very prompt, as the ledger has it."""
-    standing: Standing
+    standing: PromptStatus
     """`as_injected`: the text has that hash. `differs`: it has another, so secrets were taken out, or the file was
     changed. `hash_only`: no text was kept. `not_yet`: no agent got it."""
     text: str | None
@@ -44,7 +44,7 @@ class Injected(NamedTuple):
         return self._asdict()
 
 
-def keep(root: Folder, base: str, prompt: str) -> None:
+def save_prompt(root: Folder, base: str, prompt: str) -> None:
     """Keep the prompt of an attempt whose folder is `base`. Where that is not possible the turn goes on without."""
     data = prompt.encode("utf-8", "replace")
     if len(data) > LARGEST:
@@ -55,7 +55,7 @@ def keep(root: Folder, base: str, prompt: str) -> None:
         LOG.warning("a prompt is not kept: %s", error, extra={"action": "turn.prompt"})
 
 
-async def prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = "") -> Injected:
+async def read_prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = "") -> PromptRecord:
     """The prompt of a task's command, of the newest if none is named. Raises UsageError when there is no such thing."""
     store = await board_of(deps, plan_id)
     rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
@@ -66,11 +66,11 @@ async def prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = "") -
     if row is None and command_id:
         raise UsageError(Code.NAME_UNKNOWN, f"{task_id} has no command {command_id[:80]!r}", hint="look at the task")
     if row is None or row[9] is None:
-        return Injected(row[1] if row else None, None, None, "not_yet", None)
+        return PromptRecord(row[1] if row else None, None, None, "not_yet", None)
     return await asyncio.to_thread(_read, deps, plan_id, task_id, row)
 
 
-def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> Injected:
+def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> PromptRecord:
     command_id, agent_id, sha256 = row[1], row[4], row[9]
     folder = f"{root_layout.task(agent_id, plan_id, task_id)}/{TURNS}"
     attempt = _last(deps.root, folder, command_id)
@@ -79,10 +79,10 @@ def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> Injected:
     except (AgentTalkError, OSError):
         data = None
     if data is None:
-        return Injected(command_id, None, sha256, "hash_only", None)
-    standing: Standing = "as_injected" if wire.sha256(data) == sha256 else "differs"
+        return PromptRecord(command_id, None, sha256, "hash_only", None)
+    standing: PromptStatus = "as_injected" if wire.sha256(data) == sha256 else "differs"
     text = deps.discretion.secrets.redact(data.decode(errors="replace"))
-    return Injected(command_id, attempt, sha256, standing, text)
+    return PromptRecord(command_id, attempt, sha256, standing, text)
 
 
 def _last(root: Folder, folder: str, command_id: str) -> int:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import RelativePath, moment
 from agenttalk.contracts.errors import Code, ConflictError, MachineError, UsageError
-from agenttalk.engine.budgets.turn_monitor import Watching
+from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.engine.core import access, boards, records, task_comments, trace_context
 from agenttalk.engine.core.access import ELSEWHERE, Caller
 from agenttalk.engine.core.deps import Deps
@@ -52,7 +52,7 @@ class _Offer:
     """Where it stands in a trace, if it is traced."""
 
 
-class Elsewhere:
+class RemoteAgents:
     """Carries out jobs by leaving them to agents that come for them. One loop uses it."""
 
     def __init__(self, deps: Deps) -> None:
@@ -70,7 +70,7 @@ class Elsewhere:
                 "not_started", error="an agent elsewhere cannot reach the repository; have it make outputs"
             )
         name = TaskName(job.board, job.plan_id, job.task_id)
-        offer = _Offer(job, traceparent=await trace_context.traceparent(self._deps, job))
+        offer = _Offer(job, traceparent=await trace_context.make_traceparent(self._deps, job))
         rows = {row[0]: row for row in await self._rows(job)}
         claim = rows.get("claim")
         await self._enter(job, OFFERED if claim is None else ELSEWHERE)
@@ -83,7 +83,7 @@ class Elsewhere:
         try:
             await offer.taken.wait()
             self.at_work(job.lease)
-            if isinstance(job.watch, Watching):
+            if isinstance(job.watch, TurnMonitor):
                 job.watch.begin()
             return await self._handed_in(offer)
         finally:
@@ -180,7 +180,7 @@ class Elsewhere:
         """What an agent has taken, what it could take, and how much waits behind that."""
         own = self._of(agent_id)
         queued = []
-        for board in await boards.boards(self._deps):
+        for board in await boards.list_boards(self._deps):
             queued += [f"{row[0]}/{row[1]}" for row in await board.read("queued_for", agent_id=agent_id, limit=100)]
         return {
             "agent_id": agent_id,
@@ -284,7 +284,10 @@ class Elsewhere:
         offer = self._offers.get(task)
         if offer is not None and caller.attempt is not None and offer.job.epoch == caller.attempt.epoch:
             return offer.job
-        if caller.attempt is not None and await access.acting(self._deps, caller, caller.attempt) is not None:
+        if (
+            caller.attempt is not None
+            and await access.identify_as_attempt(self._deps, caller, caller.attempt) is not None
+        ):
             raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
         hint = "a program that was started here finds its inputs in a folder, and puts its outputs into another"
         raise UsageError(Code.NOT_ALLOWED, "this attempt is not one of an agent elsewhere", hint=hint)
@@ -364,7 +367,7 @@ def _is_inside(path: str) -> bool:
 
 def _open(tx: Tx, task: TaskName, caller: Caller, job: Job, *, again: str = "") -> list[Row]:
     """What was handed in so far, if more may be. Raises UsageError or ConflictError when nothing more is taken."""
-    task_comments.fence(tx, task, caller)
+    task_comments.require_current_attempt(tx, task, caller)
     rows = tx.run("handed_in", **_about(job))
     kinds = {row[0]: row for row in rows}
     if "lost" in kinds or "claim" not in kinds:

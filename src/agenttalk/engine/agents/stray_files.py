@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.engine.core.attempt_paths import Layout
+from agenttalk.engine.core.attempt_paths import AttemptPaths
 from agenttalk.ports import Folder, Job
 from agenttalk.rules.core import scope
 
@@ -20,7 +20,7 @@ _MOST: Final = 50_000
 _TOLD: Final = 20
 
 
-class Mark(NamedTuple):
+class FileMark(NamedTuple):
     """By what a file is known again."""
 
     inode: int
@@ -28,7 +28,7 @@ class Mark(NamedTuple):
     ctime_ns: int
 
 
-Marks = dict[str, Mark]
+FileMarks = dict[str, FileMark]
 
 
 def is_limited(job: Job) -> bool:
@@ -37,10 +37,10 @@ def is_limited(job: Job) -> bool:
     return job.repo is None and promise is not None and bool(promise.allowed_scope or promise.disallowed_scope)
 
 
-def noted(root: Folder, layout: Layout) -> Marks:
+def scan_marks(root: Folder, layout: AttemptPaths) -> FileMarks:
     """What lies in the folder of an attempt. Raises InputError for more than can be looked at."""
     skipped = {part for part in (layout.base.removeprefix(f"{layout.cwd}/").partition("/")[0],) if part}
-    found: Marks = {}
+    found: FileMarks = {}
     for path, mark in _walk(root, layout.cwd, "", skipped, _DEEPEST):
         found[path] = mark
         if len(found) > _MOST:
@@ -48,7 +48,7 @@ def noted(root: Folder, layout: Layout) -> Marks:
     return found
 
 
-def strayed(job: Job, before: Marks, after: Marks) -> tuple[str, ...]:
+def find_strays(job: Job, before: FileMarks, after: FileMarks) -> tuple[str, ...]:
     """What a turn changed in its folder, and was not allowed to."""
     promise = job.command.promise
     if promise is None:
@@ -58,7 +58,7 @@ def strayed(job: Job, before: Marks, after: Marks) -> tuple[str, ...]:
     return tuple(scope.shown(path) for path in allowed.breaches(changed)[:_TOLD])
 
 
-def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, Mark]]:
+def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, FileMark]]:
     if not depth:
         raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep for a scope")
     with root.sub(f"{top}/{above}" if above else top) as here:
@@ -68,4 +68,4 @@ def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> 
         if entry.kind == "folder":
             yield from _walk(root, top, path, skipped, depth - 1)
         else:
-            yield path, Mark(entry.inode, entry.size, entry.ctime_ns)
+            yield path, FileMark(entry.inode, entry.size, entry.ctime_ns)

@@ -54,7 +54,7 @@ class Transcript:
         return told if self.written == self.count else {**told, "written": self.written}
 
 
-def used(root: Folder, path: str) -> Used:
+def read_used(root: Folder, path: str) -> Used:
     """What an attempt had used by its last event; nothing if that cannot be read."""
     try:
         lines = root.read(path, LARGEST).splitlines()

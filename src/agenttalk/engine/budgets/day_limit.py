@@ -15,13 +15,13 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import spending
-from agenttalk.engine.core.boards import SYSTEM, boards
+from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
 
 if TYPE_CHECKING:
-    from agenttalk.engine.budgets.spending import Purse
-    from agenttalk.engine.budgets.turn_monitor import Watches
+    from agenttalk.engine.budgets.spending import Budgets
+    from agenttalk.engine.budgets.turn_monitor import TurnMonitors
     from agenttalk.engine.core.deps import Deps
     from agenttalk.ports import Tx
 
@@ -46,13 +46,13 @@ class DayLimit(NamedTuple):
     at: str | None = None
 
 
-async def limit(deps: Deps, configured: float | None) -> DayLimit:
+async def read_limit(deps: Deps, configured: float | None) -> DayLimit:
     """The limit that holds: an operator's, else that of the settings."""
     rows = await (await deps.stores.board(SYSTEM)).read("day_limit", name=_NAME)
     return DayLimit(*rows[0]) if rows else DayLimit(configured)
 
 
-async def change(deps: Deps, cost_usd: float | None, *, by: str) -> None:
+async def set_limit(deps: Deps, cost_usd: float | None, *, by: str) -> None:
     """Limit what a day may cost from now on, or let nothing limit it. Raises UsageError."""
     if cost_usd is not None and not 0 < cost_usd <= MOST:
         hint = "give more than 0, or take the limit away"
@@ -76,10 +76,10 @@ async def reset(deps: Deps, *, by: str) -> None:
     await (await deps.stores.board(SYSTEM)).transact(work)
 
 
-async def told(deps: Deps, configured: float | None) -> dict[str, Any]:
+async def describe_day(deps: Deps, configured: float | None) -> dict[str, Any]:
     """What was spent today of what may be, who limits it, and when work that is paused goes on."""
-    found = await limit(deps, configured)
-    today = await spending.today(deps, found.cost_usd)
+    found = await read_limit(deps, configured)
+    today = await spending.describe_today(deps, found.cost_usd)
     reached = found.cost_usd is not None and today["spent_usd"] >= found.cost_usd
     midnight = (deps.now() + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     return {
@@ -92,10 +92,10 @@ async def told(deps: Deps, configured: float | None) -> dict[str, Any]:
     }
 
 
-async def waiting(deps: Deps) -> dict[str, Any]:
+async def describe_waiting(deps: Deps) -> dict[str, Any]:
     """How many tasks wait for another day or limit, and of which the day stopped a turn in its middle."""
     number, stopped = 0, []
-    for store in await boards(deps):
+    for store in await list_boards(deps):
         rows = await store.read("held_by", like=HELD)
         number += len(rows)
         for plan_id, task_id, _, _, fact in rows[:SHOWN]:
@@ -106,13 +106,13 @@ async def waiting(deps: Deps) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class Days:
+class DayLimitTracker:
     """The limit as the one who gives work out knows it."""
 
     deps: Deps
-    purse: Purse
+    purse: Budgets
     configured: float | None
-    watches: Watches | None = None
+    watches: TurnMonitors | None = None
     """Who looks on at turns under way: a limit holds for them from the moment at which it is set."""
     _known: bool = False
     _let_go: tuple[str, float | None] | None = None
@@ -123,14 +123,14 @@ class Days:
     async def refresh(self) -> bool:
         """Read the limit; whether it is another than before. What was spent before it was limited is counted."""
         before, first = self.purse.day_cost_usd, not self._known
-        now = (await limit(self.deps, self.configured)).cost_usd
+        now = (await read_limit(self.deps, self.configured)).cost_usd
         self.purse.day_cost_usd, self._known = now, True
         if now is not None and (before is None or first):
             day = self.deps.stamp()
-            for store in await boards(self.deps):
+            for store in await list_boards(self.deps):
                 await store.transact(partial(_recount, day=day, anew=before is None))
         if now != before and self.watches is not None:
-            await spending.see_the_day(self.deps, self.purse)
+            await spending.refresh_day_costs(self.deps, self.purse)
             self.watches.limit_day(self.purse, self.deps.stamp())
         return now != before or first
 
@@ -139,11 +139,11 @@ class Days:
         if not self._known:
             await self.refresh()
         if self.purse.day_cost_usd is not None:
-            await spending.see_the_day(self.deps, self.purse)
+            await spending.refresh_day_costs(self.deps, self.purse)
         self._seen = self._now()
         if self._let_go == self._seen:
             return False
-        today = await spending.today(self.deps, self.purse.day_cost_usd)
+        today = await spending.describe_today(self.deps, self.purse.day_cost_usd)
         if today["left_usd"] == 0.0:  # nothing is left of this day either, and nobody is asked again
             self.noted()
             return False
@@ -159,7 +159,7 @@ class Days:
 
 def _recount(tx: Tx, *, day: str, anew: bool) -> None:
     """Count from the ledger what was spent on a day, when nobody has counted it so far."""
-    name = spending.name_of("day", "", "", day)
+    name = spending.make_counter_name("day", "", "", day)
     if tx.run("spending", name=name) and not anew:
         return
     sums, before = usage.NOTHING, 2**62

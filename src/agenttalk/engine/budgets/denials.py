@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agenttalk.rules.proof.checkpoints import Decision
 
 
-def note(tx: Tx, plan_id: str, task_id: str, decision: Decision, at: str) -> None:
+def record_denial(tx: Tx, plan_id: str, task_id: str, decision: Decision, at: str) -> None:
     """Keep what a checkpoint held against a task; the same again is the same."""
     reasons = wire.write(list(decision.reasons))
     tx.run(
@@ -27,9 +27,9 @@ def note(tx: Tx, plan_id: str, task_id: str, decision: Decision, at: str) -> Non
     )
 
 
-def overridden(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset[str]:
+def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset[str]:
     """Reasons of a checkpoint that somebody has overridden for a task, word by word."""
-    found = [shown(row) for row in tx.run("objections_to", plan_id=plan_id, task_id=task_id)]
+    found = [to_json(row) for row in tx.run("objections_to", plan_id=plan_id, task_id=task_id)]
     return frozenset(
         reason
         for each in found
@@ -38,15 +38,15 @@ def overridden(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset
     )
 
 
-def newest(rows: list[Row]) -> dict[str, Any] | None:
+def find_active_denial(rows: list[Row]) -> dict[str, Any] | None:
     """The denial that holds a task up: the last that nobody has overridden."""
-    found = [shown(row) for row in rows if row[2] == "soft-deny" and row[6] is None]
+    found = [to_json(row) for row in rows if row[2] == "soft-deny" and row[6] is None]
     return found[-1] if found else None
 
 
 def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
     """Write down that somebody overrides the denial that holds a task up; False when there is none."""
-    denial = newest(tx.run("objections_to", plan_id=plan_id, task_id=task_id))
+    denial = find_active_denial(tx.run("objections_to", plan_id=plan_id, task_id=task_id))
     if denial is None:
         return False
     digest = wire.sha256(wire.write(denial["reasons"]))
@@ -57,7 +57,7 @@ def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
     return True
 
 
-def shown(row: Row) -> dict[str, Any]:
+def to_json(row: Row) -> dict[str, Any]:
     """One of them, for people and programs."""
     task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
     told = {

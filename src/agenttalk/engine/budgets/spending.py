@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.rules.budgets.budgets import Limit
 from agenttalk.rules.core.usage import NOTHING, Used
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from agenttalk.rules.budgets.budgets import Scope
 
 
-def name_of(scope: Scope, plan_id: str, task_id: str, at: str) -> str:
+def make_counter_name(scope: Scope, plan_id: str, task_id: str, at: str) -> str:
     """Under which name it is kept what something used."""
     names: dict[Scope, str] = {"task": f"task:{plan_id}/{task_id}", "plan": f"plan:{plan_id}", "day": f"day:{at[:10]}"}
     return names[scope]
 
 
-def used(tx: Tx, name: str) -> Used:
+def read_used(tx: Tx, name: str) -> Used:
     """What is written down under a name."""
     rows = tx.run("spending", name=name)
     return Used(*rows[0]) if rows else NOTHING
 
 
-def begin_anew(tx: Tx, plan_id: str, task_id: str) -> None:
+def clear_task_spending(tx: Tx, plan_id: str, task_id: str) -> None:
     """A task that is tried again has its whole budget again."""
-    tx.run("clear_spending", name=name_of("task", plan_id, task_id, ""))
+    tx.run("clear_spending", name=make_counter_name("task", plan_id, task_id, ""))
 
 
-def limit_plan(tx: Tx, plan_id: str) -> None:
+def recount_plan(tx: Tx, plan_id: str) -> None:
     """Count what a plan has used that may be limited only now."""
-    name = name_of("plan", plan_id, "", "")
+    name = make_counter_name("plan", plan_id, "", "")
     tx.run("clear_spending", name=name)
     [row] = tx.run("used_by_plan", plan_id=plan_id)
     tx.run("add_spending", name=name, **Used(*row)._asdict())
@@ -55,7 +55,7 @@ class Sharer(Protocol):
 
 
 @dataclass(slots=True)
-class Tally:
+class SharedUsage:
     """What a plan or a day has used: what is written down, and what turns under way have told."""
 
     base: Used = NOTHING
@@ -89,7 +89,7 @@ class Allowance:
     """What the task has used of its own budget before."""
     names: Mapping[Scope, str]
     """Under which names it is counted."""
-    tallies: Mapping[Scope, Tally]
+    tallies: Mapping[Scope, SharedUsage]
     """What it shares with others."""
 
     def used(self, now: Used) -> dict[Scope, Used]:
@@ -122,25 +122,25 @@ class Allowance:
 
 
 @dataclass(slots=True)
-class Purse:
+class Budgets:
     """The budgets of a root that several tasks share."""
 
     day_cost_usd: float | None = None
     """What may be spent on a day; it can change while plans run."""
-    tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    tallies: dict[tuple[str, str], SharedUsage] = field(default_factory=dict)
     """Board and name → what was used."""
 
     def allowance(self, tx: Tx, limits: tuple[Limit, ...], plan_id: str, task_id: str, at: str) -> Allowance:
         """What limits an attempt at a task, from what is written down."""
         scopes = dict.fromkeys(each.scope for each in limits)
-        names = {scope: name_of(scope, plan_id, task_id, at) for scope in scopes}
-        tallies: dict[Scope, Tally] = {}
+        names = {scope: make_counter_name(scope, plan_id, task_id, at) for scope in scopes}
+        tallies: dict[Scope, SharedUsage] = {}
         for scope, name in names.items():
             if scope != "task":
-                tally = self.tallies.setdefault((tx.board, name), Tally())
-                tally.base = used(tx, name)
+                tally = self.tallies.setdefault((tx.board, name), SharedUsage())
+                tally.base = read_used(tx, name)
                 tallies[scope] = tally
-        own = used(tx, names["task"]) if "task" in names else NOTHING
+        own = read_used(tx, names["task"]) if "task" in names else NOTHING
         return Allowance(limits, own, names, tallies)
 
     def of_the_day(self, known: Allowance | None, board: str, at: str) -> Allowance | None:
@@ -148,37 +148,39 @@ class Purse:
         old = known or Allowance((), NOTHING, {}, {})
         limits = tuple(each for each in old.limits if each.scope != "day")
         names: dict[Scope, str] = {scope: name for scope, name in old.names.items() if scope != "day"}
-        tallies: dict[Scope, Tally] = {scope: tally for scope, tally in old.tallies.items() if scope != "day"}
+        tallies: dict[Scope, SharedUsage] = {scope: tally for scope, tally in old.tallies.items() if scope != "day"}
         if self.day_cost_usd is not None:
             limits = (*limits, Limit("day", "cost_usd", self.day_cost_usd))
-            names["day"] = name_of("day", "", "", at)
-            tallies["day"] = self.tallies.setdefault((board, names["day"]), Tally())
+            names["day"] = make_counter_name("day", "", "", at)
+            tallies["day"] = self.tallies.setdefault((board, names["day"]), SharedUsage())
         return Allowance(limits, old.own, names, tallies) if limits else None
 
     def seen_elsewhere(self, day: str, costs: Mapping[str, float]) -> None:
         """What each board has spent today: it counts on all others, too."""
-        name = name_of("day", "", "", day)
+        name = make_counter_name("day", "", "", day)
         for known in [key for key in self.tallies if key[1].startswith("day:") and key[1] != name]:
             if not self.tallies[known].watchers:
                 del self.tallies[known]
         for board in costs:
-            tally = self.tallies.setdefault((board, name), Tally())
+            tally = self.tallies.setdefault((board, name), SharedUsage())
             tally.elsewhere = Used(cost_usd=sum(cost for other, cost in costs.items() if other != board))
             tally.base = tally.base._replace(cost_usd=costs[board])
 
 
-async def see_the_day(deps: Deps, purse: Purse) -> None:
+async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
     """Look up what all boards have spent today."""
     at = deps.stamp()
-    name = name_of("day", "", "", at)
-    rows = {store.name: await store.read("spending", name=name) for store in await boards(deps)}
+    name = make_counter_name("day", "", "", at)
+    rows = {store.name: await store.read("spending", name=name) for store in await list_boards(deps)}
     purse.seen_elsewhere(at, {board: found[0][1] if found else 0.0 for board, found in rows.items()})
 
 
-async def today(deps: Deps, most: float | None) -> dict[str, Any]:
+async def describe_today(deps: Deps, most: float | None) -> dict[str, Any]:
     """What was spent today of what may be; where nothing limits a day, nobody counts it."""
     at = deps.stamp()
-    found = [await store.read("spending", name=name_of("day", "", "", at)) for store in await boards(deps)]
+    found = [
+        await store.read("spending", name=make_counter_name("day", "", "", at)) for store in await list_boards(deps)
+    ]
     spent = round(sum(rows[0][1] for rows in found if rows), 6)
     left = max(0.0, round(most - spent, 6)) if most is not None else None
     return {"day": at[:10], "limit_usd": most, "spent_usd": spent if most is not None else None, "left_usd": left}

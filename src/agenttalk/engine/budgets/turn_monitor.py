@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agenttalk.engine.budgets.spending import Allowance, Purse
+from agenttalk.engine.budgets.spending import Allowance, Budgets
 from agenttalk.ports import Job
 from agenttalk.rules.agents import progress_notes
 from agenttalk.rules.agents.progress_notes import Note
@@ -21,7 +21,7 @@ _SOONEST: Final = 0.01
 """Seconds after which it looks again at the soonest."""
 
 
-class Watching:
+class TurnMonitor:
     """Looks on at one attempt. Everything but its making happens in the thread of the loop."""
 
     __slots__ = (
@@ -206,30 +206,30 @@ class Watching:
             self._set_timer()
 
 
-class Watches:
+class TurnMonitors:
     """Who looks on at the turns under way, by their tasks."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], tuple[int, Watching]] = {}
+        self._known: dict[tuple[str, str, str], tuple[int, TurnMonitor]] = {}
 
-    def begin(self, job: Job, watch: Watching, stop: Callable[[], Any]) -> None:
+    def begin(self, job: Job, watch: TurnMonitor, stop: Callable[[], Any]) -> None:
         """A turn begins, and `stop` ends it."""
         self._known[(job.board, job.plan_id, job.task_id)] = (job.epoch, watch)
         watch.attach(stop)
 
-    def end(self, job: Job, watch: Watching) -> None:
+    def end(self, job: Job, watch: TurnMonitor) -> None:
         """A turn is over; the next of its task may have begun."""
         name = (job.board, job.plan_id, job.task_id)
         if name in self._known and self._known[name][1] is watch:
             del self._known[name]
         watch.leave()
 
-    def of(self, board: str, plan_id: str, task_id: str) -> Watching | None:
+    def of(self, board: str, plan_id: str, task_id: str) -> TurnMonitor | None:
         """Who looks on at a task."""
         known = self._known.get((board, plan_id, task_id))
         return known[1] if known is not None else None
 
-    def limit_day(self, purse: Purse, at: str) -> None:
+    def limit_day(self, purse: Budgets, at: str) -> None:
         """The limit of the day is another one: it holds for every turn under way, too."""
         for (board, _, _), (_, watch) in list(self._known.items()):
             watch.limit(purse.of_the_day(watch.allowance, board, at))
@@ -243,17 +243,17 @@ class Watches:
         return str(watch.abort) if watch.abort is not None else None
 
 
-def listening(job: Job) -> Watching | None:
+def start_counting(job: Job) -> TurnMonitor | None:
     """Count from now on what is told of a job, and how long it takes; not how long a person does."""
     watch = job.watch
-    if not isinstance(watch, Watching) or job.profile.driver == "human":
+    if not isinstance(watch, TurnMonitor) or job.profile.driver == "human":
         return None
     if job.profile.driver != "remote":  # it begins when its agent takes it
         watch.begin()
     return watch
 
 
-def counted(told: Used, said: Mapping[str, Any]) -> dict[str, Any]:
+def merge_usage(told: Used, said: Mapping[str, Any]) -> dict[str, Any]:
     """What a turn used, for its performance: what it told meanwhile, or said in the end if that is more."""
     most = told.most(usage.spent(said))
     counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}

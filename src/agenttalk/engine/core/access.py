@@ -23,7 +23,7 @@ PersonRole = Literal["operator", "viewer", "worker"]
 PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
 _EVER: Final = "9999"
 
-ENGINE: Final = "operator"
+ENGINE_TOKEN_LABEL: Final = "operator"
 """What the token is called that an engine makes for its own root. Nobody else is."""
 ELSEWHERE: Final = "elsewhere"
 """The phase of an attempt that an agent elsewhere has taken."""
@@ -57,7 +57,7 @@ async def identify(deps: Deps, token: str) -> Caller | None:
     return Caller("remote", rows[0][0]) if rows else None
 
 
-async def acting(deps: Deps, caller: Caller, attempt: Attempt) -> Caller | None:
+async def identify_as_attempt(deps: Deps, caller: Caller, attempt: Attempt) -> Caller | None:
     """An agent elsewhere as the attempt that it has taken; None when it has not, or not any more."""
     found = await _attempt(deps, attempt)
     if found is None or found.phase != ELSEWHERE or found.agent_id != caller.name:
@@ -81,7 +81,7 @@ class Token(NamedTuple):
         return self._asdict()
 
 
-async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE) -> Token:
+async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
     """Let the token of an agent elsewhere in from now on; the same once more changes nothing.
 
     Raises ConflictError when it was revoked, or is somebody else's.
@@ -99,7 +99,7 @@ async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE
     return await system.transact(work)
 
 
-async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, by: str = ENGINE) -> Token:
+async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
     """Let the token of a person, or of a program of theirs, in from now on; the same once more changes nothing.
 
     Raises ConflictError when it was revoked, or is somebody else's.
@@ -133,15 +133,15 @@ def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
     return None
 
 
-async def tokens(deps: Deps) -> list[Token]:
+async def list_tokens(deps: Deps) -> list[Token]:
     """Tokens that were made for agents elsewhere and for people, revoked ones too; not the one of the engine itself."""
     system = await deps.stores.board(boards.SYSTEM)
     agents = [Token(row[0][:_SHOWN], "agent", *row[1:]) for row in await system.read("agent_tokens")]
-    people = [Token(row[0][:_SHOWN], *row[1:]) for row in await system.read("tokens") if row[2] != ENGINE]
+    people = [Token(row[0][:_SHOWN], *row[1:]) for row in await system.read("tokens") if row[2] != ENGINE_TOKEN_LABEL]
     return sorted([*agents, *people], key=lambda each: (each.at, each.id))
 
 
-async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE) -> Token:
+async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE_TOKEN_LABEL) -> Token:
     """Let a token in no longer. Raises UsageError when there is none of that id.
 
     With the token of a person all sessions of the pages end: whoever had it may have opened some, under any name.
@@ -156,7 +156,7 @@ async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE) -> Token:
                 tx.record("token.revoked", f"agents/{row[1]}", {"token": token_id, "by": by})
                 return Token(token_id, "agent", row[1], row[2], at)
         for row in tx.run("tokens"):
-            if row[0][:_SHOWN] == token_id and row[4] is None and row[2] != ENGINE:
+            if row[0][:_SHOWN] == token_id and row[4] is None and row[2] != ENGINE_TOKEN_LABEL:
                 tx.run("revoke_token", hash=row[0], at=at)
                 tx.run("drop_sessions", at=_EVER)
                 tx.record("token.revoked", f"people/{row[2]}", {"token": token_id, "role": row[1], "by": by})
@@ -175,25 +175,25 @@ async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
         await system.transact(lambda tx: tx.run("add_token", hash=_hash(token), role=role, label=label, at=at))
 
 
-async def hand_over(deps: Deps, token: str) -> None:
+async def replace_operator_token(deps: Deps, token: str) -> None:
     """Make a token that of the root's own operator, in the place of all that were: the root lies elsewhere now."""
     system = await deps.stores.board(boards.SYSTEM)
     at = deps.stamp()
 
     def work(tx: Tx) -> None:
         for row in tx.run("tokens"):
-            if row[2] == ENGINE:
+            if row[2] == ENGINE_TOKEN_LABEL:
                 tx.run("forget_token", hash=row[0])
-        tx.run("add_token", hash=_hash(token), role="operator", label=ENGINE, at=at)
+        tx.run("add_token", hash=_hash(token), role="operator", label=ENGINE_TOKEN_LABEL, at=at)
 
     await system.transact(work)
 
 
-async def is_operators(deps: Deps, token: str) -> bool:
+async def is_operator_token(deps: Deps, token: str) -> bool:
     """Whether a token is that of the root's own operator. Where no engine has made one known yet, this one is now."""
     system = await deps.stores.board(boards.SYSTEM)
-    if not any(row[2] == ENGINE and row[4] is None for row in await system.read("tokens")):
-        await admit(deps, token, "operator", ENGINE)
+    if not any(row[2] == ENGINE_TOKEN_LABEL and row[4] is None for row in await system.read("tokens")):
+        await admit(deps, token, "operator", ENGINE_TOKEN_LABEL)
     caller = await identify(deps, token)
     return caller is not None and caller.role == "operator"
 
@@ -203,7 +203,7 @@ def _hash(token: str) -> str:
     return token_hash(token.encode("utf-8", "backslashreplace").decode())
 
 
-class _Found(NamedTuple):
+class _ActiveAttempt(NamedTuple):
     agent_id: str
     token: str
     phase: str | None
@@ -216,10 +216,10 @@ async def _agent(deps: Deps, attempt: Attempt, digest: str) -> Caller | None:
     return Caller("agent", found.agent_id, attempt, digest)
 
 
-async def _attempt(deps: Deps, attempt: Attempt) -> _Found | None:
+async def _attempt(deps: Deps, attempt: Attempt) -> _ActiveAttempt | None:
     """An attempt that is under way; None when it is none, or over."""
     # A token can name any board. Only one that is there is looked at: asking the store for another would make it.
-    known = boards.VIRTUAL | {each.name for each in await boards.boards(deps)}
+    known = boards.VIRTUAL | {each.name for each in await boards.list_boards(deps)}
     if attempt.board not in known or not deps.stores.has(attempt.board):
         return None
     board = await deps.stores.board(attempt.board)
@@ -229,4 +229,4 @@ async def _attempt(deps: Deps, attempt: Attempt) -> _Found | None:
     agent_id, epoch, lease, token, receiver, phase = rows[0]
     if lease is None or epoch != attempt.epoch:
         return None
-    return _Found(receiver or agent_id, token or "", phase)
+    return _ActiveAttempt(receiver or agent_id, token or "", phase)

@@ -11,7 +11,7 @@ from agenttalk.ports import Blobs, Folder, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class AgentInPlan:
     """An agent in a plan."""
 
     deps: Deps
@@ -41,7 +41,7 @@ class Seat:
         return root_layout.inputs(self.agent_id, self.plan_id)
 
 
-async def take_seat(deps: Deps, agent_id: str, plan_id: str) -> Seat:
+async def open_agent_in_plan(deps: Deps, agent_id: str, plan_id: str) -> AgentInPlan:
     """Find the board of the plan."""
     store = await board_of(deps, plan_id)
-    return Seat(deps, agent_id, plan_id, store, await deps.stores.blobs(store.name))
+    return AgentInPlan(deps, agent_id, plan_id, store, await deps.stores.blobs(store.name))

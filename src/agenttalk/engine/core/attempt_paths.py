@@ -11,7 +11,7 @@ TURNS: Final = ".agenttalk"
 """Folder inside a task's folder that belongs to us: each turn has its inputs and outputs there."""
 
 
-class Api(NamedTuple):
+class EngineAddress(NamedTuple):
     """Where agents reach us."""
 
     http: str
@@ -21,7 +21,7 @@ class Api(NamedTuple):
 
 
 @asynccontextmanager
-async def opened_for(api: Api | None, token: str) -> AsyncIterator[Api | None]:
+async def open_attempt_socket(api: EngineAddress | None, token: str) -> AsyncIterator[EngineAddress | None]:
     """Where the program of one attempt reaches us: at a socket of its own, while its turn lasts."""
     if api is None or api.doors is None:
         yield api
@@ -31,7 +31,7 @@ async def opened_for(api: Api | None, token: str) -> AsyncIterator[Api | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class AttemptPaths:
     """Where a turn has its files, below the root."""
 
     cwd: str

@@ -28,17 +28,17 @@ async def board_of(deps: Deps, plan_id: str) -> Store:
     return await deps.stores.board(rows[0][0] if rows else DEFAULT)
 
 
-async def boards(deps: Deps) -> list[Store]:
+async def list_boards(deps: Deps) -> list[Store]:
     """Every board that is in use; the default one always, and first."""
     system = await deps.stores.board(SYSTEM)
     names = {row[0] for row in await system.read("boards_in_use")} - {DEFAULT}
     apart = VIRTUAL | deps.kinds.keys()
     found = [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - apart)]]
-    virtual = [await sound(deps, name) for name in sorted(apart) if deps.stores.has(name)]
+    virtual = [await open_if_readable(deps, name) for name in sorted(apart) if deps.stores.has(name)]
     return [*found, *(board for board in virtual if board is not None)]
 
 
-async def sound(deps: Deps, name: str) -> Store | None:
+async def open_if_readable(deps: Deps, name: str) -> Store | None:
     """A virtual board, if it can be read. One that is broken must not keep the others from working; people are told."""
     try:
         board = await deps.stores.board(name)
@@ -53,7 +53,7 @@ async def sound(deps: Deps, name: str) -> Store | None:
     return board
 
 
-async def place(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
+async def place_plan(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
     """Put a plan on a board, unless it lives on one already."""
     system = await deps.stores.board(SYSTEM)
     rows = await system.read("board_of", plan_id=plan_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenttalk.contracts.core.base import instant
-from agenttalk.engine.core.secrets import Discretion
+from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.rules.core.isolation import Operator
 from agenttalk.rules.core.usage import Price, unpriced
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EngineLimits:
     """How much is taken at once."""
 
     payload_bytes: int = 256 * 1024 * 1024
@@ -38,7 +38,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class SandboxPaths:
     """What every sandbox of a root hides and shows, be it of an agent, a check or a preparation. There is one list."""
 
     hidden: tuple[Path, ...] = ()
@@ -58,16 +58,16 @@ class Deps:
     stores: Stores
     clock: Clock
     ids: Ids
-    limits: Limits = field(default_factory=Limits)
+    limits: EngineLimits = field(default_factory=EngineLimits)
     shared: bool = False
     """Whether other servers, with roots of their own, work on the same store."""
     unrouted: bool = False
     """Whether messages of foreign plans are worked though no router is known to have brought them."""
-    walls: Walls = field(default_factory=Walls)
+    walls: SandboxPaths = field(default_factory=SandboxPaths)
     """What processes in a sandbox see."""
     operator: Operator = field(default_factory=Operator)
     """What the operator says of isolation."""
-    discretion: Discretion = field(default_factory=Discretion)
+    discretion: SecretGuard = field(default_factory=SecretGuard)
     """What must not be written down."""
     traced: bool = False
     """Whether a tracing system is told what happens, so that agents are told where they stand in a trace."""

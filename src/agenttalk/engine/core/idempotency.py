@@ -27,7 +27,7 @@ LARGEST: Final = 64 * 1024
 """Bytes of an answer that are kept. Of a larger one only its status is."""
 
 
-class Kept(NamedTuple):
+class StoredResponse(NamedTuple):
     """What was answered."""
 
     status: int
@@ -35,13 +35,13 @@ class Kept(NamedTuple):
 
 
 @dataclass(slots=True)
-class Keys:
+class IdempotencyKeys:
     """Keeps keys. `under_way` are those whose requests this process is carrying out."""
 
     deps: Deps
     under_way: set[str]
 
-    async def begin(self, key: str, asked: str, *, repeatable: bool) -> Kept | None:
+    async def begin(self, key: str, asked: str, *, repeatable: bool) -> StoredResponse | None:
         """Write down that something is asked for under a key; None when it is to be carried out now.
 
         Else what was answered before. Raises ConflictError: KEY_REUSED when the key is that of another request,
@@ -61,7 +61,7 @@ class Keys:
             self.under_way.discard(key)
         return kept
 
-    async def _begin(self, key: str, asked: str, *, repeatable: bool) -> Kept | None:
+    async def _begin(self, key: str, asked: str, *, repeatable: bool) -> StoredResponse | None:
         system = await self.deps.stores.board(SYSTEM)
         now = self.deps.now()
         at, before = instant(now), instant(now - LASTS)
@@ -83,7 +83,7 @@ class Keys:
             hint = "give each request a key of its own"
             raise ConflictError(Code.KEY_REUSED, "this key was used for another request", hint=hint)
         if status is not None and answer is not None:
-            return Kept(status, answer)
+            return StoredResponse(status, answer)
         if repeatable:
             return None
         raise ConflictError(
@@ -116,6 +116,6 @@ class Keys:
         self.under_way.discard(key)
 
 
-def named(caller: str, method: str, path: str, key: str) -> str:
+def hash_key(caller: str, method: str, path: str, key: str) -> str:
     """Under which name a key is kept: one caller's, for one address."""
     return wire.sha256(wire.write([caller, method, path, key]))

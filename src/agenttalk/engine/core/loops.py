@@ -17,8 +17,8 @@ PAUSE: Final = 5.0
 """Seconds after which a loop tries again when a step failed."""
 
 
-async def looped(
-    name: str, stop: asyncio.Event, wake: Wake, step: Callable[[], Awaitable[T]], pause: Callable[[T], float]
+async def run_loop(
+    name: str, stop: asyncio.Event, wake: WakeSource, step: Callable[[], Awaitable[T]], pause: Callable[[T], float]
 ) -> None:
     """Do a step again and again until `stop` is set: when something woke it, and after its pause at the latest."""
     while not stop.is_set():
@@ -29,10 +29,10 @@ async def looped(
             LOG.warning("%s: %s", name, error.message, extra={"action": f"engine.{name}"})
         except Exception:
             LOG.exception("%s: a step failed; it is tried again", name, extra={"action": f"engine.{name}"})
-        await first(stop.wait(), wake.changed(wait))
+        await wait_for_first(stop.wait(), wake.changed(wait))
 
 
-async def listening(name: str, listen: Callable[[], Awaitable[None]], failure: str) -> None:
+async def run_listener(name: str, listen: Callable[[], Awaitable[None]], failure: str) -> None:
     """Listen until cancelled. `failure` says what is the matter while nobody does."""
     while True:
         try:
@@ -42,19 +42,19 @@ async def listening(name: str, listen: Callable[[], Awaitable[None]], failure: s
         await asyncio.sleep(PAUSE)
 
 
-async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+async def run_unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
     """Do what may take its time, but does not keep the engine from ending: None when it was cancelled for that."""
     task = asyncio.create_task(work)
-    await first(stop.wait(), task)
+    await wait_for_first(stop.wait(), task)
     return None if task.cancelled() else task.result()
 
 
-async def rest(stop: asyncio.Event, seconds: float) -> None:
+async def sleep_unless_stopped(stop: asyncio.Event, seconds: float) -> None:
     """Wait so long, or until `stop` is set."""
-    await first(stop.wait(), asyncio.sleep(seconds))
+    await wait_for_first(stop.wait(), asyncio.sleep(seconds))
 
 
-async def first(*waits: Awaitable[Any], keep: Collection[asyncio.Task[Any]] = ()) -> None:
+async def wait_for_first(*waits: Awaitable[Any], keep: Collection[asyncio.Task[Any]] = ()) -> None:
     """Wait for the first of them; the others are cancelled, unless they are to be kept."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     try:
@@ -69,7 +69,7 @@ async def first(*waits: Awaitable[Any], keep: Collection[asyncio.Task[Any]] = ()
 _LONG: Final = 3600.0
 
 
-class Wake(Protocol):
+class WakeSource(Protocol):
     """Something that tells when folders changed."""
 
     async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
@@ -77,7 +77,7 @@ class Wake(Protocol):
 
 
 class Waiter:
-    """One who waits. Implements `Wake`."""
+    """One who waits. Implements `WakeSource`."""
 
     def __init__(self, wants: Callable[[list[str]], bool] = lambda _: False) -> None:
         """`wants` says which folders wake it; by default none does, and it has to be nudged."""
@@ -107,10 +107,10 @@ class Waiter:
             self._due.set()
 
 
-class Wakes:
+class WakeBroadcaster:
     """Shares a watch."""
 
-    def __init__(self, watch: Wake) -> None:
+    def __init__(self, watch: WakeSource) -> None:
         self._watch = watch
         self._waiters: list[Waiter] = []
 

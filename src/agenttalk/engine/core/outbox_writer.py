@@ -10,7 +10,7 @@ from agenttalk.contracts.core.base import moment, write_time
 from agenttalk.contracts.errors import InputError, MissingError
 from agenttalk.contracts.record import Ack, TaskStateReport
 from agenttalk.engine.core import records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.ports import Row, Tx
 
 _AT_ONCE: Final = 200
@@ -28,13 +28,13 @@ class Sender(Protocol):
         """The plan."""
 
 
-def hand_over(tx: Tx, seat: Sender, name: str, data: bytes) -> None:
+def queue_control_file(tx: Tx, seat: Sender, name: str, data: bytes) -> None:
     """Have a control file put into the outbox; one of that name that did not get there yet is replaced."""
     tx.run("drop_handover", plan_id=seat.plan_id, agent_id=seat.agent_id, name=name)
-    add(tx, seat, name, records.keep(tx, data))
+    queue_content(tx, seat, name, records.store_content(tx, data))
 
 
-def add(tx: Tx, seat: Sender, name: str, content: str, message_id: str | None = None) -> None:
+def queue_content(tx: Tx, seat: Sender, name: str, content: str, message_id: str | None = None) -> None:
     """Have a content put into the outbox. The files of a message come before its envelope."""
     tx.run(
         "add_handover",
@@ -58,7 +58,7 @@ def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, c
             **more,
         }
     )
-    hand_over(tx, seat, root_layout.ack(ack.message_id), ack.to_bytes() + b"\n")
+    queue_control_file(tx, seat, root_layout.ack(ack.message_id), ack.to_bytes() + b"\n")
     return ack
 
 
@@ -74,10 +74,10 @@ def report_state(tx: Tx, seat: Sender, task_id: str, state: str, *, at: str, **m
             **more,
         }
     )
-    hand_over(tx, seat, f"task_state_{task_id}.json", report.to_bytes() + b"\n")
+    queue_control_file(tx, seat, f"task_state_{task_id}.json", report.to_bytes() + b"\n")
 
 
-async def carry_out(seat: Seat) -> int:
+async def write_queued_files(seat: AgentInPlan) -> int:
     """Write what has to be handed over into the outbox, in order; how many files.
 
     A file that got there before, whose row was left by a crash, is recognised by the message in the store or
@@ -95,7 +95,7 @@ async def carry_out(seat: Seat) -> int:
     return done
 
 
-async def _arrived(seat: Seat, row: Row) -> bool:
+async def _arrived(seat: AgentInPlan, row: Row) -> bool:
     _, name, content, message_id = row
     if message_id is not None:
         known = await seat.store.read("message_by_id", plan_id=seat.plan_id, message_id=message_id)
@@ -104,7 +104,7 @@ async def _arrived(seat: Seat, row: Row) -> bool:
     return await asyncio.to_thread(_sent, seat, name, content)
 
 
-def _sent(seat: Seat, name: str, content: str) -> bool:
+def _sent(seat: AgentInPlan, name: str, content: str) -> bool:
     try:
         found = seat.root.digest(f"{seat.outbox}/{root_layout.SENT}/{name}", seat.deps.limits.payload_bytes)
     except (MissingError, InputError):
@@ -112,5 +112,5 @@ def _sent(seat: Seat, name: str, content: str) -> bool:
     return found.sha256 == content
 
 
-def _write(seat: Seat, name: str, data: bytes) -> None:
+def _write(seat: AgentInPlan, name: str, data: bytes) -> None:
     seat.root.write(f"{seat.outbox}/{name}", data, parents=True)

@@ -8,7 +8,7 @@ from typing import Any
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.plan import Policies
-from agenttalk.engine.core.records import SMALL, keep
+from agenttalk.engine.core.records import SMALL, store_content
 from agenttalk.ports import Tx
 
 
@@ -35,14 +35,14 @@ def agents_of(tx: Tx, plan_id: str) -> dict[str, AgentProfile] | None:
     return read_settings(bytes(rows[0][1]))[1] if rows else None
 
 
-def keep_settings(tx: Tx, settings: bytes) -> bytes:
+def store_settings(tx: Tx, settings: bytes) -> bytes:
     """Keep a plan's policies and agents; what its row says of them."""
     if len(settings) > SMALL:
         return settings
-    return keep(tx, settings).encode()
+    return store_content(tx, settings).encode()
 
 
-def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
+def encode_settings(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
     """What is kept of a plan's policies and agents."""
     return wire.write(
         {

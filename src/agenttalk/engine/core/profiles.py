@@ -13,11 +13,11 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Folder
 from agenttalk.rules.messages.routing import RESERVED
 
-Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
+ProfileOverlay: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
 """Makes of an agent's id, and of what its own profile says, what holds for it."""
 
 
-def profile_of(deps: Deps, agent_id: str, configured: Configured) -> AgentProfile:
+def profile_of(deps: Deps, agent_id: str, configured: ProfileOverlay) -> AgentProfile:
     """What holds for an agent: its own profile, and the settings over it. Raises AgentTalkError when it is wrong."""
     try:
         said: Any = wire.read(
@@ -28,7 +28,7 @@ def profile_of(deps: Deps, agent_id: str, configured: Configured) -> AgentProfil
     return AgentProfile.from_json(configured(agent_id, said) if isinstance(said, dict) else said)
 
 
-def agents_in(root: Folder) -> list[str]:
+def list_agents(root: Folder) -> list[str]:
     """The agents: folders under agents/ whose name is an id and not reserved."""
     try:
         with root.sub(root_layout.AGENTS) as folder:

@@ -7,7 +7,7 @@ from agenttalk.rules.prompts.context import PromptContext
 from agenttalk.rules.prompts.wording import Locale
 
 
-def context(board: str, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
+def make_prompt_context(board: str, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
     """A task of a board as its prompt needs it; a kind adds what only it knows."""
     return PromptContext(
         board=board,

@@ -27,7 +27,7 @@ Severity = Literal["INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordSource:
     """Where something comes from."""
 
     agent_id: str | None = None
@@ -40,24 +40,24 @@ class Source:
         return {key: value for key, value in fields.items() if value is not None}
 
 
-def named(prefix: str, key: str) -> str:
+def derive_id(prefix: str, key: str) -> str:
     """An id that follows from a key, so that the same thing found twice has one name."""
     return f"{prefix}_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
 
 
-def written(at: str) -> str:
+def format_time(at: str) -> str:
     """A time of the store as documents write it: without a fraction that is nothing."""
     return f"{at[: -len(_NOTHING)]}Z" if at.endswith(_NOTHING) else at
 
 
-def keep(tx: Tx, data: bytes) -> str:
+def store_content(tx: Tx, data: bytes) -> str:
     """Keep a small content in the same commit as what refers to it."""
     digest = wire.sha256(data)
     tx.later("put_blob", {"hash": digest, "content": data})
     return digest
 
 
-def show(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None = None) -> None:
+def publish_file(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None = None) -> None:
     """Have a file written once this is committed; the same again changes nothing.
 
     The path is one under system_runtime/, or under the root where it begins with agents/. Without a body
@@ -76,11 +76,11 @@ def alert(
     message: str,
     key: str,
     severity: Severity = "ERROR",
-    source: Source | None = None,
+    source: RecordSource | None = None,
     details: dict[str, Any] | None = None,
 ) -> bool:
     """Tell people, once for each key; False when they were told before."""
-    alert_id = named("alert", f"{plan_id}/{code}/{key}")
+    alert_id = derive_id("alert", f"{plan_id}/{code}/{key}")
     path = f"alerts/{plan_id}/{alert_id}.json"
     if tx.run("view_exists", path=path):
         return False
@@ -91,17 +91,17 @@ def alert(
         "severity": severity,
         "type": str(code),
         "created_at": at,
-        "source": (source or Source()).as_json(),
+        "source": (source or RecordSource()).as_json(),
         "message": message,
         "details": details or {},
     }
-    show(tx, path, body)
+    publish_file(tx, path, body)
     tx.record("alert", plan_id, body)
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class JournalMessage:
     """A message as the journal names it."""
 
     plan_id: str
@@ -114,8 +114,8 @@ class Letter:
     files: tuple[dict[str, Any], ...] = ()
 
 
-def line(
-    letter: Letter, status: DeliveryStatus, *, at: str, delivery_id: str, to: str | None = None, **more: Any
+def make_journal_line(
+    letter: JournalMessage, status: DeliveryStatus, *, at: str, delivery_id: str, to: str | None = None, **more: Any
 ) -> dict[str, Any]:
     """One line of the plan's deliveries.jsonl."""
     entry = {  # a DeliveryEntry; the letter was read strictly when it came, so it is not checked once more
@@ -137,8 +137,10 @@ def line(
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def delivered(letter: Letter, *, at: str, delivery_id: str, to: str | None = None, files: Sequence[str] = ()) -> str:
-    """The line of a message that was delivered, in its canonical form: what `line` says, only quicker.
+def make_delivered_line(
+    letter: JournalMessage, *, at: str, delivery_id: str, to: str | None = None, files: Sequence[str] = ()
+) -> str:
+    """The line of a message that was delivered, in its canonical form: what `make_journal_line` says, only quicker.
 
     `files` are those of the letter, in their canonical form. Ids, times and hashes hold nothing that needs an escape.
     """
@@ -154,9 +156,9 @@ def delivered(letter: Letter, *, at: str, delivery_id: str, to: str | None = Non
     )
 
 
-def journal(
+def write_journal_line(
     tx: Tx,
-    letter: Letter,
+    letter: JournalMessage,
     status: DeliveryStatus,
     *,
     at: str,
@@ -165,12 +167,12 @@ def journal(
     **more: Any,
 ) -> None:
     """Write a line of the journal: a fact, from which the file follows."""
-    told = line(letter, status, at=at, delivery_id=delivery_id, to=to, **more)
+    told = make_journal_line(letter, status, at=at, delivery_id=delivery_id, to=to, **more)
     seq = tx.record("delivery", journal_subject(letter.plan_id), told)
     tx.run("journal_grown", plan_id=letter.plan_id, seq=seq)
 
 
-def lines_of(body: bytes) -> list[bytes]:
+def read_journal_lines(body: bytes) -> list[bytes]:
     """The lines of the journal that a fact under a plan's `journal_subject` holds: it is one, or has some."""
     told: Any = json.loads(body)  # ours
     return [wire.write(each) for each in told["lines"]] if "lines" in told else [body]
@@ -181,14 +183,14 @@ def journal_subject(plan_id: str) -> str:
     return f"deliveries/{plan_id}"
 
 
-def tally(tx: Tx, plan_id: str, **changes: int) -> None:
+def count_messages(tx: Tx, plan_id: str, **changes: int) -> None:
     """Count what became of messages: sent, delivered, superseded, duplicate, dead."""
     zero = {"sent": 0, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0}
     tx.later("tally", {"plan_id": plan_id, **zero, **changes})
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedMessage:
     """Something that is dead-lettered, and what is known of it."""
 
     plan_id: str
@@ -207,13 +209,13 @@ class Refused:
     problems: tuple[Problem, ...] = ()
 
 
-def bury(tx: Tx, refused: Refused, *, at: str) -> bool:
+def write_dead_letter(tx: Tx, refused: RefusedMessage, *, at: str) -> bool:
     """Dead-letter something, with an alert; False when that was done before.
 
     It does not count the message: `sent` and `dead` are counted by whoever took it in.
     """
-    deadletter_id = named("dl", f"{refused.plan_id}/{refused.key}")
-    original = keep(tx, refused.original) if isinstance(refused.original, bytes) else refused.original
+    deadletter_id = derive_id("dl", f"{refused.plan_id}/{refused.key}")
+    original = store_content(tx, refused.original) if isinstance(refused.original, bytes) else refused.original
     retriable = MEANINGS[refused.code].retriable or refused.code in REPLAYABLE
     new = tx.run(
         "add_deadletter",
@@ -235,9 +237,9 @@ def bury(tx: Tx, refused: Refused, *, at: str) -> bool:
         return False
     entry = _entry(refused, deadletter_id, retriable=retriable, at=at)
     folder = f"deadletter/{refused.plan_id}"
-    show(tx, f"{folder}/{deadletter_id}.json", entry)
+    publish_file(tx, f"{folder}/{deadletter_id}.json", entry)
     if original is not None:
-        show(tx, f"{folder}/{deadletter_id}.original", None, content=original)
+        publish_file(tx, f"{folder}/{deadletter_id}.original", None, content=original)
     tx.record("deadletter", refused.plan_id, entry)
     alert(
         tx,
@@ -246,13 +248,13 @@ def bury(tx: Tx, refused: Refused, *, at: str) -> bool:
         code=refused.code,
         message=f"{refused.box} of {refused.agent_id}: {refused.name}: {refused.reason}",
         key=refused.key,
-        source=Source(agent_id=refused.agent_id),
+        source=RecordSource(agent_id=refused.agent_id),
         details={"deadletter_id": deadletter_id, "file_name": refused.name},
     )
     return True
 
 
-def _entry(refused: Refused, deadletter_id: str, *, retriable: bool, at: str) -> dict[str, Any]:
+def _entry(refused: RefusedMessage, deadletter_id: str, *, retriable: bool, at: str) -> dict[str, Any]:
     """A dead letter as a document."""
     original = {
         "file_name": refused.name,

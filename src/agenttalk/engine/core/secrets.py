@@ -27,7 +27,7 @@ _PIECE: Final = 1024 * 1024
 _DEEPEST: Final = 200
 
 
-class Discretion:
+class SecretGuard:
     """What must not be said. It grows with each agent that is started, and ends with the process.
 
     Tokens of attempts are good while these last; they are forgotten some attempts later.

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 MOMENT: Final = 0.2
 """Seconds for which others come first, if they asked for a place in vain."""
-Given: TypeAlias = "Callable[[int], None]"
+TicketCallback: TypeAlias = "Callable[[int], None]"
 """Gets a ticket. Called by whatever thread gave the place back, and must not wait."""
 
 
@@ -28,11 +28,11 @@ class Slots:
         self._busy: dict[str, int] = {}
         self._apart: set[str] = set()
         """Who of them works elsewhere, and needs nothing of this machine."""
-        self._waiting: dict[str, Given] = {}
+        self._waiting: dict[str, TicketCallback] = {}
         self._refused: dict[str, None] = {}
         """Who asked in vain and comes back by itself, the longest waiting first."""
 
-    def take(self, agent_id: str, given: Given | None = None, *, apart: bool = False) -> int | None:
+    def take(self, agent_id: str, given: TicketCallback | None = None, *, apart: bool = False) -> int | None:
         """A ticket for the agent's place; None while it works, or as many work as may.
 
         With `given` one waits for it then, and has ceased to wait when there is a ticket at once. Who works `apart`,
@@ -72,7 +72,7 @@ class Slots:
     def _full(self) -> bool:
         return len(self._busy) - len(self._apart) >= self._most
 
-    def wait(self, agent_id: str, given: Given) -> None:
+    def wait(self, agent_id: str, given: TicketCallback) -> None:
         """Have the agent's place the next time that somebody gives it back, or one that it may have."""
         with self._lock:
             self._waiting[agent_id] = given
@@ -113,7 +113,7 @@ class Slots:
                 del self._refused[found]
             return found
 
-    def _hand_over(self, agent_id: str) -> tuple[Given, int] | None:
+    def _hand_over(self, agent_id: str) -> tuple[TicketCallback, int] | None:
         """Seat who waits for the place that was just given back, or else who waits for any."""
         free = [each for each in (agent_id, *self._waiting) if each in self._waiting and each not in self._busy]
         if not free:
@@ -131,7 +131,7 @@ class Slots:
             return frozenset(self._busy)
 
 
-class Place:
+class AgentSlot:
     """An agent's place as its heartbeat has it: taken, waited for, handed over, given back. For one loop."""
 
     def __init__(self, slots: Slots, agent_id: str, freed: Callable[[], None]) -> None:
@@ -171,7 +171,7 @@ class Place:
         self._slots.leave(self._agent_id)
         self.free()
 
-    def _given(self) -> Given:
+    def _given(self) -> TicketCallback:
         loop = asyncio.get_running_loop()
 
         def given(ticket: int) -> None:

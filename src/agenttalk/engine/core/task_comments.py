@@ -46,7 +46,7 @@ class TaskName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class TaskContribution:
     """What is said about a task, or handed in for it."""
 
     kind: Literal["comment", "output"]
@@ -66,9 +66,9 @@ class Remark:
         }
 
 
-async def show(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, Any]:
+async def read_task(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, Any]:
     """A task with what was said about it, from after a comment on. Raises UsageError when there is none."""
-    board = await board_of(deps, task)
+    board = await board_of_task(deps, task)
     row = await _row(board, task)
     remarks = await board.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
     agent_id, state, updated_at, epoch, lease, _, _, attempt, waiting_since, missing, request_id, rounds, _ = row
@@ -92,7 +92,9 @@ async def show(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, Any]:
     }
 
 
-async def say(deps: Deps, task: TaskName, remark: Remark, caller: Caller, *, key: str | None = None) -> dict[str, Any]:
+async def post_contribution(
+    deps: Deps, task: TaskName, remark: TaskContribution, caller: Caller, *, key: str | None = None
+) -> dict[str, Any]:
     """Keep a remark, and answer what was kept. The same key with the same remark answers the same, once more.
 
     Raises UsageError when there is no such task, when the caller's attempt is over, and when somebody speaks
@@ -104,24 +106,28 @@ async def say(deps: Deps, task: TaskName, remark: Remark, caller: Caller, *, key
     secrets = deps.discretion.secrets
     if secrets:
         remark = replace(remark, body=secrets.redact(remark.body), claims=secrets.redact_json(remark.claims))
-    board = await board_of(deps, task)
+    board = await board_of_task(deps, task)
     await _row(board, task)
     at = deps.stamp()
-    return await board.transact(lambda tx: _say(tx, task, remark, caller, key, at))
+    return await board.transact(lambda tx: _post_contribution(tx, task, remark, caller, key, at))
 
 
-def _say(tx: Tx, task: TaskName, remark: Remark, caller: Caller, key: str | None, at: str) -> dict[str, Any]:
-    fence(tx, task, caller)
+def _post_contribution(
+    tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, key: str | None, at: str
+) -> dict[str, Any]:
+    require_current_attempt(tx, task, caller)
     if key is None:
         return _keep(tx, task, remark, caller, at)
     # Another attempt is another request, though its program may use the same keys.
     epoch = caller.attempt.epoch if caller.attempt else 0
-    once = Once(task.plan_id, caller.name, f"{task.task_id}/{caller.name}/{epoch}/{key}", remark.as_json(), at)
+    once = IdempotentRequest(
+        task.plan_id, caller.name, f"{task.task_id}/{caller.name}/{epoch}/{key}", remark.as_json(), at
+    )
     return once.do(tx, lambda: _keep(tx, task, remark, caller, at))
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class IdempotentRequest:
     """A request under a key: it is carried out once, and the same request gets the same answer again."""
 
     plan_id: str
@@ -132,7 +138,7 @@ class Once:
 
     def do(self, tx: Tx, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Do it, unless it was done; raises ConflictError when the key was used for another request."""
-        about = {"plan_id": self.plan_id, "id": records.named("key", self.key)}
+        about = {"plan_id": self.plan_id, "id": records.derive_id("key", self.key)}
         sha256 = wire.sha256(wire.write(self.said))
         if tx.run("take_key", **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
             answer = work()
@@ -146,7 +152,7 @@ class Once:
         return dict(told)
 
 
-def fence(tx: Tx, task: TaskName, caller: Caller) -> None:
+def require_current_attempt(tx: Tx, task: TaskName, caller: Caller) -> None:
     """An agent's write counts only while its attempt has the task."""
     if caller.attempt is None:
         return
@@ -157,7 +163,7 @@ def fence(tx: Tx, task: TaskName, caller: Caller) -> None:
         raise UsageError(Code.LEASE_LOST, f"attempt {caller.attempt.epoch} does not have {task.subject} any more")
 
 
-def _keep(tx: Tx, task: TaskName, remark: Remark, caller: Caller, at: str) -> dict[str, Any]:
+def _keep(tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, at: str) -> dict[str, Any]:
     epoch = caller.attempt.epoch if caller.attempt else None
     body = wire.write(remark.as_json())
     [(number,)] = tx.run(
@@ -177,7 +183,7 @@ def _keep(tx: Tx, task: TaskName, remark: Remark, caller: Caller, at: str) -> di
     return {"id": number, "at": at, "task": task.subject, "author": remark.author, "type": remark.type}
 
 
-async def board_of(deps: Deps, task: TaskName) -> Store:
+async def board_of_task(deps: Deps, task: TaskName) -> Store:
     """The board of a task; one that only the caller knows is not made."""
     if task.board in boards.VIRTUAL and deps.stores.has(task.board):
         return await deps.stores.board(task.board)

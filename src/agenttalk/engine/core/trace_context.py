@@ -14,7 +14,7 @@ from agenttalk.rules.operation.spans import Context, Naming, read_traceparent
 ORIGIN: Final = "traces.origin"
 """The cursor that holds a number by which the ids of a board differ from those of all others."""
 _LONGEST: Final = 200
-"""Characters of a `traceparent` that are kept; it has 55 today."""
+"""Characters of a `make_traceparent` that are kept; it has 55 today."""
 TRACED: Final = "plan.traced"
 """The fact that a plan belongs to a trace of somebody else."""
 
@@ -34,10 +34,10 @@ class Trace(NamedTuple):
 
 def trace_of(tx: Tx, plan_id: str) -> Trace:
     """The trace of a plan."""
-    return Trace(naming(tx), tx.board, read_within(tx.run("latest_fact", subject=plan_id, kind=TRACED)))
+    return Trace(ensure_naming(tx), tx.board, read_parent_context(tx.run("latest_fact", subject=plan_id, kind=TRACED)))
 
 
-def naming(tx: Tx) -> Naming:
+def ensure_naming(tx: Tx) -> Naming:
     """How traces and spans of a board are named: by a number that is drawn once."""
     rows = tx.run("cursor", name=ORIGIN)
     if not rows:
@@ -46,14 +46,14 @@ def naming(tx: Tx) -> Naming:
     return Naming(str(rows[0][0]))
 
 
-def read_within(rows: list[Row]) -> Context | None:
+def read_parent_context(rows: list[Row]) -> Context | None:
     """What was said of somebody else's trace, from the fact that it was."""
     said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
     return read_traceparent(said["traceparent"]) if said is not None else None
 
 
-def within(plan_id: str, told: str) -> Callable[[Tx], None]:
-    """What is written down with a plan whose submission came with a `traceparent`; nothing for what is none."""
+def make_parent_recorder(plan_id: str, told: str) -> Callable[[Tx], None]:
+    """What is written down with a plan whose submission came with a `make_traceparent`; nothing for what is none."""
 
     def note(tx: Tx) -> None:
         if read_traceparent(told) is not None:
@@ -62,18 +62,18 @@ def within(plan_id: str, told: str) -> Callable[[Tx], None]:
     return note
 
 
-async def naming_of(board: Store) -> Naming:
+async def read_naming(board: Store) -> Naming:
     """How traces and spans of a board are named: by a number that is drawn once."""
     rows = await board.read("cursor", name=ORIGIN)
-    return Naming(str(rows[0][0])) if rows else await board.transact(naming)
+    return Naming(str(rows[0][0])) if rows else await board.transact(ensure_naming)
 
 
-async def traceparent(deps: Deps, job: Job) -> str:
+async def make_traceparent(deps: Deps, job: Job) -> str:
     """What an agent is told of its place in a trace; empty where nothing is traced."""
     if not deps.traced:
         return ""
     board = await deps.stores.board(job.board)
-    named = await naming_of(board)
+    named = await read_naming(board)
     rows = await board.read("latest_fact", subject=job.plan_id, kind=TRACED)
     place = (job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt)
-    return named.traceparent(*place, read_within(rows))
+    return named.traceparent(*place, read_parent_context(rows))

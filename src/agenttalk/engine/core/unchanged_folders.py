@@ -21,7 +21,7 @@ _Mark: TypeAlias = tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Seen:
+class _FolderState:
     mark: _Mark
     since: float
     """When it was first seen like that."""
@@ -29,11 +29,11 @@ class _Seen:
     """Until when it is believed that nothing came."""
 
 
-class Quiet:
+class UnchangedFolders:
     """What is known of folders without news. Take `now` before the folder's entry, and that before the look."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _FolderState] = {}
 
     @staticmethod
     def now() -> float:
@@ -52,6 +52,6 @@ class Quiet:
         if news or entry.kind != "folder":
             self._seen.pop(key, None)
         elif seen is None or seen.mark != mark:
-            self._seen[key] = _Seen(mark, now)
+            self._seen[key] = _FolderState(mark, now)
         elif now >= seen.since + SETTLED:
             seen.until = now + TRUSTED

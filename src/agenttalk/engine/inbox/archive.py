@@ -12,7 +12,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.record import InputIndex
 from agenttalk.engine.core import outbox_writer, records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.ports import Folder, Row, Tx
 from agenttalk.rules.core import artifacts
 from agenttalk.rules.core.artifacts import File
@@ -66,7 +66,7 @@ class Archived:
     dead: int = 0
 
 
-async def archive_claimed(seat: Seat) -> Archived:
+async def archive_claimed(seat: AgentInPlan) -> Archived:
     """Keep every claimed artifact, or refuse it."""
     archived = dead = after = 0
     while rows := await seat.store.read(
@@ -86,7 +86,7 @@ async def archive_claimed(seat: Seat) -> Archived:
     return Archived(archived, dead)
 
 
-async def _load(seat: Seat, parcel: Parcel) -> list[bytes] | Rejection:
+async def _load(seat: AgentInPlan, parcel: Parcel) -> list[bytes] | Rejection:
     """The small contents that the store has not got yet; large ones are kept at once."""
     small: list[bytes] = []
     for file in parcel.payload():
@@ -97,7 +97,7 @@ async def _load(seat: Seat, parcel: Parcel) -> list[bytes] | Rejection:
     return small
 
 
-async def _content(seat: Seat, file: File) -> list[bytes]:
+async def _content(seat: AgentInPlan, file: File) -> list[bytes]:
     if await seat.blobs.exists(file.sha256):
         return []
     if not root_layout.payload_is_safe(file.path):
@@ -121,7 +121,7 @@ def _require(file: File, sha256: str) -> None:
         raise InputError(Code.PAYLOAD_HASH_MISMATCH, f"its file {file.path!r} has another hash than the envelope says")
 
 
-def _keep(tx: Tx, seat: Seat, parcel: Parcel, loaded: list[bytes] | Rejection) -> bool:
+def _keep(tx: Tx, seat: AgentInPlan, parcel: Parcel, loaded: list[bytes] | Rejection) -> bool:
     """One artifact, decided and written down with all that follows; False when it is refused."""
     at = seat.deps.stamp()
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": parcel.task_id}
@@ -140,7 +140,7 @@ def _keep(tx: Tx, seat: Seat, parcel: Parcel, loaded: list[bytes] | Rejection) -
     if not done:
         return True  # it was ended otherwise meanwhile
     for data in loaded:
-        records.keep(tx, data)
+        records.store_content(tx, data)
     for file in dict.fromkeys(files):
         fate = fates[file.path]
         if fate in {"new", "replaces"} or (fate == "same" and held[file.path].seq < parcel.seq):
@@ -172,11 +172,11 @@ def _keep(tx: Tx, seat: Seat, parcel: Parcel, loaded: list[bytes] | Rejection) -
     return True
 
 
-def _refuse(tx: Tx, seat: Seat, parcel: Parcel, why: Rejection, at: str) -> bool:
+def _refuse(tx: Tx, seat: AgentInPlan, parcel: Parcel, why: Rejection, at: str) -> bool:
     details = f"{why.code}: {why.message}"
     if not tx.run("finish_delivery", id=parcel.delivery, state="dead", ack="FAILED", at=at, details=details, acted=0):
         return False
-    refused = records.Refused(
+    refused = records.RefusedMessage(
         plan_id=seat.plan_id,
         agent_id=seat.agent_id,
         box="inbox",
@@ -188,7 +188,7 @@ def _refuse(tx: Tx, seat: Seat, parcel: Parcel, why: Rejection, at: str) -> bool
         message_id=parcel.message_id,
         sha256=parcel.sha256,
     )
-    records.bury(tx, refused, at=at)
+    records.write_dead_letter(tx, refused, at=at)
     result = {"ok": False, "details": details}
     outbox_writer.acknowledge(
         tx, seat, parcel.about(), "FAILED", consumed_at=parcel.consumed_at, finished_at=at, result=result
@@ -201,7 +201,7 @@ def stored_at(task_id: str, output_name: str, path: str) -> str:
     return f"{task_id}/{root_layout.segment(output_name)}/{path}"
 
 
-async def show_artifact(seat: Seat, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
+async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
     """Make the workspace show an archived artifact. What has to be there follows from the rows alone."""
     files = artifacts.files_of(message_id, _named(envelope))
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": task_id}
@@ -221,13 +221,13 @@ async def show_artifact(seat: Seat, message_id: str, task_id: str, output_name: 
     await put_payloads_away(seat, root_layout.PROCESSED, message_id, envelope)
 
 
-def _remove(seat: Seat, path: str) -> None:
+def _remove(seat: AgentInPlan, path: str) -> None:
     with seat.root.sub(seat.inputs, create=True) as folder:
         if folder.remove(path):
             _remove_empty(folder, path)
 
 
-async def show_file(seat: Seat, path: str, sha256: str) -> None:
+async def show_file(seat: AgentInPlan, path: str, sha256: str) -> None:
     """Have a file of the workspace hold a content."""
     if await asyncio.to_thread(_holds, seat, f"{seat.inputs}/{path}", sha256):
         return
@@ -235,7 +235,7 @@ async def show_file(seat: Seat, path: str, sha256: str) -> None:
     await asyncio.to_thread(seat.root.write, f"{seat.inputs}/{path}", data, parents=True)
 
 
-def _holds(seat: Seat, path: str, sha256: str) -> bool:
+def _holds(seat: AgentInPlan, path: str, sha256: str) -> bool:
     try:
         return seat.root.digest(path, seat.deps.limits.payload_bytes).sha256 == sha256
     except (MissingError, InputError):
@@ -247,12 +247,12 @@ def _named(envelope: bytes) -> list[File]:
     return [File(file.path, file.sha256) for file in files]
 
 
-async def put_payloads_away(seat: Seat, folder: str, message_id: str, envelope: bytes) -> None:
+async def put_payloads_away(seat: AgentInPlan, folder: str, message_id: str, envelope: bytes) -> None:
     """Payloads leave the inbox with their message. A file that is not the message's own stays."""
     await asyncio.to_thread(_put_payloads_away, seat, f"{folder}/{root_layout.PAYLOAD}/{message_id}", _named(envelope))
 
 
-def _put_payloads_away(seat: Seat, folder: str, files: list[File]) -> None:
+def _put_payloads_away(seat: AgentInPlan, folder: str, files: list[File]) -> None:
     for path, sha256 in files:
         if not root_layout.payload_is_safe(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
             continue
@@ -276,7 +276,7 @@ def _remove_empty(inbox: Folder, path: str) -> None:
         above = above.rpartition("/")[0]
 
 
-async def show_index(seat: Seat) -> None:
+async def show_index(seat: AgentInPlan) -> None:
     """Write `input_index.json` anew from the rows."""
     rows = await seat.store.read("inputs_of", plan_id=seat.plan_id, agent_id=seat.agent_id)
     entries: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -15,7 +15,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.record import Ack
 from agenttalk.engine.core import outbox_writer, records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox.origins import Inbound
 from agenttalk.engine.messages import control_files
 from agenttalk.engine.messages.recall import recall
@@ -76,7 +76,7 @@ class Claimed:
     """Whether nobody knows of any of them where it comes from: there may be others behind them."""
 
 
-async def claim(seat: Seat, inbound: Inbound) -> Claimed:
+async def claim(seat: AgentInPlan, inbound: Inbound) -> Claimed:
     """Take the next new messages, except for those that wait because nobody knows where they come from."""
     while True:
         waiting = await inbound.waiting(seat.plan_id)
@@ -85,7 +85,7 @@ async def claim(seat: Seat, inbound: Inbound) -> Claimed:
             return claimed
 
 
-async def resume(seat: Seat, inbound: Inbound) -> Claimed:
+async def resume(seat: AgentInPlan, inbound: Inbound) -> Claimed:
     """Finish what a crash left: files moved and not noted, and messages whose files are gone from the inbox."""
     rows = await seat.store.read("claimed_names", plan_id=seat.plan_id, receiver=seat.agent_id)
     known = {kept_name(message_id, name) for message_id, name in rows}
@@ -94,7 +94,7 @@ async def resume(seat: Seat, inbound: Inbound) -> Claimed:
     return total
 
 
-async def _restore(seat: Seat) -> None:
+async def _restore(seat: AgentInPlan) -> None:
     """Put messages back that the store says are in the inbox and that are not: files are never synced."""
     rows = await seat.store.read("unclaimed_messages", plan_id=seat.plan_id, receiver=seat.agent_id)
 
@@ -108,7 +108,7 @@ async def _restore(seat: Seat) -> None:
         await asyncio.to_thread(work)
 
 
-def _new(seat: Seat, waiting: set[str]) -> tuple[list[Found], list[str]]:
+def _new(seat: AgentInPlan, waiting: set[str]) -> tuple[list[Found], list[str]]:
     try:
         with seat.root.sub(seat.inbox) as inbox:
             found = (name for name in inbox.names() if name.endswith(root_layout.MESSAGE) and not name.startswith("."))
@@ -120,7 +120,7 @@ def _new(seat: Seat, waiting: set[str]) -> tuple[list[Found], list[str]]:
         return [], [error.message]
 
 
-def _pending(seat: Seat, known: set[str]) -> tuple[list[Found], list[str]]:
+def _pending(seat: AgentInPlan, known: set[str]) -> tuple[list[Found], list[str]]:
     try:
         with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING) as pending:
             names = [name for name in pending.names() if name not in known and not name.startswith(".")]
@@ -131,7 +131,7 @@ def _pending(seat: Seat, known: set[str]) -> tuple[list[Found], list[str]]:
         return [], [error.message]
 
 
-def _read_all(seat: Seat, inbox: Folder, where: str, names: Iterable[str]) -> tuple[list[Found], list[str]]:
+def _read_all(seat: AgentInPlan, inbox: Folder, where: str, names: Iterable[str]) -> tuple[list[Found], list[str]]:
     found: list[Found] = []
     errors: list[str] = []
     for name in names:
@@ -142,7 +142,7 @@ def _read_all(seat: Seat, inbox: Folder, where: str, names: Iterable[str]) -> tu
     return found, errors
 
 
-def _read(seat: Seat, inbox: Folder, where: str, name: str) -> list[Found]:
+def _read(seat: AgentInPlan, inbox: Folder, where: str, name: str) -> list[Found]:
     path = f"{where}/{name}" if where else name
     entry = inbox.entry(path)
     if entry is None:
@@ -159,7 +159,7 @@ def _read(seat: Seat, inbox: Folder, where: str, name: str) -> list[Found]:
     return [Found(entry, where, parcel, data, original=data)]
 
 
-async def _take(seat: Seat, inbound: Inbound, looked: tuple[list[Found], list[str]]) -> Claimed:
+async def _take(seat: AgentInPlan, inbound: Inbound, looked: tuple[list[Found], list[str]]) -> Claimed:
     found, errors = looked
     if not found:
         return Claimed(errors=tuple(errors))
@@ -193,7 +193,7 @@ async def _take(seat: Seat, inbound: Inbound, looked: tuple[list[Found], list[st
 
 
 async def _fate(
-    seat: Seat, inbound: Inbound, found: Found, seen: dict[str, tuple[str, str]]
+    seat: AgentInPlan, inbound: Inbound, found: Found, seen: dict[str, tuple[str, str]]
 ) -> tuple[Fate, str] | Rejection:
     """What becomes of a file, and under which name. `seen`: hash and name of messages found before."""
     if isinstance(found.parcel, Rejection):
@@ -223,7 +223,7 @@ async def _fate(
     return ("done" if state == shown == "processed" else "copy"), name
 
 
-def _final_receipt(seat: Seat, message_id: str) -> Ack | None:
+def _final_receipt(seat: AgentInPlan, message_id: str) -> Ack | None:
     """The receipt by which the agent said that it is done with a message, before the store knew of it."""
     for folder in (seat.outbox, f"{seat.outbox}/{root_layout.SENT}"):
         try:
@@ -236,7 +236,7 @@ def _final_receipt(seat: Seat, message_id: str) -> Ack | None:
     return None
 
 
-async def _with_original(seat: Seat, found: Found) -> Found:
+async def _with_original(seat: AgentInPlan, found: Found) -> Found:
     """A dead letter keeps the whole original, also of a file that is too large to be a message."""
     parcel = found.parcel
     if not isinstance(parcel, Rejection):
@@ -250,7 +250,7 @@ async def _with_original(seat: Seat, found: Found) -> Found:
         return found  # larger than anything we keep; it stays whole in .deadletter
 
 
-def _move_to_pending(seat: Seat, found: list[Found], errors: list[str]) -> list[Found]:
+def _move_to_pending(seat: AgentInPlan, found: list[Found], errors: list[str]) -> list[Found]:
     """The move is the claim: what somebody else moved first is his."""
     if not found:
         return []
@@ -269,7 +269,7 @@ def _move_to_pending(seat: Seat, found: list[Found], errors: list[str]) -> list[
     return taken
 
 
-def _put_away(seat: Seat, dead: list[Found], copies: list[Found], errors: list[str]) -> None:
+def _put_away(seat: AgentInPlan, dead: list[Found], copies: list[Found], errors: list[str]) -> None:
     for folder, batch in ((root_layout.DEADLETTER, dead), (root_layout.PROCESSED, copies)):
         if not batch:
             continue
@@ -295,7 +295,7 @@ def _move_aside(inbox: Folder, found: Found, target: Folder) -> None:
 
 def _note(
     tx: Tx,
-    seat: Seat,
+    seat: AgentInPlan,
     taken: list[Found],
     dead: list[tuple[Found, Rejection]],
     worked: list[tuple[Found, Ack]],
@@ -309,11 +309,11 @@ def _note(
         _bury(tx, seat, found, why, at)
 
 
-def _bury(tx: Tx, seat: Seat, found: Found, why: Rejection, at: str) -> None:
+def _bury(tx: Tx, seat: AgentInPlan, found: Found, why: Rejection, at: str) -> None:
     kept = wire.sha256(found.original) if isinstance(found.original, bytes) else found.original
     identity = kept or f"{found.entry.inode}/{found.entry.mtime_ns}"
     tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
-    refused = records.Refused(
+    refused = records.RefusedMessage(
         plan_id=seat.plan_id,
         agent_id=seat.agent_id,
         box="inbox",
@@ -326,13 +326,15 @@ def _bury(tx: Tx, seat: Seat, found: Found, why: Rejection, at: str) -> None:
         sha256=kept,
         problems=why.problems,
     )
-    if records.bury(tx, refused, at=at):
-        unread = records.named("unread", refused.key)
+    if records.write_dead_letter(tx, refused, at=at):
+        unread = records.derive_id("unread", refused.key)
         message_id, digest = found.message_id or unread, kept or wire.sha256(b"")
-        letter = records.Letter(seat.plan_id, message_id, digest, _sender(found) or seat.agent_id)
+        letter = records.JournalMessage(seat.plan_id, message_id, digest, _sender(found) or seat.agent_id)
         about = {"skip_reason": str(why.code), "file_name": found.spelled}
-        delivery_id = records.named("dlv", refused.key)
-        records.journal(tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, to=seat.agent_id, **about)
+        delivery_id = records.derive_id("dlv", refused.key)
+        records.write_journal_line(
+            tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, to=seat.agent_id, **about
+        )
 
 
 def _sender(found: Found) -> str | None:
@@ -343,7 +345,7 @@ def _origin(plan_id: str) -> str:
     return "virtual" if plan_id.startswith("_") else "foreign"
 
 
-def _note_claim(tx: Tx, seat: Seat, found: Found, at: str) -> None:
+def _note_claim(tx: Tx, seat: AgentInPlan, found: Found, at: str) -> None:
     rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
     if rows and rows[0][4] == "superseded":
         tx.run("taken_withdrawn", id=rows[0][3])
@@ -359,7 +361,7 @@ def _note_claim(tx: Tx, seat: Seat, found: Found, at: str) -> None:
         outbox_writer.acknowledge(tx, seat, named_message(found), "CONSUMED", consumed_at=at)
 
 
-def _note_worked(tx: Tx, seat: Seat, found: Found, receipt: Ack, at: str) -> None:
+def _note_worked(tx: Tx, seat: AgentInPlan, found: Found, receipt: Ack, at: str) -> None:
     """A message that the agent worked before, as its receipt says. It does not run again."""
     rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
     if not rows or rows[0][3] is None:
@@ -382,7 +384,7 @@ def named_message(found: Found) -> dict[str, object]:
     }
 
 
-def _import(tx: Tx, seat: Seat, found: Found, rows: list[Row], at: str) -> int:
+def _import(tx: Tx, seat: AgentInPlan, found: Found, rows: list[Row], at: str) -> int:
     """Take a message into the store that another router delivered."""
     assert isinstance(found.parcel, Parcel)  # noqa: S101
     envelope = found.parcel.envelope
@@ -418,7 +420,7 @@ def _import(tx: Tx, seat: Seat, found: Found, rows: list[Row], at: str) -> int:
             at=at,
             state="superseded" if stale else "delivered",
         )
-        records.tally(tx, seat.plan_id, sent=1, superseded=int(stale), delivered=int(not stale))
+        records.count_messages(tx, seat.plan_id, sent=1, superseded=int(stale), delivered=int(not stale))
         created = write_time(envelope.created_at)
         tx.record("message.imported", envelope.message_id, {"sha256": found.parcel.sha256, "created_at": created})
     [(delivery,)] = tx.run(
@@ -436,6 +438,6 @@ def _import(tx: Tx, seat: Seat, found: Found, rows: list[Row], at: str) -> int:
     return number
 
 
-def _is_stale(tx: Tx, seat: Seat, task_id: str, dag_sha256: str, seq: int) -> bool:
+def _is_stale(tx: Tx, seat: AgentInPlan, task_id: str, dag_sha256: str, seq: int) -> bool:
     rows = tx.run("newest_order", plan_id=seat.plan_id, task_id=task_id, dag_sha256=dag_sha256)
     return bool(rows) and rows[0][3] > seq

@@ -13,7 +13,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import Code, ConflictError, ContractError, InputError, MissingError
 from agenttalk.engine.agents.outputs import _SHOWN, OutputFile
 from agenttalk.engine.core import outbox_writer, records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import Order, hand_request_over, question
@@ -60,7 +60,7 @@ class Artifact:
 
 
 def artifacts(
-    seat: Seat, order: Order, said: Result, files: list[OutputFile], at: str, apart: frozenset[str] = frozenset()
+    seat: AgentInPlan, order: Order, said: Result, files: list[OutputFile], at: str, apart: frozenset[str] = frozenset()
 ) -> list[Artifact]:
     """The artifacts of a turn. Their ids follow from the command, so the same end never makes two.
 
@@ -69,7 +69,7 @@ def artifacts(
     """
     made = []
     for output_name in dict.fromkeys(each.output_name for each in files):
-        message_id = records.named("msg", f"{seat.plan_id}/{order.message_id}/{output_name}")
+        message_id = records.derive_id("msg", f"{seat.plan_id}/{order.message_id}/{output_name}")
         folder = f"{message_id}/" if output_name in apart else ""
         own = [(f"{folder}{each.path}", each) for each in files if each.output_name == output_name]
         document: dict[str, Any] = {
@@ -100,7 +100,7 @@ def artifacts(
     return made
 
 
-def _apart(seat: Seat, files: list[OutputFile]) -> frozenset[str]:
+def _apart(seat: AgentInPlan, files: list[OutputFile]) -> frozenset[str]:
     """Outputs whose files cannot lie in the outbox under their own names.
 
     A name can be that of a control file, or of a file of another output. Or another file of that name lies there which
@@ -116,7 +116,7 @@ def _apart(seat: Seat, files: list[OutputFile]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_held(seat: Seat, file: OutputFile) -> bool:
+def _is_held(seat: AgentInPlan, file: OutputFile) -> bool:
     path = f"{seat.outbox}/{file.path}"
     try:
         lying = seat.root.digest(path, seat.deps.limits.payload_bytes).sha256
@@ -128,7 +128,7 @@ def _is_held(seat: Seat, file: OutputFile) -> bool:
 
 
 async def conclude(
-    seat: Seat,
+    seat: AgentInPlan,
     order: Order,
     lease: Lease,
     ended: Ended,
@@ -156,7 +156,7 @@ async def conclude(
     return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, made, said, at))
 
 
-async def _keep_large(seat: Seat, outcome: Result | Fault) -> str | None:
+async def _keep_large(seat: AgentInPlan, outcome: Result | Fault) -> str | None:
     """Hash of a result that is too large for the ledger."""
     if isinstance(outcome, Fault):
         return None
@@ -166,7 +166,7 @@ async def _keep_large(seat: Seat, outcome: Result | Fault) -> str | None:
 
 def _conclude(
     tx: Tx,
-    seat: Seat,
+    seat: AgentInPlan,
     order: Order,
     lease: Lease,
     outcome: Result | Fault,
@@ -195,13 +195,15 @@ def _conclude(
     for artifact in made if fault is None else ():
         for path, file in artifact.files:
             if file.data is not None:
-                records.keep(tx, file.data)
-            outbox_writer.add(tx, seat, path, file.sha256, artifact.message_id)
-        outbox_writer.add(tx, seat, artifact.name, records.keep(tx, artifact.envelope), artifact.message_id)
+                records.store_content(tx, file.data)
+            outbox_writer.queue_content(tx, seat, path, file.sha256, artifact.message_id)
+        outbox_writer.queue_content(
+            tx, seat, artifact.name, records.store_content(tx, artifact.envelope), artifact.message_id
+        )
     return step
 
 
-def _subject(seat: Seat, order: Order) -> str:
+def _subject(seat: AgentInPlan, order: Order) -> str:
     return leases.subject(seat.plan_id, order.message_id)
 
 
@@ -224,7 +226,7 @@ def _told(order: Order, lease: Lease, ended: Ended, outcome: Result | Fault, lar
     return {**body, **said, "score": outcome.score, "score_explanation": outcome.explanation}
 
 
-def _finish(tx: Tx, seat: Seat, order: Order, fault: Fault | None, at: str) -> None:
+def _finish(tx: Tx, seat: AgentInPlan, order: Order, fault: Fault | None, at: str) -> None:
     """The final receipt. A delivery ends once."""
     details = f"{fault.code}: {fault.message}".replace("\0", "\ufffd") if fault else None
     ack = "FAILED" if fault else "SUCCEEDED"
@@ -245,15 +247,15 @@ def _finish(tx: Tx, seat: Seat, order: Order, fault: Fault | None, at: str) -> N
             code=fault.code,
             message=f"task {order.task_id!r} failed: {fault.message}",
             key=order.message_id,
-            source=records.Source(seat.agent_id, order.task_id, order.command.command_id),
+            source=records.RecordSource(seat.agent_id, order.task_id, order.command.command_id),
         )
     if fault and fault.code is Code.AGENT_UNFIT:
         _ask_who(tx, seat, order, fault.message, at)
 
 
-def _ask_who(tx: Tx, seat: Seat, order: Order, why: str, at: str) -> None:
+def _ask_who(tx: Tx, seat: AgentInPlan, order: Order, why: str, at: str) -> None:
     """Ask a person who shall carry out a command that its agent returned."""
-    request_id = records.named("req", f"{seat.plan_id}/{order.message_id}/unfit")
+    request_id = records.derive_id("req", f"{seat.plan_id}/{order.message_id}/unfit")
     needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
     title = f"{seat.agent_id} is not fit for {order.task_id}"
     request = question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)

@@ -11,7 +11,7 @@ from typing import Final
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import MissingError
 from agenttalk.engine.core import outbox_writer
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import archive
 from agenttalk.ports import Tx
 from agenttalk.rules.messages.archive import kept_name
@@ -24,7 +24,7 @@ _PLACES: Final = {
 }
 
 
-async def settle(seat: Seat, running: int | None = None) -> int:
+async def settle(seat: AgentInPlan, running: int | None = None) -> int:
     """Do the file work that is due, except for the delivery that is `running`; how much there was."""
     done = 0
     while rows := await seat.store.read("unsettled", plan_id=seat.plan_id, receiver=seat.agent_id, limit=_AT_ONCE):
@@ -50,10 +50,10 @@ async def settle(seat: Seat, running: int | None = None) -> int:
 
         await seat.store.transact(note)
         done += len(due)
-    return done + await outbox_writer.carry_out(seat)
+    return done + await outbox_writer.write_queued_files(seat)
 
 
-def _put_away(seat: Seat, folder: str, name: str, envelope: bytes) -> None:
+def _put_away(seat: AgentInPlan, folder: str, name: str, envelope: bytes) -> None:
     """The envelope of a message that has ended leaves `.pending`; one that is lost is written anew."""
     with seat.root.sub(seat.inbox, create=True) as inbox, inbox.sub(folder, create=True) as target:
         try:

@@ -19,13 +19,13 @@ from agenttalk.contracts.core.base import AgentId, is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.engine.agents.coding_cli import CodingAgents
 from agenttalk.engine.core import records
-from agenttalk.engine.core.agent_in_plan import Seat, take_seat
-from agenttalk.engine.core.attempt_paths import Api
-from agenttalk.engine.core.boards import VIRTUAL, boards, sound
+from agenttalk.engine.core.agent_in_plan import AgentInPlan, open_agent_in_plan
+from agenttalk.engine.core.attempt_paths import EngineAddress
+from agenttalk.engine.core.boards import VIRTUAL, list_boards, open_if_readable
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.loops import Wake
-from agenttalk.engine.core.slots import Place, Slots
-from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.engine.core.loops import WakeSource
+from agenttalk.engine.core.slots import AgentSlot, Slots
+from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.inbox import archive, claims, file_sync, leases
 from agenttalk.engine.inbox.origins import Inbound
 from agenttalk.engine.inbox.ready_commands import Looked, Orders, Ready
@@ -85,7 +85,7 @@ class Tick:
 class _Run:
     """A turn under way."""
 
-    seat: Seat
+    seat: AgentInPlan
     ready: Ready
     lease: leases.Lease
     task: asyncio.Task[How]
@@ -100,7 +100,7 @@ class Heartbeat:
         agent_id: str,
         driver: Driver,
         processes: Processes,
-        api: Api | None = None,
+        api: EngineAddress | None = None,
         *,
         environ: Mapping[str, str] | None = None,
         slots: Slots | None = None,
@@ -121,9 +121,9 @@ class Heartbeat:
         self._orders = Orders()
         self._inbound = Inbound(deps, agent_id)
         self._resumed: set[str] = set()
-        self._quiet_boxes = Quiet()
+        self._quiet_boxes = UnchangedFolders()
         self._run: _Run | None = None
-        self._place = Place(slots or Slots(1), agent_id, freed)
+        self._place = AgentSlot(slots or Slots(1), agent_id, freed)
         self._others_first = False
         self._no_run_before = 0.0
         self._quiet = 0
@@ -155,7 +155,7 @@ class Heartbeat:
             elif not tick.worked:
                 return total
 
-    async def run(self, stop: asyncio.Event, wake: Wake, tell: Callable[[Tick], None] = lambda _: None) -> None:
+    async def run(self, stop: asyncio.Event, wake: WakeSource, tell: Callable[[Tick], None] = lambda _: None) -> None:
         """Look whenever something woke it, and at the latest after the poll interval, until it is stopped.
 
         After each look it says what it did.
@@ -190,12 +190,12 @@ class Heartbeat:
         await self._end_if_withdrawn(tick)
         idle = self._run is None and await self._recover(tick)
         plans: list[str] = []
-        looks: list[tuple[Seat, Looked]] = []
+        looks: list[tuple[AgentInPlan, Looked]] = []
         now = self._quiet_boxes.now()
         boxes = await asyncio.to_thread(self._inboxes)
         for plan_id in await self._plans(boxes, now, tick):
             try:
-                seat = await take_seat(self._deps, self._agent_id, plan_id)
+                seat = await open_agent_in_plan(self._deps, self._agent_id, plan_id)
                 news = await self._take_new(seat, tick)
                 if plan_id in boxes:
                     self._quiet_boxes.note(plan_id, boxes[plan_id], now, news=news)
@@ -219,13 +219,13 @@ class Heartbeat:
         await self._tell(tick, plans, sorted({task for _, looked in looks for task in looked.tasks}))
         return tick
 
-    def _runs_in(self, seat: Seat) -> bool:
+    def _runs_in(self, seat: AgentInPlan) -> bool:
         return self._run is not None and self._run.seat.plan_id == seat.plan_id
 
-    def _running_in(self, seat: Seat) -> int | None:
+    def _running_in(self, seat: AgentInPlan) -> int | None:
         return self._run.ready.order.delivery if self._run is not None and self._runs_in(seat) else None
 
-    async def _take_new(self, seat: Seat, tick: Tick) -> bool:
+    async def _take_new(self, seat: AgentInPlan, tick: Tick) -> bool:
         """One plan: settle what is due, take what is new. Whether there was anything in its inbox."""
         if seat.plan_id not in self._resumed:
             self._count(tick, await claims.resume(seat, self._inbound))
@@ -235,7 +235,7 @@ class Heartbeat:
         self._count(tick, claimed)
         return bool(claimed.found or claimed.errors)
 
-    async def _look(self, seat: Seat, tick: Tick) -> Looked:
+    async def _look(self, seat: AgentInPlan, tick: Tick) -> Looked:
         """What is taken: keep artifacts, look at commands."""
         kept = await archive.archive_claimed(seat)
         tick.archived += kept.archived
@@ -252,7 +252,7 @@ class Heartbeat:
         tick.dead += claimed.dead
         tick.errors += claimed.errors
 
-    async def _begin(self, looks: list[tuple[Seat, Looked]], profile: AgentProfile, tick: Tick) -> None:
+    async def _begin(self, looks: list[tuple[AgentInPlan, Looked]], profile: AgentProfile, tick: Tick) -> None:
         """Begin the best of the commands that are ready: by priority, then plan, then age."""
         best = [(seat, ready) for seat, looked in looks for ready in looked.ready]
         best.sort(key=lambda each: each[1].order.priority)
@@ -341,8 +341,8 @@ class Heartbeat:
     async def _boards(self) -> list[Store]:
         """The boards on which this agent can have work. Virtual ones only when it has a folder for them."""
         names = await asyncio.to_thread(self._inboxes)
-        virtual = [await sound(self._deps, name) for name in sorted(VIRTUAL & names.keys())]
-        return [*await boards(self._deps), *(each for each in virtual if each is not None)]
+        virtual = [await open_if_readable(self._deps, name) for name in sorted(VIRTUAL & names.keys())]
+        return [*await list_boards(self._deps), *(each for each in virtual if each is not None)]
 
     async def _plans(self, boxes: dict[str, Entry], now: float, tick: Tick) -> list[str]:
         """The plans of this agent: those in whose inbox something may have come, and those with work left."""
@@ -411,7 +411,7 @@ class Heartbeat:
     async def _report_fault(self, plan_id: str, error: Exception) -> None:
         message = f"{type(error).__name__}: {error}"[:500]
         with suppress(AgentTalkError):
-            seat = await take_seat(self._deps, self._agent_id, plan_id)
+            seat = await open_agent_in_plan(self._deps, self._agent_id, plan_id)
             await seat.store.transact(
                 lambda tx: records.alert(
                     tx,
@@ -421,7 +421,7 @@ class Heartbeat:
                     message=message,
                     key=f"heartbeat/{self._agent_id}/{message}",
                     severity="CRITICAL",
-                    source=records.Source(self._agent_id),
+                    source=records.RecordSource(self._agent_id),
                 )
             )
 
@@ -437,7 +437,7 @@ class Heartbeat:
         except AgentTalkError as error:
             tick.errors.append(error.message)
 
-    async def _sleep(self, stop: asyncio.Event, wake: Wake) -> None:
+    async def _sleep(self, stop: asyncio.Event, wake: WakeSource) -> None:
         """Wait until something changed, the turn under way ended, it is stopped, or it is time."""
         waits: set[asyncio.Task[Any]] = {
             asyncio.create_task(stop.wait()),

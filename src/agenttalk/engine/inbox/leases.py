@@ -9,7 +9,7 @@ from typing import Any
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, ConflictError, MachineError
 from agenttalk.engine.core import outbox_writer, records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.ready_commands import Order
 from agenttalk.ports import Owner, Processes, Row, Store, Tx
@@ -40,7 +40,7 @@ def subject(plan_id: str, message_id: str) -> str:
     return f"turns/{plan_id}/{message_id}"
 
 
-async def grant(seat: Seat, order: Order, processes: Processes, missing: tuple[str, ...]) -> Lease | None:
+async def grant(seat: AgentInPlan, order: Order, processes: Processes, missing: tuple[str, ...]) -> Lease | None:
     """Lease a task for a command; None when it is leased, or the command is not ours to run any more."""
     lease = seat.deps.ids.new("lease")
     owner = wire.write(processes.me()._asdict()).decode()
@@ -51,7 +51,9 @@ async def grant(seat: Seat, order: Order, processes: Processes, missing: tuple[s
     return granted
 
 
-def _grant(tx: Tx, seat: Seat, order: Order, names: tuple[str, str, str], missing: tuple[str, ...]) -> Lease | None:
+def _grant(
+    tx: Tx, seat: AgentInPlan, order: Order, names: tuple[str, str, str], missing: tuple[str, ...]
+) -> Lease | None:
     lease, owner, secret = names
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
@@ -93,7 +95,7 @@ def _grant(tx: Tx, seat: Seat, order: Order, names: tuple[str, str, str], missin
     return Lease(lease, order.task_id, order.delivery, epoch + 1, number, token, history, sent_back)
 
 
-def _ended(tx: Tx, seat: Seat, order: Order) -> list[Any]:
+def _ended(tx: Tx, seat: AgentInPlan, order: Order) -> list[Any]:
     """What is known of the turns of a command that ended."""
     rows = tx.run("ended_turns", subject=subject(seat.plan_id, order.message_id))
     return [wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT) for (body,) in rows]
@@ -178,5 +180,5 @@ def _stuck(tx: Tx, deps: Deps, agent_id: str, row: Row, why: str) -> None:
         message=why,
         key=lease,
         severity="CRITICAL",
-        source=records.Source(agent_id=agent_id, task_id=task_id),
+        source=records.RecordSource(agent_id=agent_id, task_id=task_id),
     )

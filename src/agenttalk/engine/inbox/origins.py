@@ -15,7 +15,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.engine.core import records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.messages.plan_journal import Brought, Receipts
@@ -78,7 +78,7 @@ class Inbound:
     def _path(self, plan_id: str, name: str) -> str:
         return f"{root_layout.box(self._agent_id, 'inbox', plan_id)}/{name}"
 
-    async def judge(self, seat: Seat, parcel: Parcel, name: str) -> Literal["take", "wait"] | Rejection:
+    async def judge(self, seat: AgentInPlan, parcel: Parcel, name: str) -> Literal["take", "wait"] | Rejection:
         """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""
         rows = await seat.store.read("plan", plan_id=seat.plan_id)
         if rows and rows[0][1] == "engine":
@@ -106,7 +106,7 @@ def _forged(parcel: Parcel) -> Rejection:
     return Rejection(code, "nobody sent it to this agent: it did not come through the router")
 
 
-def _tell(tx: Tx, seat: Seat, parcel: Parcel, name: str) -> None:
+def _tell(tx: Tx, seat: AgentInPlan, parcel: Parcel, name: str) -> None:
     tx.run("add_plan", plan_id=seat.plan_id, origin="foreign")
     records.alert(
         tx,
@@ -117,6 +117,6 @@ def _tell(tx: Tx, seat: Seat, parcel: Parcel, name: str) -> None:
         'brought it; it waits until one does, or until the operator sets unrouted = "run" in [folders]',
         key=f"{seat.agent_id}/{parcel.sha256}",
         severity="WARNING",
-        source=records.Source(seat.agent_id, parcel.envelope.task_id),
+        source=records.RecordSource(seat.agent_id, parcel.envelope.task_id),
         details={"message_id": parcel.envelope.message_id, "producer_agent_id": parcel.envelope.producer_agent_id},
     )

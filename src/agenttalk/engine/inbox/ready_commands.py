@@ -15,7 +15,7 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core import outbox_writer, records
-from agenttalk.engine.core.agent_in_plan import Seat
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.inbox.archive import stored_at
 from agenttalk.engine.inbox.origins import Ground
@@ -98,7 +98,7 @@ class Orders:
         """Those that could run when they were looked at last."""
         self._round = 0
 
-    async def look(self, seat: Seat, running: int | None, ground: Ground) -> Looked:
+    async def look(self, seat: AgentInPlan, running: int | None, ground: Ground) -> Looked:
         """Look at the next few commands of a plan, except for the one that is `running`.
 
         While the plan's files contradict each other, none of them begins.
@@ -136,7 +136,9 @@ class Orders:
         chosen = by_rank[:limit]
         return chosen if best is None or best in chosen else [best, *chosen]
 
-    async def _look_at(self, seat: Seat, row: Row, shelf: _LazyShelf, looked: Looked, ground: Ground) -> Ready | None:
+    async def _look_at(
+        self, seat: AgentInPlan, row: Row, shelf: _LazyShelf, looked: Looked, ground: Ground
+    ) -> Ready | None:
         delivery, message_id, task_id, priority, seq = row
         [(envelope, consumed_at, state)] = await seat.store.read("order_of", id=delivery)
         if state != "claimed":
@@ -168,7 +170,7 @@ class Orders:
         return None
 
 
-async def _is_outdated(seat: Seat, command: Command, ground: Ground) -> bool:
+async def _is_outdated(seat: AgentInPlan, command: Command, ground: Ground) -> bool:
     """Whether a command was made for an earlier DAG of a plan that the engine does not run. Then it is taken back."""
     new = ground.facts.dag_sha256 if ground.facts else None
     old = command.dag_ref.sha256 if command.dag_ref else None
@@ -186,14 +188,14 @@ def _waiting(task: Row | None, delivery: int) -> tuple[Any, tuple[str, tuple[str
     return moment(task[8]), (task[1], tuple(missing))
 
 
-def _request_id(seat: Seat, order: Order, earlier: str | None, *, spent: bool) -> str:
+def _request_id(seat: AgentInPlan, order: Order, earlier: str | None, *, spent: bool) -> str:
     """Which question it is: one for each command, and another one when an answer did not bring all that is missing."""
     if earlier is not None and not spent:
         return earlier
-    return records.named("request", "/".join([seat.plan_id, order.message_id, *([earlier] if earlier else [])]))
+    return records.derive_id("request", "/".join([seat.plan_id, order.message_id, *([earlier] if earlier else [])]))
 
 
-def _block(tx: Tx, *, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str | None) -> None:
+def _block(tx: Tx, *, seat: AgentInPlan, order: Order, missing: tuple[str, ...], request_id: str | None) -> None:
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
     tx.run("add_task", **about, agent_id=seat.agent_id, at=at)
@@ -230,7 +232,7 @@ def _block(tx: Tx, *, seat: Seat, order: Order, missing: tuple[str, ...], reques
     )
 
 
-def question(seat: Seat, order: Order, request_id: str, at: str, **said: Any) -> HumanInterventionRequest:
+def question(seat: AgentInPlan, order: Order, request_id: str, at: str, **said: Any) -> HumanInterventionRequest:
     """A question to people about a claimed command."""
     return HumanInterventionRequest.from_json(
         {
@@ -248,14 +250,14 @@ def question(seat: Seat, order: Order, request_id: str, at: str, **said: Any) ->
     )
 
 
-def hand_request_over(tx: Tx, seat: Seat, request: HumanInterventionRequest) -> None:
+def hand_request_over(tx: Tx, seat: AgentInPlan, request: HumanInterventionRequest) -> None:
     """A question lies in the agent's outbox, too: maybe another party's router brings it to people."""
-    outbox_writer.hand_over(
+    outbox_writer.queue_control_file(
         tx, seat, f"human_intervention_request_{request.request_id}.json", request.to_bytes() + b"\n"
     )
 
 
-def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str, at: str) -> None:
+def _ask(tx: Tx, seat: AgentInPlan, order: Order, missing: tuple[str, ...], request_id: str, at: str) -> None:
     """Ask people for what is missing; asking twice asks once."""
     command_id = order.command.command_id
     needed = {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]}
@@ -271,7 +273,7 @@ def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id:
         code=Code.WAIT_FOR_INPUTS_TIMEOUT,
         message=f"task {order.task_id!r} waits longer than {order.command.timeout} s for: {', '.join(missing)}",
         key=order.message_id,
-        source=records.Source(seat.agent_id, order.task_id, command_id),
+        source=records.RecordSource(seat.agent_id, order.task_id, command_id),
         details={"request_id": request_id, "missing": list(missing)},
     )
 
@@ -279,7 +281,7 @@ def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id:
 class _LazyShelf:
     """What lies in an agent's inputs: read when the first command asks for it."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: AgentInPlan) -> None:
         self._seat = seat
         self._archived: dict[str, Source] | None = None
 

@@ -11,10 +11,10 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
-from agenttalk.engine.core.attempt_paths import Api
+from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.loops import Wakes, first
-from agenttalk.engine.core.profiles import Configured, agents_in, profile_of
+from agenttalk.engine.core.loops import WakeBroadcaster, wait_for_first
+from agenttalk.engine.core.profiles import ProfileOverlay, list_agents, profile_of
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Driver, Processes
@@ -30,7 +30,7 @@ class Heartbeats:
         deps: Deps,
         driver: Driver,
         processes: Processes,
-        configured: Configured,
+        configured: ProfileOverlay,
         *,
         environ: Mapping[str, str] | None,
         slots: Slots,
@@ -45,12 +45,12 @@ class Heartbeats:
         self._slots = slots
         self._freed = freed
         self._stop = asyncio.Event()
-        self._wakes: Wakes | None = None
-        self._api: Api | None = None
+        self._wakes: WakeBroadcaster | None = None
+        self._api: EngineAddress | None = None
         self._at_work: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
         self._marks: dict[str, object] = {}
 
-    def begin(self, stop: asyncio.Event, wakes: Wakes, api: Api) -> None:
+    def begin(self, stop: asyncio.Event, wakes: WakeBroadcaster, api: EngineAddress) -> None:
         """From now on agents can be driven, until `stop` is set."""
         self._stop, self._wakes, self._api = stop, wakes, api
 
@@ -58,7 +58,7 @@ class Heartbeats:
         """Wait until every heartbeat has ended, which is after `stop` was set."""
         await asyncio.gather(*(task for _, task in self._at_work.values()), return_exceptions=True)
 
-    def configure(self, configured: Configured) -> None:
+    def configure(self, configured: ProfileOverlay) -> None:
         """Have other settings hold from now on."""
         self._configured = configured
         self._marks.clear()
@@ -68,7 +68,7 @@ class Heartbeats:
         for agent_id in [each for each, (_, task) in self._at_work.items() if task.done()]:
             del self._at_work[agent_id]
             self._marks.pop(agent_id, None)
-        for agent_id in await asyncio.to_thread(agents_in, self._deps.root):
+        for agent_id in await asyncio.to_thread(list_agents, self._deps.root):
             if agent_id in self._at_work or self._stop.is_set() or not await self._is_driven(agent_id):
                 continue
             worker = self._worker(agent_id)
@@ -79,7 +79,7 @@ class Heartbeats:
 
         Raises UsageError when there is no such agent.
         """
-        agents = await asyncio.to_thread(agents_in, self._deps.root)
+        agents = await asyncio.to_thread(list_agents, self._deps.root)
         if agent_id not in agents:
             near = nearest(agent_id, agents)
             hint = f"did you mean {near!r}?" if near else "a folder under agents/ makes one"
@@ -89,7 +89,7 @@ class Heartbeats:
             return await self._worker(agent_id).tick()
         worker, loop = self._at_work[agent_id]
         looking = asyncio.create_task(worker.pass_())
-        await first(looking, loop, self._stop.wait(), keep={loop})
+        await wait_for_first(looking, loop, self._stop.wait(), keep={loop})
         return None if looking.cancelled() else looking.result()
 
     async def _work(self, worker: Worker, agent_id: str) -> None:

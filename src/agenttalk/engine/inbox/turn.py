@@ -12,10 +12,10 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import AgentTalkError, InputError, MissingError
 from agenttalk.engine.agents import attempt_folders, outputs, prompt_record
-from agenttalk.engine.agents.confinement import Confining
-from agenttalk.engine.agents.environment import Environment, argv_of, budget_of, handed, limits_of
-from agenttalk.engine.core.agent_in_plan import Seat
-from agenttalk.engine.core.attempt_paths import TURNS, Api, Layout, opened_for
+from agenttalk.engine.agents.confinement import ConfinementBuilder
+from agenttalk.engine.agents.environment import TurnEnvironment, argv_of, budget_of, limits_of, pick_variables
+from agenttalk.engine.core.agent_in_plan import AgentInPlan
+from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths, EngineAddress, open_attempt_socket
 from agenttalk.engine.inbox import conclusion, leases
 from agenttalk.engine.inbox.archive import show_file
 from agenttalk.engine.inbox.leases import Lease
@@ -38,7 +38,7 @@ FEEDBACK: Final = "validation_feedback.json"
 class CarryOut(Protocol):
     """Has a turn that is laid out carried out by an agent that is more than a program."""
 
-    async def __call__(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+    async def __call__(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
         """Do it. Every process of it is dead when it returns."""
 
 
@@ -48,7 +48,7 @@ class Setting:
 
     driver: Driver
     profile: AgentProfile
-    api: Api | None = None
+    api: EngineAddress | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     carry_out: CarryOut | None = None
     """Who carries turns out; None for the driver alone."""
@@ -68,18 +68,18 @@ class Laid:
 How = Literal["done", "again", "failed", "dropped"]
 
 
-async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
+async def take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease) -> How:
     """Run an attempt from its lease to its end, and write down what came of it.
 
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
     """
     seat.deps.exposed.update(exposed([setting.profile]))
     with seat.deps.discretion.during(lease.token):
-        async with opened_for(setting.api, lease.token) as api:
+        async with open_attempt_socket(setting.api, lease.token) as api:
             return await _take_turn(seat, replace(setting, api=api), ready, lease)
 
 
-async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
+async def _take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease) -> How:
     try:
         layout, laid = await _lay_out(seat, ready, layout_of(seat, ready.order, lease))
         turn = await _turn(seat, setting, ready, lease, layout, laid)
@@ -89,11 +89,11 @@ async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -
         return await conclusion.conclude(seat, ready.order, lease, ended, fault, [])
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
         return "dropped"
-    await asyncio.to_thread(prompt_record.keep, seat.root, layout.base, turn.prompt)
+    await asyncio.to_thread(prompt_record.save_prompt, seat.root, layout.base, turn.prompt)
     if setting.carry_out is not None:
         return await _carried_out(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
     ended = await setting.driver.run(turn)
-    outcome, files = await outputs.judge(
+    outcome, files = await outputs.judge_outputs(
         seat,
         ready.order.command,
         layout.outputs,
@@ -107,12 +107,12 @@ async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -
 
 
 async def _carried_out(
-    seat: Seat,
+    seat: AgentInPlan,
     carry_out: CarryOut,
     profile: AgentProfile,
     order: Order,
     lease: Lease,
-    layout: Layout,
+    layout: AttemptPaths,
     turn: Turn,
 ) -> How:
     """A turn of a coding agent, which is known by what came of it."""
@@ -135,14 +135,16 @@ async def _carried_out(
     return await conclusion.conclude(seat, order, lease, ended, outcome, files, usage=done.usage)
 
 
-def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
+def layout_of(seat: AgentInPlan, order: Order, lease: Lease) -> AttemptPaths:
     """Where the files of an attempt lie."""
     cwd = root_layout.task(seat.agent_id, seat.plan_id, order.task_id)
-    return Layout(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
+    return AttemptPaths(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
 
 
-async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> tuple[Layout, list[Laid]]:
-    layout = await asyncio.to_thread(attempt_folders.make, seat.root, seat.agent_id, layout, ready.order.command)
+async def _lay_out(seat: AgentInPlan, ready: Ready, layout: AttemptPaths) -> tuple[AttemptPaths, list[Laid]]:
+    layout = await asyncio.to_thread(
+        attempt_folders.make_folders, seat.root, seat.agent_id, layout, ready.order.command
+    )
     laid: list[Laid] = []
     room = _TEXTS
     for name, paths in ready.resolution.found.items():
@@ -159,7 +161,7 @@ async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> tuple[Layout, li
     return layout, laid
 
 
-async def _lay(seat: Seat, source: Source, target: str) -> str:
+async def _lay(seat: AgentInPlan, source: Source, target: str) -> str:
     """Copy a file to where the agent finds it. An archived one is what was archived, whatever lies there now."""
     folder, _, name = target.rpartition("/")
 
@@ -181,14 +183,16 @@ async def _lay(seat: Seat, source: Source, target: str) -> str:
     return source.sha256
 
 
-def _text(seat: Seat, path: str, limit: int) -> str | None:
+def _text(seat: AgentInPlan, path: str, limit: int) -> str | None:
     try:
         return seat.root.read(path, limit).decode()
     except (AgentTalkError, UnicodeDecodeError):
         return None
 
 
-async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layout, laid: list[Laid]) -> Turn:
+async def _turn(
+    seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease, layout: AttemptPaths, laid: list[Laid]
+) -> Turn:
     root = seat.root.path.absolute()
     profile, command = setting.profile, ready.order.command
     prompt = execute(
@@ -212,7 +216,7 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
     if lease.sent_back:
         prompt = f"{prompt}\n# {render.spoken(lease.sent_back, profile.locale)}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
-    seat.deps.discretion.learn(handed(profile, setting.environ))
+    seat.deps.discretion.learn(pick_variables(profile, setting.environ))
     argv = argv_of(seat, profile)
     return Turn(
         lease=lease.id,
@@ -220,16 +224,16 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
         cwd=root / layout.cwd,
         prompt=seat.deps.discretion.secrets.redact(prompt),
         timeout=time_limit(command, lease.history),
-        env=Environment(root, layout, command, lease.attempt, lease.token, setting.api, feedback).variables(
+        env=TurnEnvironment(root, layout, command, lease.attempt, lease.token, setting.api, feedback).variables(
             profile, setting.environ
         ),
         limits=limits_of(profile),
         budget=budget_of(profile, root, layout),
-        confinement=await Confining(seat, profile, layout, command, setting.api).found(),
+        confinement=await ConfinementBuilder(seat, profile, layout, command, setting.api).found(),
     )
 
 
-def _inject(tx: Tx, seat: Seat, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:
+def _inject(tx: Tx, seat: AgentInPlan, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:
     """Record which prompt is about to be started, and what stands in it; False when it must not start any more."""
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}

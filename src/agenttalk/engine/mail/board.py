@@ -20,11 +20,11 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, Usag
 from agenttalk.engine.core import records
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.task_comments import Once
+from agenttalk.engine.core.task_comments import IdempotentRequest
 from agenttalk.engine.mail import letters
 from agenttalk.engine.mail.letters import Draft
-from agenttalk.engine.plans.definition import Sheets
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import KindTask, KindTurn, Row, Store, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters as letters_rules
@@ -53,7 +53,7 @@ class Post:
         self._deps = deps
         self._nudge = nudge
         self._stop = stop
-        self._sheets = Sheets(traced=deps.traced)
+        self._sheets = DefinitionCache(traced=deps.traced)
         self._looked = 0
         """Up to which letter it was looked whether its file still lies where it was put."""
 
@@ -87,7 +87,7 @@ class Post:
                 sent = once()
             else:
                 said = draft.as_json()
-                sent = Once(BOARD, caller.name, f"mail/{caller.name}/{key}", said, moves.at).do(tx, once)
+                sent = IdempotentRequest(BOARD, caller.name, f"mail/{caller.name}/{key}", said, moves.at).do(tx, once)
             moves.finish()
             return sent
 
@@ -114,7 +114,7 @@ class Post:
 
     async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
         """Send the result of a turn as the answer to its letter; doing it again sends nothing more."""
-        message_id = records.named("ml", f"result/{task.task_id}/{turn.command_id}")
+        message_id = records.derive_id("ml", f"result/{task.task_id}/{turn.command_id}")
         draft = Draft(task.agent_id, (), "inform", "", text, message_id=message_id)
         try:
             await self.reply(str(task.context["mail_id"]), draft, Caller("agent", task.agent_id), via="result")
@@ -239,7 +239,7 @@ class Post:
             letters.settle(moves, letters.kind_of(self._deps), task_id)
         moves.finish()
 
-    def _opened(self, tx: Tx) -> Moves:
+    def _opened(self, tx: Tx) -> TaskTransitions:
         return letters.opened(tx, self._deps, self._sheets)
 
     async def _row(self, mail_id: str) -> Row:

@@ -14,10 +14,10 @@ from agenttalk.contracts.mail import Mail
 from agenttalk.engine.core import records
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.task_comments import TaskName, fence
+from agenttalk.engine.core.task_comments import TaskName, require_current_attempt
 from agenttalk.engine.plans import board_run, reset
-from agenttalk.engine.plans.definition import Sheets
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import KindTask, MailKind, MailRules, Row, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters
@@ -101,12 +101,12 @@ def unknown(mail_id: str) -> UsageError:
     )
 
 
-def opened(tx: Tx, deps: Deps, sheets: Sheets) -> Moves:
+def opened(tx: Tx, deps: Deps, sheets: DefinitionCache) -> TaskTransitions:
     """The board's run, there and as it is configured."""
     rules, at = kind_of(deps).rules, deps.stamp()
     board_run.open_run(tx, rules.policies, rules.profiles, at)
     sheets.forget(BOARD)
-    return Moves(tx, deps, sheets, at)
+    return TaskTransitions(tx, deps, sheets, at)
 
 
 def found_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozenset[str]:
@@ -125,7 +125,7 @@ def take_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
     if deps.discretion.secrets:
         redact = deps.discretion.secrets.redact
         letter = letter.model_copy(update={"subject": redact(letter.subject), "body": redact(letter.body)})
-    moves = opened(tx, deps, Sheets(traced=deps.traced))
+    moves = opened(tx, deps, DefinitionCache(traced=deps.traced))
     there = found_agents(deps, kind.rules, letter.to)
     taken = take(moves, kind, letter, there=there, via="outbox")
     moves.finish()
@@ -133,7 +133,7 @@ def take_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
 
 
 def take(
-    moves: Moves, kind: MailKind, letter: Mail, *, there: frozenset[str], via: str, before: Iterable[int] = ()
+    moves: TaskTransitions, kind: MailKind, letter: Mail, *, there: frozenset[str], via: str, before: Iterable[int] = ()
 ) -> dict[str, Any] | Rejection:
     """Take a letter: what was sent, or why it is not taken. The same letter once more changes nothing."""
     tx, rules = moves.tx, kind.rules
@@ -160,7 +160,7 @@ def take(
 
 
 def _write(
-    moves: Moves, letter: Mail, rules: MailRules, *, thread: str, hop: int, via: str, digest: str
+    moves: TaskTransitions, letter: Mail, rules: MailRules, *, thread: str, hop: int, via: str, digest: str
 ) -> tuple[int, letters.Times | None]:
     """Write a letter down; its number, and its times if it is a request."""
     tx, now, body = moves.tx, moment(moves.at), letter.body.encode()
@@ -193,7 +193,7 @@ def _write(
 
 
 def _hand_out(
-    moves: Moves,
+    moves: TaskTransitions,
     kind: MailKind,
     letter: Mail,
     addressee: str,
@@ -205,9 +205,11 @@ def _hand_out(
     """Make the task of one addressee."""
     tx, rules = moves.tx, kind.rules
     way = _way(rules, letter.kind, addressee)
-    task_id = letter.message_id if len(set(letter.to)) == 1 else records.named("ml", f"{letter.message_id}/{addressee}")
+    task_id = (
+        letter.message_id if len(set(letter.to)) == 1 else records.derive_id("ml", f"{letter.message_id}/{addressee}")
+    )
     if tx.run("task", plan_id=BOARD, task_id=task_id):
-        task_id = records.named("ml", f"{letter.message_id}/{addressee}/{number}")
+        task_id = records.derive_id("ml", f"{letter.message_id}/{addressee}/{number}")
     shown = NO_FILE if way == "run" or not _has_folder(moves.deps, rules, addressee) else NOT_SHOWN
     due_at = instant(times.remind_at) if times else None
     tx.run("add_mail_item", mail=number, task_id=task_id, addressee=addressee, way=way, shown=shown, due_at=due_at)
@@ -239,10 +241,10 @@ def _hand_out(
     )
     known = rules.profiles.get(addressee)
     context = kind.context(
-        task, fence=records.named("letter", f"{task_id}/{moves.at}"), locale=known.locale if known else "en"
+        task, fence=records.derive_id("letter", f"{task_id}/{moves.at}"), locale=known.locale if known else "en"
     )
     limits = {"timeout": rules.timeout, "retry_times": rules.retry_times}
-    board_run.put(moves, kind, task, command_text(context), limits, held=way == "hold")
+    board_run.insert_task(moves, kind, task, command_text(context), limits, held=way == "hold")
 
 
 def _way(rules: MailRules, kind: str, addressee: str) -> Way:
@@ -264,7 +266,7 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
     return deps.root.exists(root_layout.agent(addressee))
 
 
-def _note_reply(moves: Moves, kind: MailKind, row: Row, letter: Mail, answers: Known) -> None:
+def _note_reply(moves: TaskTransitions, kind: MailKind, row: Row, letter: Mail, answers: Known) -> None:
     """A letter was answered by one of those who got it; or at least read, if the answer goes to others alone."""
     tx = moves.tx
     [(task_id,)] = tx.run("mail_for", mail=row[0], addressee=letter.sender)
@@ -277,24 +279,24 @@ def _note_reply(moves: Moves, kind: MailKind, row: Row, letter: Mail, answers: K
         settle(moves, kind, task_id)
 
 
-def settle(moves: Moves, kind: MailKind, task_id: str) -> None:
+def settle(moves: TaskTransitions, kind: MailKind, task_id: str) -> None:
     """End a task that nobody runs, if what was seen of its letter is enough."""
     row = moves.tx.run("mail_item", task_id=task_id)[0]
     state: task_states.State = row[21]
     if row[10] is not None or state in task_states.FINAL or state == "RUNNING":
         return
     found = letters.evidence(Seen(row[2], row[6], row[7], row[8]), moves.at)
-    if board_run.settle(moves, kind, task_id, state, found) and row[23] is not None:
+    if board_run.complete_if_fulfilled(moves, kind, task_id, state, found) and row[23] is not None:
         _take_back(moves, row, "SUCCEEDED", None)
 
 
-def _take_back(moves: Moves, row: Row, ack: str, why: str | None) -> None:
+def _take_back(moves: TaskTransitions, row: Row, ack: str, why: str | None) -> None:
     """The command of a letter needs nobody any more."""
     moves.tx.run("acknowledge_by_hand", id=row[23], ack=ack, details=why, at=moves.at)
-    reset.withdraw(moves, BOARD, row[2], row[23], why or "the letter was answered")
+    reset.withdraw_command(moves, BOARD, row[2], row[23], why or "the letter was answered")
 
 
-def remind(moves: Moves, row: Row) -> None:
+def remind(moves: TaskTransitions, row: Row) -> None:
     """The letter is unread again, and lies in the inbox again; people are told."""
     tx = moves.tx
     tx.run("remind_mail", task_id=row[1], at=moves.at, due_at=row[18])
@@ -308,18 +310,18 @@ def remind(moves: Moves, row: Row) -> None:
         message=message,
         key=f"{row[1]}/reminded",
         severity="WARNING",
-        source=records.Source(row[2], row[1]),
+        source=records.RecordSource(row[2], row[1]),
     )
 
 
-def give_up(moves: Moves, row: Row) -> None:
+def give_up(moves: TaskTransitions, row: Row) -> None:
     """Nobody answered in time: the task has failed."""
     why = f"{row[2]} did not answer before the deadline, {row[18]}"
     if row[21] in task_states.FINAL:
         moves.tx.run("close_mail", task_id=row[1], at=moves.at, why=why)
         return
     if row[23] is not None:
-        reset.withdraw(moves, BOARD, row[2], row[23], why)
+        reset.withdraw_command(moves, BOARD, row[2], row[23], why)
     sheet = moves.sheets.of(moves.tx, BOARD)
     moves.call_off(sheet, row[1], row[21], "ABORTED", reason=why)
     records.alert(
@@ -329,7 +331,7 @@ def give_up(moves: Moves, row: Row) -> None:
         code=Code.MAIL_UNANSWERED,
         message=f"{row[12]} of {row[14]}: {why}",
         key=f"{row[1]}/failed",
-        source=records.Source(row[2], row[1]),
+        source=records.RecordSource(row[2], row[1]),
     )
 
 
@@ -374,7 +376,7 @@ def file_name(mail_id: str) -> str:
 def fence_attempt(tx: Tx, caller: Caller) -> None:
     """An agent that answers in the turn of a letter must still have it."""
     if caller.attempt is not None and caller.attempt.board == BOARD:
-        fence(tx, TaskName(*caller.attempt[:3]), caller)
+        require_current_attempt(tx, TaskName(*caller.attempt[:3]), caller)
 
 
 def hop_of_attempt(tx: Tx, caller: Caller) -> int | None:

@@ -62,7 +62,7 @@ class Letters:
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """The letter for the prompt."""
-        return prompt_context.context(self.board, task, fence=fence, locale=locale)
+        return prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale)
 
     def prompt(self, context: PromptContext) -> list[Section]:
         """Letter, unread notices, how to answer, promise."""

@@ -13,7 +13,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import plan_settings, records
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.records import Letter, Refused
+from agenttalk.engine.core.records import JournalMessage, RefusedMessage
 from agenttalk.engine.messages import recall, refusals
 from agenttalk.engine.messages.incoming import Arrival, output_of
 from agenttalk.engine.messages.outbox_reader import Found
@@ -120,10 +120,10 @@ def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
     return _accept(tx, arrival, letter, verdict, plan, deps, at)
 
 
-def _letter(parcel: Parcel) -> Letter:
+def _letter(parcel: Parcel) -> JournalMessage:
     envelope = parcel.envelope
     artifact = envelope if isinstance(envelope, ArtifactEnvelope) else None
-    return Letter(
+    return JournalMessage(
         plan_id=envelope.plan_id,
         message_id=envelope.message_id,
         sha256=parcel.sha256,
@@ -135,11 +135,11 @@ def _letter(parcel: Parcel) -> Letter:
     )
 
 
-def _unread(arrival: Arrival, why: Rejection) -> Letter | None:
+def _unread(arrival: Arrival, why: Rejection) -> JournalMessage | None:
     """A message that could not be read further than its id. Who sent it is told by the folder."""
     if why.message_id is None:
         return None
-    return Letter(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)
+    return JournalMessage(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)
 
 
 def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
@@ -151,7 +151,7 @@ def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
     return routing.route_on_board(parcel, rows[0][0] if rows else None)
 
 
-def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan, deps: Deps, at: str) -> Fate:
+def _accept(tx: Tx, arrival: Arrival, letter: JournalMessage, accept: Accept, plan: Plan, deps: Deps, at: str) -> Fate:
     priority = PRIORITIES["MEDIUM"]
     parcel = arrival.parcel
     if accept.order and isinstance(parcel, Parcel) and isinstance(parcel.envelope, CommandEnvelope):
@@ -160,19 +160,23 @@ def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan
         recall.recall(tx, accept.order, plan.plan_id, plan.dag_sha256, deps, at)
         rounds = int(command.reexecute is not None)
         tx.run("count_round", plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
-        records.show(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
+        records.publish_file(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
     for content in arrival.contents:
-        records.keep(tx, content)
+        records.store_content(tx, content)
     output, task_id = accept.output, letter.task_id or ""
-    if output and output.deliverable and not validator_verdicts.waits_in(tx, plan.plan_id, task_id, output.name):
+    if (
+        output
+        and output.deliverable
+        and not validator_verdicts.needs_acceptance_in_plan(tx, plan.plan_id, task_id, output.name)
+    ):
         folder = validator_verdicts.folder_of(plan.plan_id, task_id, output.name)
         for file in letter.files:
             path = file["path"].removeprefix(f"{letter.message_id}/")
-            records.show(tx, f"{folder}/{path}", None, content=file["sha256"])
+            records.publish_file(tx, f"{folder}/{path}", None, content=file["sha256"])
     message = _add(tx, arrival, letter, plan, "stored", at)
     if output and output.name.startswith(VALIDATION):
         validator = validator_verdicts.Validator(plan.plan_id, task_id, letter.sender)
-        validator_verdicts.take(tx, validator, [file["sha256"] for file in letter.files], at=at)
+        validator_verdicts.record_results(tx, validator, [file["sha256"] for file in letter.files], at=at)
     return _send(tx, arrival, letter, message, accept.targets, priority, deps, at)
 
 
@@ -199,7 +203,7 @@ def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
     return found
 
 
-def _add(tx: Tx, arrival: Arrival, letter: Letter, plan: Plan, state: str, at: str) -> int:
+def _add(tx: Tx, arrival: Arrival, letter: JournalMessage, plan: Plan, state: str, at: str) -> int:
     [(message,)] = tx.run(
         "add_message",
         plan_id=letter.plan_id,
@@ -221,19 +225,20 @@ def _add(tx: Tx, arrival: Arrival, letter: Letter, plan: Plan, state: str, at: s
     return number
 
 
-def _inbox_name(name: str, letter: Letter) -> str:
+def _inbox_name(name: str, letter: JournalMessage) -> str:
     """The sender's name for the file, if the receiver can still put the id before it and a number behind it."""
     if len(root_layout.claimed(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
         return name
     return (
-        records.named("artifact" if letter.output_name is not None else "cmd", letter.message_id) + root_layout.MESSAGE
+        records.derive_id("artifact" if letter.output_name is not None else "cmd", letter.message_id)
+        + root_layout.MESSAGE
     )
 
 
 def _send(
     tx: Tx,
     arrival: Arrival,
-    letter: Letter,
+    letter: JournalMessage,
     message: int,
     targets: tuple[str, ...],
     priority: int,
@@ -248,28 +253,28 @@ def _send(
         about |= {"delivery_id": delivery_id}
         if receiver in driven:  # the engine hands it over itself, without a folder
             tx.run("add_arrived_artifact", **about, at=at)
-            records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
+            records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
         else:
             tx.run("add_delivery", **about, priority=priority)
     arrived = driven.issuperset(targets)  # also a result of the whole plan, or an output on a virtual board
     if arrived:
         tx.run("set_message_state", id=message, state="delivered")
         if not targets:
-            records.journal(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
-    records.tally(tx, letter.plan_id, sent=1, delivered=int(arrived))
+            records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
+    records.count_messages(tx, letter.plan_id, sent=1, delivered=int(arrived))
     leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
     return "accepted"
 
 
-def _skip(tx: Tx, arrival: Arrival, letter: Letter, skip: Skip, plan: Plan, deps: Deps, at: str) -> Fate:
+def _skip(tx: Tx, arrival: Arrival, letter: JournalMessage, skip: Skip, plan: Plan, deps: Deps, at: str) -> Fate:
     """Log a message that is not delivered, and have its file moved away."""
     duplicate = skip.status == "SKIPPED_DUPLICATE"
     if not duplicate:
         _add(tx, arrival, letter, plan, "superseded", at)
     newest = recall.superseded_by(skip.newest) if skip.newest else {}
     delivery_id = deps.ids.new("dlv")
-    records.journal(tx, letter, skip.status, at=at, delivery_id=delivery_id, skip_reason=skip.why, **newest)
-    records.tally(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
+    records.write_journal_line(tx, letter, skip.status, at=at, delivery_id=delivery_id, skip_reason=skip.why, **newest)
+    records.count_messages(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
     leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
     return "duplicate" if duplicate else "superseded"
 
@@ -281,30 +286,32 @@ def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
     message_id = letter.message_id if letter else None
     sha256 = wire.sha256(arrival.data) if arrival.data else None
     refused = refused_file(found, why, arrival.original, message_id=message_id, sha256=sha256)
-    if records.bury(tx, refused, at=at):
-        records.tally(tx, found.plan_id, sent=1, dead=1)
+    if records.write_dead_letter(tx, refused, at=at):
+        records.count_messages(tx, found.plan_id, sent=1, dead=1)
         journal_refused(tx, found, why, sha256, at, letter)
         for content in arrival.contents:
-            records.keep(tx, content)
+            records.store_content(tx, content)
     leave_rejected(tx, found, why, at)
     return "dead"
 
 
 def journal_refused(
-    tx: Tx, found: Found, why: Rejection, sha256: str | None, at: str, letter: Letter | None = None
+    tx: Tx, found: Found, why: Rejection, sha256: str | None, at: str, letter: JournalMessage | None = None
 ) -> None:
     """Every file that is refused has a line, also one that could not be read: then its id follows from the file."""
-    unread = Letter(found.plan_id, records.named("unread", found.key), sha256 or wire.sha256(b""), found.agent_id)
-    delivery_id, code = records.named("dlv", found.key), str(why.code)
+    unread = JournalMessage(
+        found.plan_id, records.derive_id("unread", found.key), sha256 or wire.sha256(b""), found.agent_id
+    )
+    delivery_id, code = records.derive_id("dlv", found.key), str(why.code)
     more = {"skip_reason": code, "file_name": found.name}
-    records.journal(tx, letter or unread, "DEADLETTERED", at=at, delivery_id=delivery_id, **more)
+    records.write_journal_line(tx, letter or unread, "DEADLETTERED", at=at, delivery_id=delivery_id, **more)
 
 
 def refused_file(
     found: Found, why: Rejection, original: bytes | str | None, *, message_id: str | None, sha256: str | None
-) -> Refused:
+) -> RefusedMessage:
     """A file of an outbox that is dead-lettered."""
-    return Refused(
+    return RefusedMessage(
         plan_id=found.plan_id,
         agent_id=found.agent_id,
         box="outbox",

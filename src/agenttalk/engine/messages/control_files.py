@@ -130,7 +130,7 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: 
     path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
     if _is_of_another(tx, path, said, plan):
         path = f"{path.removesuffix('.json')}__{said.owner}.json"
-    records.show(tx, path, said.document.as_json())
+    records.publish_file(tx, path, said.document.as_json())
     return None
 
 
@@ -182,10 +182,10 @@ def _order(tx: Tx, found: Found, request: ReexecuteRequest, plan: Plan, deps: De
     }
     envelope = {
         "schema_version": "1.0",
-        "message_id": records.named("msg", found.key),
+        "message_id": records.derive_id("msg", found.key),
         "producer_agent_id": found.agent_id,
         "type": "command",
-        "created_at": records.written(at),
+        "created_at": records.format_time(at),
         **about,
         "payload": {"command": command},
     }
@@ -274,6 +274,8 @@ def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -
 
 def _bury(tx: Tx, found: Found, data: bytes | str | None, why: Rejection, at: str) -> None:
     sha256 = wire.sha256(data) if isinstance(data, bytes) else data
-    if records.bury(tx, admission.refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at):
+    if records.write_dead_letter(
+        tx, admission.refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at
+    ):
         admission.journal_refused(tx, found, why, sha256, at)
     admission.leave_rejected(tx, found, why, at)

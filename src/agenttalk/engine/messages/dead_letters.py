@@ -15,7 +15,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import Code, InputError, MissingError, UsageError
 from agenttalk.engine.core import cursors, records
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import admission, delivery, incoming, outbox_reader, published_files
 from agenttalk.engine.messages.incoming import Arrival
@@ -64,21 +64,21 @@ class Page(NamedTuple):
 
 async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
     """Dead letters, the newest first, from a place on. Raises UsageError when it is none."""
-    said = cursors.read(after) if after else {}
+    said = cursors.decode(after) if after else {}
     if not isinstance(said, dict) or not all(isinstance(each, int) and 0 <= each < _TOP for each in said.values()):
-        raise cursors.unreadable()
+        raise cursors.make_cursor_error()
     size = max(1, min(limit, LONGEST_PAGE))
     each_board = [
         [
             (store.name, row)
             for row in await store.read("deadletters", before=said.get(store.name, _TOP), limit=size + 1)
         ]
-        for store in await boards(deps)
+        for store in await list_boards(deps)
     ]
     rows = list(heapq.merge(*each_board, key=lambda each: str(each[1][13]), reverse=True))
     left_off = {**said, **{board: row[14] for board, row in rows[:size]}}
     letters = [_letter(board, row) for board, row in rows[:size]]
-    return Page(letters, cursors.written(left_off) if len(rows) > size else None)
+    return Page(letters, cursors.encode(left_off) if len(rows) > size else None)
 
 
 async def found(deps: Deps, *, plan_id: str | None = None) -> list[DeadLetter]:
@@ -117,7 +117,7 @@ async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
 
 
 async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
-    for board in await boards(deps):
+    for board in await list_boards(deps):
         rows = await board.read("deadletter", deadletter_id=deadletter_id)
         if rows:
             return board, _letter(board.name, rows[0])
@@ -171,7 +171,7 @@ def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps,
     tx.record("deadletter.replayed", letter.deadletter_id, body)
     if refusal:
         return {"ok": False, "code": str(refusal.code), "reason": refusal.message}
-    records.tally(tx, letter.plan_id, sent=-1, dead=-1)
+    records.count_messages(tx, letter.plan_id, sent=-1, dead=-1)
     fate = admission.take_in(tx, arrival, plan, deps, at)
     return {"ok": True, "fate": fate}
 

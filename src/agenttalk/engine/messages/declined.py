@@ -12,7 +12,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.record import Ack
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import control_files
 from agenttalk.ports import Folder, Store, Tx
 
@@ -33,7 +33,7 @@ class Declined:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._quiet = Quiet()
+        self._quiet = UnchangedFolders()
 
     async def look(self, board: Store) -> int:
         """Take over what receivers refused on a board; how many messages."""
@@ -91,15 +91,15 @@ def _decline(tx: Tx, letters: list[Letter], agent_id: str, plan_id: str, at: str
                 **({"command_id": command_id, "command_seq": seq} if command_id else {}),
                 "consumer_agent_id": agent_id,
                 "status": "FAILED",
-                "consumed_at": records.written(consumed_at or at),
-                "finished_at": records.written(at),
+                "consumed_at": records.format_time(consumed_at or at),
+                "finished_at": records.format_time(at),
                 "result": {"ok": False, "details": f"{Code.DEADLETTERED_BY_RECEIVER}: {why}"},
             }
         )
         control_files.acknowledge(tx, ack, plan_id=plan_id, foreign=origin == "foreign", at=at)
-        records.show(tx, f"plans/{plan_id}/acks/{root_layout.ack(letter.message_id)}", ack.as_json())
+        records.publish_file(tx, f"plans/{plan_id}/acks/{root_layout.ack(letter.message_id)}", ack.as_json())
         key = f"inbox/{agent_id}/{letter.message_id}"
-        refused = records.Refused(
+        refused = records.RefusedMessage(
             plan_id=plan_id,
             agent_id=agent_id,
             box="inbox",
@@ -111,9 +111,11 @@ def _decline(tx: Tx, letters: list[Letter], agent_id: str, plan_id: str, at: str
             message_id=letter.message_id,
             sha256=wire.sha256(letter.data),
         )
-        records.bury(tx, refused, at=at)
-        told = records.Letter(plan_id, letter.message_id, sha256, producer, task_id, command_id, output_name)
+        records.write_dead_letter(tx, refused, at=at)
+        told = records.JournalMessage(plan_id, letter.message_id, sha256, producer, task_id, command_id, output_name)
         more = {"skip_reason": str(Code.DEADLETTERED_BY_RECEIVER)}
-        records.journal(tx, told, "FAILED", at=at, delivery_id=records.named("dlv", key), to=agent_id, **more)
+        records.write_journal_line(
+            tx, told, "FAILED", at=at, delivery_id=records.derive_id("dlv", key), to=agent_id, **more
+        )
         count += 1
     return count

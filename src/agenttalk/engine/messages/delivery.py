@@ -18,7 +18,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.records import Letter, Source
+from agenttalk.engine.core.records import JournalMessage, RecordSource
 from agenttalk.ports import Blobs, Folder, Store, Tx
 
 AT_ONCE: Final = 500
@@ -45,10 +45,10 @@ class Delivery:
     name: str
     envelope: bytes
 
-    def letter(self, plan_id: str) -> Letter:
+    def letter(self, plan_id: str) -> JournalMessage:
         """It as the journal names it."""
         files = tuple(file.as_json() for file in self.artifact().payload.files) if self.type == "artifact" else ()
-        return Letter(
+        return JournalMessage(
             plan_id,
             self.message_id,
             self.sha256,
@@ -235,10 +235,12 @@ def _note(tx: Tx, plan_id: str, trip: Trip, at: str) -> None:
     for each in trip.arrived:
         if not tx.run("mark_delivered", id=each.id, at=at):
             continue  # recalled meanwhile
-        records.journal(tx, each.letter(plan_id), "DELIVERED", at=at, delivery_id=each.delivery_id, to=each.receiver)
+        records.write_journal_line(
+            tx, each.letter(plan_id), "DELIVERED", at=at, delivery_id=each.delivery_id, to=each.receiver
+        )
         if tx.run("undelivered_of", message=each.message)[0][0] == 0:
             tx.run("set_message_state", id=each.message, state="delivered")
-            records.tally(tx, plan_id, delivered=1)
+            records.count_messages(tx, plan_id, delivered=1)
     for each, error in trip.failed:
         records.alert(
             tx,
@@ -247,7 +249,7 @@ def _note(tx: Tx, plan_id: str, trip: Trip, at: str) -> None:
             code=Code(error.code),
             message=f"cannot deliver {each.message_id} to {each.receiver}: {error.message}",
             key=f"deliver/{each.id}",
-            source=Source(each.receiver, each.task_id, each.command_id),
+            source=RecordSource(each.receiver, each.task_id, each.command_id),
             details={"hint": error.hint, "message_id": each.message_id},
         )
 

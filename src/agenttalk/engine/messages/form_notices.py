@@ -26,6 +26,6 @@ def tell(tx: Tx, plan_id: str, agent_id: str | None, kind: str, repairs: Iterabl
             message=f"{kind}{whose}: {field}: {each.why}",
             key=f"form/{agent_id}/{kind}/{field}",
             severity="WARNING",
-            source=records.Source(agent_id),
+            source=records.RecordSource(agent_id),
             details={"field": each.field, "from": each.before, "to": each.after},
         )

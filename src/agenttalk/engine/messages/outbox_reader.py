@@ -15,7 +15,7 @@ from typing import Final, Literal
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
-from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.ports import Entry, Folder
 from agenttalk.rules.core.redaction import NONE, Secrets
 from agenttalk.rules.messages.control_files import kind_of
@@ -92,14 +92,16 @@ def unspelled(name: str) -> str:
     return os.fsdecode(bytes.fromhex(stem)) + text[len(stem) :]
 
 
-def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None, known: Collection[str] = ()) -> Harvest:
+def harvest(
+    root: Folder, agents: Iterable[str], quiet: UnchangedFolders | None = None, known: Collection[str] = ()
+) -> Harvest:
     """Look through all outboxes. A folder that misleads is reported and left alone; the others go on.
 
     Who looks often hands in `quiet`, where it is noted which folders need no look, and the keys of files that are
     `known` and lie there all the same.
     """
     gathered = Harvest({}, [])
-    quiet = quiet or Quiet()
+    quiet = quiet or UnchangedFolders()
     for agent_id in agents:
         outbox = f"{root_layout.agent(agent_id)}/outbox"
         now = quiet.now()

@@ -29,10 +29,10 @@ from agenttalk.contracts.errors import (
 from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
 from agenttalk.engine.core import records
-from agenttalk.engine.core.boards import DEFAULT, SYSTEM, VIRTUAL, board_of, boards, place, sound
+from agenttalk.engine.core.boards import DEFAULT, SYSTEM, VIRTUAL, board_of, list_boards, open_if_readable, place_plan
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.profiles import agents_in
-from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.engine.core.profiles import list_agents
+from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import form_notices, recall
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules.messages import foreign_forms
@@ -45,18 +45,18 @@ __all__ = [
     "VIRTUAL",
     "Plan",
     "Plans",
-    "agents_in",
+    "list_agents",
     "board_of",
-    "boards",
+    "list_boards",
     "files_of",
     "halt",
     "lying",
-    "place",
+    "place_plan",
     "put_tasks",
-    "sound",
+    "open_if_readable",
     "submit",
 ]
-"""With what `boards` knows, so that whoever deals with plans finds all of it here."""
+"""With what `list_boards` knows, so that whoever deals with plans finds all of it here."""
 
 LOG = logging.getLogger(__name__)
 UNROUTED: Final = "_unrouted"
@@ -103,13 +103,13 @@ class Plans:
         self._deps = deps
         self._known: dict[str, tuple[Files, Plan]] = {}
         self._files: dict[str, Files] = {}
-        self._quiet = Quiet()
+        self._quiet = UnchangedFolders()
         self._turn = 0
         self.agents: frozenset[str] = frozenset()
 
     async def meet(self) -> frozenset[str]:
         """Look who the agents are."""
-        self.agents = frozenset(await asyncio.to_thread(agents_in, self._deps.root))
+        self.agents = frozenset(await asyncio.to_thread(list_agents, self._deps.root))
         return self.agents
 
     async def one(self, plan_id: str) -> Plan | None:
@@ -177,7 +177,7 @@ class Plans:
     async def _add_own(self, found: dict[str, Files]) -> set[str]:
         """The engine's plans are there whatever lies in the folders; those that have another DAG than we know."""
         switched = set()
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             for plan_id, origin, dag_sha256, *_ in await board.read("plans"):
                 if origin == "engine":
                     found.setdefault(plan_id, Files(()))
@@ -195,7 +195,7 @@ class Plans:
         return self._known[name][1]
 
     async def _load(self, plan_id: str, files: Files) -> None:
-        board = await place(self._deps, plan_id)
+        board = await place_plan(self._deps, plan_id)
         rows = await board.read("plan", plan_id=plan_id)
         if rows and rows[0][1] == "engine":
             self._known[plan_id] = (files, await self._engine_plan(plan_id, board))
@@ -270,7 +270,7 @@ async def submit(
     """Make a plan the engine's, or switch the engine's plan to another DAG: all or nothing. Returns its id."""
     dag = TaskDag.from_bytes(dag_bytes)
     plan_id = dag.plan_id
-    store = await place(deps, plan_id, board)
+    store = await place_plan(deps, plan_id, board)
     rows = await store.read("plan", plan_id=plan_id)
     if rows and rows[0][1] != "engine":
         raise UsageError(
@@ -300,12 +300,12 @@ async def submit(
         if known:
             [(old, _, _)] = tx.run("plan_documents", plan_id=plan_id)
             name = known[0][2].removeprefix("sha256:")
-            records.show(tx, f"plans/{plan_id}/dag_history/{revision - 1:06d}_{name[:16]}.json", bytes(old))
+            records.publish_file(tx, f"plans/{plan_id}/dag_history/{revision - 1:06d}_{name[:16]}.json", bytes(old))
         _put_plan(tx, facts, "engine", dag=dag_bytes, pointer=pointer, manifest=manifest, revision=revision)
-        records.show(tx, f"plans/{plan_id}/{root_layout.DAG}", dag_bytes)
+        records.publish_file(tx, f"plans/{plan_id}/{root_layout.DAG}", dag_bytes)
         if manifest is not None:
-            records.show(tx, f"plans/{plan_id}/{root_layout.MANIFEST}", manifest)
-        records.show(tx, f"plans/{plan_id}/{root_layout.POINTER}", pointer)
+            records.publish_file(tx, f"plans/{plan_id}/{root_layout.MANIFEST}", manifest)
+        records.publish_file(tx, f"plans/{plan_id}/{root_layout.POINTER}", pointer)
         tx.record("plan.dag", plan_id, {"origin": "engine", "dag_sha256": facts.dag_sha256, "revision": revision})
 
     await store.transact(work)

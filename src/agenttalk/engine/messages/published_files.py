@@ -229,7 +229,7 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
         seq, size, base = 0, 0, min(base, length)
     count = 0
     while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=seq, limit=_LINES):
-        lines = [line + b"\n" for fact in facts for line in records.lines_of(bytes(fact[3]))]
+        lines = [line + b"\n" for fact in facts for line in records.read_journal_lines(bytes(fact[3]))]
         if lines:
             await asyncio.to_thread(deps.root.append, path, b"".join(lines), at=base + size)
         seq, size = facts[-1][0], size + sum(map(len, lines))
@@ -300,7 +300,7 @@ async def status(deps: Deps, board: Store, plan_id: str, seen: Seen | None = Non
         shown = tx.run("view_body", path=path)
         if shown and bytes(shown[0][0]) == wire.write(body) + b"\n":
             return False
-        records.show(tx, path, body)
+        records.publish_file(tx, path, body)
         return True
 
     new = await board.transact(work)

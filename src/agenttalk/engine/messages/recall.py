@@ -14,7 +14,7 @@ from agenttalk.contracts.core.base import MAX_INTEGER
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.records import Letter
+from agenttalk.engine.core.records import JournalMessage
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.messages.routing import Order
 
@@ -83,15 +83,15 @@ def _withdraw(tx: Tx, row: Row, about: dict[str, str], deps: Deps, *, at: str, w
         named = {"message_id": message_id, "task_id": task_id, "command_id": command_id, "command_seq": seq}
         _fail(tx, Receiver(receiver, plan_id), named, consumed_at, why, at)
     tx.run("set_message_state", id=message, state="superseded")
-    records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
+    records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
     [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run("message", id=message)
-    letter = Letter(plan_id, message_id, sha256, producer, task_id, command_id)
+    letter = JournalMessage(plan_id, message_id, sha256, producer, task_id, command_id)
     delivery_id = deps.ids.new("dlv")
-    records.journal(tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=receiver, **said)
+    records.write_journal_line(tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=receiver, **said)
 
 
 def _fail(tx: Tx, receiver: Receiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
     """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
     times = {"consumed_at": consumed_at, "finished_at": at}
     ack = outbox_writer.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
-    records.show(tx, f"plans/{receiver.plan_id}/acks/{root_layout.ack(ack.message_id)}", ack.as_json())
+    records.publish_file(tx, f"plans/{receiver.plan_id}/acks/{root_layout.ack(ack.message_id)}", ack.as_json())

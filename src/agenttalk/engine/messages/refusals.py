@@ -82,7 +82,7 @@ def take(tx: Tx, plan: Plan, sender: str, said: Reexecution, *, at: str, sha256:
     hashes = _received(tx, plan.plan_id, node.task_id, sender)
     if not hashes or (sha256 is not None and sha256 not in hashes):
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} has not received what it refuses")
-    refusal_id = records.named("refusal", f"{plan.plan_id}/{node.task_id}/{sender}/{at}")
+    refusal_id = records.derive_id("refusal", f"{plan.plan_id}/{node.task_id}/{sender}/{at}")
     body = wire.write(said.as_json())
     tx.run(
         "add_refusal",

@@ -16,10 +16,10 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.core import records
-from agenttalk.engine.core.boards import VIRTUAL, boards
+from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.records import Refused, Source
-from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.engine.core.records import RecordSource, RefusedMessage
+from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import admission, control_files, delivery, incoming, outbox_reader, published_files
 from agenttalk.engine.messages.admission import Fate
 from agenttalk.engine.messages.control_files import Taken
@@ -101,7 +101,7 @@ class Router:
         self._deps = deps
         self._plans = Plans(deps)
         self._shown: published_files.Seen = {}
-        self._quiet = Quiet()
+        self._quiet = UnchangedFolders()
         self._standing = Standing(deps)
         self._declined = Declined(deps)
 
@@ -128,7 +128,7 @@ class Router:
             except MachineError as error:  # its messages wait; those of others do not
                 report.tell(error)
                 report.waiting += len(found.files.pop(name))
-        leaving = await self._clear(await boards(self._deps), report)
+        leaving = await self._clear(await list_boards(self._deps), report)
         for trouble in found.troubles:
             await self._trouble(trouble, plans, report)
         for plan_id, files in sorted(found.files.items()):
@@ -167,7 +167,7 @@ class Router:
         if plan is not None:
             return
         at = self._deps.stamp()
-        board = (await boards(self._deps))[0]
+        board = (await list_boards(self._deps))[0]
 
         def work(tx: Tx) -> None:
             tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
@@ -180,7 +180,7 @@ class Router:
                     message=f"messages of {agent_id} for {plan_id!r} wait: that plan has no {root_layout.DAG}",
                     key=f"{agent_id}/{plan_id}",
                     severity="WARNING",
-                    source=Source(agent_id),
+                    source=RecordSource(agent_id),
                 )
 
         await board.transact(work)
@@ -322,8 +322,8 @@ class Router:
             report.tell(trouble.error)
             return
         plan = plans.get(trouble.plan_id)
-        board = plan.board if plan else (await boards(self._deps))[0]
-        refused = Refused(
+        board = plan.board if plan else (await list_boards(self._deps))[0]
+        refused = RefusedMessage(
             plan_id=trouble.plan_id if plan else UNROUTED,
             agent_id=trouble.agent_id,
             box="outbox",
@@ -336,13 +336,13 @@ class Router:
 
         def work(tx: Tx) -> bool:
             tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
-            return records.bury(tx, refused, at=at)
+            return records.write_dead_letter(tx, refused, at=at)
 
         report.dead += int(await board.transact(work))
 
     async def _finish(self, report: Report) -> None:
         """Bring, take back, show, and count whether every message is somewhere."""
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             for (plan_id,) in await board.read("plans_under_way"):
                 await self._guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
                 report.in_flight += (await board.read("in_flight", plan_id=plan_id))[0][0]
@@ -437,5 +437,5 @@ def _left(tx: Tx, gone: list[int], stuck: list[tuple[Leaving, InputError]], at: 
             message=f"{leaving.name} was taken in, but cannot leave the outbox of {leaving.agent_id}: {error.message}",
             key=f"leave/{leaving.agent_id}/{leaving.target}",
             severity="WARNING",
-            source=Source(leaving.agent_id),
+            source=RecordSource(leaving.agent_id),
         )

@@ -11,7 +11,7 @@ from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.task_comments import Once
+from agenttalk.engine.core.task_comments import IdempotentRequest
 from agenttalk.engine.messages import admission, delivery, published_files
 from agenttalk.engine.messages.admission import Fate
 from agenttalk.engine.messages.incoming import Arrival
@@ -39,7 +39,7 @@ async def send(deps: Deps, command: Command, *, key: str | None = None) -> dict[
     nowhere = Entry(envelope.file_name, "regular", len(data), 0, 0, 1)
     parcel = Parcel(OPERATOR, envelope, wire.sha256(data))
     arrival = Arrival(Found(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
-    once = Once(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())
+    once = IdempotentRequest(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())
 
     def work(tx: Tx) -> dict[str, Any]:
         def taken() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agenttalk.engine.core.boards import SYSTEM, boards
+from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import control
 from agenttalk.engine.runs.resume import NOBODY
@@ -47,7 +47,7 @@ async def settle(deps: Deps, *, made_at: str, pause: bool = True) -> Settled:
     """Make a restored root safe to be started; with `pause`, nothing of it goes on by itself."""
     suffix = f":{deps.ids.new('restored')}"
     total = Settled()
-    for board in await boards(deps):
+    for board in await list_boards(deps):
         found = await _settle(deps, board, suffix, pause=pause)
         total = Settled((*total.paused, *found.paused), total.leases + found.leases, total.in_doubt + found.in_doubt)
     system = await deps.stores.board(SYSTEM)

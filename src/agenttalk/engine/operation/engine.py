@@ -12,13 +12,23 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
-from agenttalk.engine.agents.registry import programs
-from agenttalk.engine.agents.remote import Elsewhere
-from agenttalk.engine.core.attempt_paths import Api
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.agents.registry import make_performers
+from agenttalk.engine.agents.remote import RemoteAgents
+from agenttalk.engine.core.attempt_paths import EngineAddress
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.loops import PAUSE, Waiter, Wake, Wakes, first, listening, looped, rest, unless_stopped
-from agenttalk.engine.core.profiles import Configured
+from agenttalk.engine.core.loops import (
+    PAUSE,
+    Waiter,
+    WakeBroadcaster,
+    WakeSource,
+    run_listener,
+    run_loop,
+    run_unless_stopped,
+    sleep_unless_stopped,
+    wait_for_first,
+)
+from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.supervisor import Heartbeats
 from agenttalk.engine.mail import board as mail_board
@@ -32,7 +42,7 @@ from agenttalk.engine.operation.schedules import Schedules
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.tracing import POLL as TRACE
 from agenttalk.engine.operation.tracing import Tracing
-from agenttalk.engine.people.human_driver import People
+from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.runs.dispatcher import Dispatcher
@@ -57,7 +67,7 @@ class Running:
         *,
         max_running: int = 8,
         day_cost_usd: float | None = None,
-        profile: Configured = lambda _, said: dict(said),
+        profile: ProfileOverlay = lambda _, said: dict(said),
         environ: Mapping[str, str] | None = None,
         performers: Mapping[str, Performer] | None = None,
         prover: Prover | None = None,
@@ -73,7 +83,7 @@ class Running:
         self._monitor = Monitor(deps)
         self._turn = asyncio.Lock()
         self._seen: published_files.Seen = {}
-        self._api: Api | None = None
+        self._api: EngineAddress | None = None
         self._stop = asyncio.Event()
         self._at_router = Waiter()
         self._at_mail = Waiter()
@@ -83,11 +93,11 @@ class Running:
         """Who tells others what happens, if somebody is to be told."""
         self.tracing: Tracing | None = None
         """Who tells a tracing system what happens, if there is one."""
-        elsewhere = Elsewhere(deps)
-        own = programs(deps, driver, lambda: self._api, dict(environ or {}))
+        elsewhere = RemoteAgents(deps)
+        own = make_performers(deps, driver, lambda: self._api, dict(environ or {}))
         self.dispatcher = Dispatcher(
             deps,
-            {**own, "human": People(deps), "remote": elsewhere, **(performers or {})},
+            {**own, "human": HumanAgents(deps), "remote": elsewhere, **(performers or {})},
             processes,
             slots=self._slots,
             nudge_router=self._look_soon,
@@ -115,7 +125,7 @@ class Running:
             heard=self.dispatcher.heard,
         )
 
-    def _serving(self, elsewhere: Elsewhere, day_cost_usd: float | None) -> Service:
+    def _serving(self, elsewhere: RemoteAgents, day_cost_usd: float | None) -> Service:
         service = Service(
             self._deps,
             post=self.post,
@@ -135,7 +145,7 @@ class Running:
         self._schedules = self.service.schedules = schedules
         schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge
 
-    async def configure(self, profile: Configured, *, max_running: int, day_cost_usd: float | None) -> None:
+    async def configure(self, profile: ProfileOverlay, *, max_running: int, day_cost_usd: float | None) -> None:
         """Have other settings hold from now on; what is under way goes on as it began."""
         self._heartbeats.configure(profile)
         self._slots.resize(max_running)
@@ -145,9 +155,9 @@ class Running:
         self.dispatcher.nudge()
         self._look_soon()
 
-    async def run(self, stop: asyncio.Event, watch: Wake, api: Api) -> None:
+    async def run(self, stop: asyncio.Event, watch: WakeSource, api: EngineAddress) -> None:
         """Work until `stop` is set; returns when every loop and every turn has ended."""
-        wakes = Wakes(watch)
+        wakes = WakeBroadcaster(watch)
         self._api, self._stop = api, stop
         self._heartbeats.begin(stop, wakes, api)
         await self._open_boards()
@@ -177,38 +187,38 @@ class Running:
             found.append((MAIL, rules.policies, rules.profiles))
         for board, policies, profiles in found:
             try:
-                await board_run.opened_again(self._deps, board, policies, profiles)
+                await board_run.refresh_run(self._deps, board, policies, profiles)
             except AgentTalkError as error:
                 LOG.warning("%s: %s", board, error.message, extra={"action": "engine.board"})
 
-    def _loops(self, wakes: Wakes) -> list[Coroutine[Any, Any, None]]:
+    def _loops(self, wakes: WakeBroadcaster) -> list[Coroutine[Any, Any, None]]:
         """Everything that is done again and again, each in a loop of its own."""
         stop = self._stop
         self._at_router = wakes.of_router()
         loops = [
-            looped("router", stop, self._at_router, self._route, lambda report: report.pause),
-            looped("agents", stop, wakes.of_agents(), self._heartbeats.recruit, lambda _: POLL),
-            looped("monitor", stop, Waiter(), self._watch, lambda _: POLL),
-            looped("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
-            looped("branches", stop, Waiter(), self.dispatcher.glance_at_all, lambda _: BRANCHES),
-            looped("honesty", stop, Waiter(), self._count, lambda _: honesty.EVERY),
+            run_loop("router", stop, self._at_router, self._route, lambda report: report.pause),
+            run_loop("agents", stop, wakes.of_agents(), self._heartbeats.recruit, lambda _: POLL),
+            run_loop("monitor", stop, Waiter(), self._watch, lambda _: POLL),
+            run_loop("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
+            run_loop("branches", stop, Waiter(), self.dispatcher.glance_at_all, lambda _: BRANCHES),
+            run_loop("honesty", stop, Waiter(), self._count, lambda _: honesty.EVERY),
         ]
         if self._schedules is not None:
-            loops.append(looped("schedules", stop, self._at_schedules, self._schedules.pass_, lambda pause: pause))
+            loops.append(run_loop("schedules", stop, self._at_schedules, self._schedules.pass_, lambda pause: pause))
         if (notices := self.notifications) is not None:
             loops.append(
-                looped("notify", stop, Waiter(), lambda: unless_stopped(stop, notices.pass_()), lambda _: NOTIFY)
+                run_loop("notify", stop, Waiter(), lambda: run_unless_stopped(stop, notices.pass_()), lambda _: NOTIFY)
             )
         if (traces := self.tracing) is not None:
             loops.append(
-                looped("traces", stop, Waiter(), lambda: unless_stopped(stop, traces.pass_()), lambda _: TRACE)
+                run_loop("traces", stop, Waiter(), lambda: run_unless_stopped(stop, traces.pass_()), lambda _: TRACE)
             )
         loops += [self._dispatch(), self._publish()]
         return [*loops, *(self._forges.loops(stop) if self._forges else ())]
 
-    def _listeners(self, wakes: Wakes) -> list[Coroutine[Any, Any, None]]:
+    def _listeners(self, wakes: WakeBroadcaster) -> list[Coroutine[Any, Any, None]]:
         """Those who pass wake-ups on. Without them everything goes on too, only later."""
-        watching = listening("watch", wakes.run, "the watch failed")
+        watching = run_listener("watch", wakes.run, "the watch failed")
         return [watching, *([self._forges.listen()] if self._forges else [])]
 
     # The steps of the loops
@@ -236,13 +246,13 @@ class Running:
                 await self.dispatcher.run(self._stop)
             except Exception:
                 LOG.exception("the dispatcher failed; it is started again", extra={"action": "engine.dispatcher"})
-                await rest(self._stop, PAUSE)
+                await sleep_unless_stopped(self._stop, PAUSE)
 
     async def _publish(self) -> None:
         """Show what changed in the engine's plans, at most once a second, and for large plans less often."""
         with self.dispatcher.followed() as news:
             while not self._stop.is_set():
-                await first(self._stop.wait(), news.wait())
+                await wait_for_first(self._stop.wait(), news.wait())
                 news.clear()
                 began = asyncio.get_running_loop().time()
                 try:
@@ -252,13 +262,13 @@ class Running:
                 except Exception:
                     LOG.exception("publishing failed; it is tried again", extra={"action": "engine.publish"})
                 spent = asyncio.get_running_loop().time() - began
-                await rest(self._stop, max(1.0, 20 * spent))
+                await sleep_unless_stopped(self._stop, max(1.0, 20 * spent))
 
     async def show(self) -> None:
         """Bring the files that show the engine's plans up to date."""
         ended = self.dispatcher.take_ended()
         async with self._turn:
-            for board in await boards(self._deps):
+            for board in await list_boards(self._deps):
                 still_open = {row[0] for row in await board.read("open_runs")}
                 for plan_id in sorted(still_open | ended):
                     await published_files.status(self._deps, board, plan_id, self._seen)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.core import records
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Blobs, Store, Tx
 from agenttalk.rules.messages.routing import Tally
@@ -35,7 +35,7 @@ class Fault:
 async def check(deps: Deps) -> list[Fault]:
     """Every fault of every board."""
     found = []
-    for board in await boards(deps):
+    for board in await list_boards(deps):
         blobs = await deps.stores.blobs(board.name)
         found += [fault async for fault in _board(board, blobs)]
     return found
@@ -94,7 +94,7 @@ async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator
     skipped, after = 0, 0
     while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=_AT_ONCE):
         after = facts[-1][0]
-        for each in (each for fact in facts for each in records.lines_of(bytes(fact[3]))):
+        for each in (each for fact in facts for each in records.read_journal_lines(bytes(fact[3]))):
             line: Any = wire.read(each)
             skipped += line["status"] == "SKIPPED_DUPLICATE"
             if line["status"] == "DELIVERED":

@@ -13,9 +13,9 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.record import StatusHeartbeat, TaskStateReport
 from agenttalk.engine.core import records
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.unchanged_folders import Quiet
+from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import control_files, form_notices, outbox_reader, plan_journal, published_files
 from agenttalk.engine.messages.plan_registry import UNROUTED, Plan, Plans
 from agenttalk.engine.messages.router import conserve
@@ -57,16 +57,16 @@ class Monitor:
         self._plans = Plans(deps)
         self._shown: published_files.Seen = {}
         self._standing = Standing(deps)
-        self._quiet = Quiet()
+        self._quiet = UnchangedFolders()
 
     async def pass_(self) -> Watchlist:
         """Look at everything once and publish it."""
         seen = Watchlist()
         await self._read_states(await self._plans.refresh())
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             await self._look(board, seen)
         await self._agents(seen)
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             try:
                 await published_files.publish(self._deps, board)
             except AgentTalkError as error:
@@ -119,7 +119,7 @@ class Monitor:
             await published_files.status(self._deps, board, plan_id, self._shown)
 
     async def _agents(self, seen: Watchlist) -> None:
-        board = (await boards(self._deps))[0]
+        board = (await list_boards(self._deps))[0]
         now = self._deps.now()
         for agent_id in sorted(self._plans.agents):
             try:
@@ -142,7 +142,7 @@ class Monitor:
 
 
 def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repair, ...], at: str) -> None:
-    records.show(tx, f"agent_status/{agent_id}.json", body)
+    records.publish_file(tx, f"agent_status/{agent_id}.json", body)
     if repairs:
         tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
         form_notices.tell(tx, UNROUTED, agent_id, root_layout.HEARTBEAT, repairs, at=at)

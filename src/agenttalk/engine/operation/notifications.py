@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import instant
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules.core import circuit_breaker
@@ -78,7 +78,7 @@ class Notifications:
 
     async def begin(self) -> None:
         """What is there before the first engine that tells somebody is old."""
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             if await _seen(board) is None:
                 rows = await board.read("ledger_head")
                 head = rows[0][0] if rows else 0
@@ -86,7 +86,7 @@ class Notifications:
 
     async def pass_(self) -> float:
         """Queue what is new, send what is due; seconds until the next look."""
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             while await self._queue(board):
                 pass
             sending = (self._send(board, target) for target in self._targets)

@@ -273,7 +273,7 @@ class Schedules:
             first = compiled.problems[0]
             raise ContractError(first.code, f"{first.field}: {first.message}", list(compiled.problems))
         board = (await board_of(self._deps, plan_id)).name
-        await submission.keep_files(self._deps, board, compiled.dag, compiled.files)
+        await submission.store_check_files(self._deps, board, compiled.dag, compiled.files)
         await submission.submit(self._deps, compiled.dag, compiled.manifest, compiled.profiles)
 
     async def _is_there(self, plan_id: str) -> bool:

@@ -15,13 +15,13 @@ from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine.agents.remote import Elsewhere
+from agenttalk.engine.agents.remote import RemoteAgents
 from agenttalk.engine.budgets import day_limit
 from agenttalk.engine.core import access, boards, task_comments, trace_context
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.idempotency import Keys
-from agenttalk.engine.core.task_comments import Remark, TaskName
+from agenttalk.engine.core.idempotency import IdempotencyKeys
+from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.mail.board import Post
 from agenttalk.engine.messages import dead_letters, published_files, sent_commands
 from agenttalk.engine.messages.sent_commands import Logged
@@ -30,7 +30,7 @@ from agenttalk.engine.operation.schedules import Schedules
 from agenttalk.engine.operation.sessions import Sessions
 from agenttalk.engine.operation.tracing import Tracing
 from agenttalk.engine.people import agent_questions, questions
-from agenttalk.engine.people.questions import Decision, Request
+from agenttalk.engine.people.questions import AnswerDecision, HumanQuestion
 from agenttalk.engine.plans import releases, submission
 from agenttalk.engine.proof import disputes, honesty
 from agenttalk.engine.runs import plan_actions
@@ -68,7 +68,7 @@ class Service:
         dispatcher: Dispatcher | None = None,
         receiver: Receiver | None = None,
         post: Post | None = None,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: RemoteAgents | None = None,
     ) -> None:
         self.deps = deps
         self.post = post or Post(deps)
@@ -87,7 +87,7 @@ class Service:
         self._elsewhere = elsewhere
         self.day_cost_usd: float | None = None
         """What may be spent on a day, as the settings say; None where they do not limit it."""
-        self.keys = Keys(deps, set())
+        self.keys = IdempotencyKeys(deps, set())
         """Has writes that come with a key carried out once."""
         self.tracing: Tracing | None = None
         """Who tells a tracing system what happens, if there is one."""
@@ -117,7 +117,7 @@ class Service:
 
     async def acting(self, caller: Caller, attempt: Attempt) -> Caller | None:
         """An agent elsewhere as the attempt that it has taken."""
-        return await access.acting(self.deps, caller, attempt)
+        return await access.identify_as_attempt(self.deps, caller, attempt)
 
     def heard(self, caller: Caller) -> None:
         """An attempt gives a sign of life."""
@@ -134,7 +134,7 @@ class Service:
 
     async def tokens(self) -> list[dict[str, Any]]:
         """Tokens that were made for somebody."""
-        return [each.as_json() for each in await access.tokens(self.deps)]
+        return [each.as_json() for each in await access.list_tokens(self.deps)]
 
     async def revoke_token(self, token_id: str, *, by: str) -> dict[str, Any]:
         """Let a token in no longer."""
@@ -158,8 +158,8 @@ class Service:
 
         `traceparent` tells in which trace of somebody else it belongs, if in any.
         """
-        await submission.keep_files(self.deps, boards.DEFAULT, dag, files)
-        also = trace_context.within(dag.plan_id, traceparent)
+        await submission.store_check_files(self.deps, boards.DEFAULT, dag, files)
+        also = trace_context.make_parent_recorder(dag.plan_id, traceparent)
         new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
         await self._dispatching().take_up(dag.plan_id)
         if not new:
@@ -180,7 +180,7 @@ class Service:
         by: str,
     ) -> dict[str, Any]:
         """Put a new revision of a plan in force."""
-        await submission.keep_files(self.deps, (await boards.board_of(self.deps, dag.plan_id)).name, dag, files)
+        await submission.store_check_files(self.deps, (await boards.board_of(self.deps, dag.plan_id)).name, dag, files)
         found = await self._dispatching().apply(dag, manifest, profiles, by=by)
         return found.as_json()
 
@@ -249,12 +249,12 @@ class Service:
     async def release(self, plan_id: str) -> dict[str, Any]:
         """What was decided last about the release of a plan. Raises UsageError when nothing was."""
         await self.glance(plan_id)
-        return (await releases.found(self.deps, plan_id)).as_json()
+        return (await releases.require_release(self.deps, plan_id)).as_json()
 
     async def release_manifest(self, plan_id: str) -> dict[str, Any]:
         """The manifest of the last release of a plan. Raises UsageError when there is none."""
         await self.glance(plan_id)
-        manifest = (await releases.found(self.deps, plan_id)).manifest
+        manifest = (await releases.require_release(self.deps, plan_id)).manifest
         if manifest is None:
             raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")
         return manifest
@@ -263,7 +263,7 @@ class Service:
 
     async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
         """A task and what was said about it."""
-        return {**await task_comments.show(self.deps, task, after=after), **await toolchain.own(self.deps, task)}
+        return {**await task_comments.read_task(self.deps, task, after=after), **await toolchain.own(self.deps, task)}
 
     async def promised(self, task: TaskName) -> dict[str, Any]:
         """What a task promises, and what of it is not there yet."""
@@ -276,9 +276,9 @@ class Service:
         stopped = self._dispatcher.watches.told(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
         return {"counted": True, "stopped": stopped}
 
-    async def say(self, task: TaskName, remark: Remark, caller: Caller, key: str | None) -> dict[str, Any]:
+    async def say(self, task: TaskName, remark: TaskContribution, caller: Caller, key: str | None) -> dict[str, Any]:
         """Keep a comment or an output."""
-        return await task_comments.say(self.deps, task, remark, caller, key=key)
+        return await task_comments.post_contribution(self.deps, task, remark, caller, key=key)
 
     async def ask(self, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
         """Put a question of an attempt to a person."""
@@ -286,7 +286,7 @@ class Service:
 
     async def asked(self, task: TaskName, question_id: str) -> dict[str, Any]:
         """What came of a question."""
-        return await agent_questions.answer(self.deps, task, question_id)
+        return await agent_questions.read_answer(self.deps, task, question_id)
 
     async def dispute(self, task: TaskName, caller: Caller, check: str, reason: str) -> dict[str, Any]:
         """Put it to a person that a check of an attempt's own task is wrong."""
@@ -296,12 +296,12 @@ class Service:
 
     async def waiting(self) -> tuple[int, int]:
         """How many questions are open, and how many dead letters."""
-        found = [(await board.read("counted_open"))[0] for board in await boards.boards(self.deps)]
+        found = [(await board.read("counted_open"))[0] for board in await boards.list_boards(self.deps)]
         return sum(asked for asked, _ in found), sum(dead for _, dead in found)
 
-    async def request(self, request_id: str) -> Request:
+    async def request(self, request_id: str) -> HumanQuestion:
         """One question."""
-        return (await questions.request(self.deps, request_id))[1]
+        return (await questions.find_question(self.deps, request_id))[1]
 
     async def answer(
         self,
@@ -309,7 +309,7 @@ class Service:
         *,
         by: str,
         proof: Proof = UNKNOWN,
-        decision: Decision,
+        decision: AnswerDecision,
         files: Mapping[str, bytes],
         answers: Sequence[Any],
         notes: str | None,
@@ -413,11 +413,11 @@ class Service:
 
     async def day(self) -> dict[str, Any]:
         """What was spent today of what may be."""
-        return await day_limit.told(self.deps, self.day_cost_usd)
+        return await day_limit.describe_day(self.deps, self.day_cost_usd)
 
     async def limit_day(self, cost_usd: float | None, *, by: str, reset: bool = False) -> dict[str, Any]:
         """Limit what a day may cost, let nothing limit it, or have the settings say it again."""
-        await (day_limit.reset(self.deps, by=by) if reset else day_limit.change(self.deps, cost_usd, by=by))
+        await (day_limit.reset(self.deps, by=by) if reset else day_limit.set_limit(self.deps, cost_usd, by=by))
         if self._dispatcher is not None:
             await self._dispatcher.days.refresh()
             self._dispatcher.nudge()
@@ -438,7 +438,9 @@ class Service:
     async def republish(self) -> int:
         """Write everything that is published anew; how many files."""
         async with self._turn:
-            return sum([await published_files.republish(self.deps, board) for board in await boards.boards(self.deps)])
+            return sum(
+                [await published_files.republish(self.deps, board) for board in await boards.list_boards(self.deps)]
+            )
 
     async def gc(self, *, dry_run: bool) -> dict[str, Any]:
         """Remove what nobody needs any more. Raises UsageError where that is not done."""
@@ -455,7 +457,7 @@ class Service:
     # What only some have
 
     @property
-    def elsewhere(self) -> Elsewhere:
+    def elsewhere(self) -> RemoteAgents:
         """Who gives work to agents that are elsewhere. Raises MachineError where nobody does."""
         if self._elsewhere is None:
             raise MachineError(Code.ENGINE_UNREACHABLE, "work is given out by an engine, and this is none")

@@ -18,9 +18,9 @@ from typing import Any, Final, TypeAlias
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.agents.transcript import LARGEST
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.trace_context import naming_of
+from agenttalk.engine.core.trace_context import read_naming
 from agenttalk.ports import Folder, Row, Store, Tx
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.core.circuit_breaker import Breaker
@@ -96,14 +96,14 @@ class Tracing:
 
     async def begin(self) -> None:
         """What is there before the first engine that tells somebody is old."""
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             if not await board.read("cursor", name=CURSOR):
                 rows = await board.read("ledger_head")
                 await board.transact(partial(_move, value=rows[0][0] if rows else 0))
 
     async def pass_(self) -> float:
         """Tell what is new, as far as somebody takes it; seconds until the next look."""
-        for board in await boards(self._deps):
+        for board in await list_boards(self._deps):
             while await self._look(board):
                 pass
         return POLL
@@ -126,7 +126,7 @@ class Tracing:
         known: dict[str, Any] = {}
         for name, body in await board.read("traced"):
             known[name] = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        return _Reading(Book(await naming_of(board), known, texts=self._texts), at, at)
+        return _Reading(Book(await read_naming(board), known, texts=self._texts), at, at)
 
     async def _read(self, board: Store, reading: _Reading) -> bool:
         """Read a part of the ledger; whether there may be more."""

@@ -22,9 +22,9 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
     Raises UsageError when the attempt is over.
     """
     question = deps.discretion.secrets.redact(question)
-    store, at = await task_comments.board_of(deps, task), deps.stamp()
+    store, at = await task_comments.board_of_task(deps, task), deps.stamp()
     epoch = caller.attempt.epoch if caller.attempt else 0
-    wanted = records.named("req", f"{task.subject}/{epoch}/{wire.sha256(question.encode())}")
+    wanted = records.derive_id("req", f"{task.subject}/{epoch}/{wire.sha256(question.encode())}")
     request = HumanInterventionRequest.from_json(
         {
             "schema_version": "1.0",
@@ -40,15 +40,15 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
     )
 
     def work(tx: Tx) -> str:
-        task_comments.fence(tx, task, caller)
+        task_comments.require_current_attempt(tx, task, caller)
         return questions.ask_own(tx, request, plan_id=task.plan_id, at=at)
 
     return {"question_id": await store.transact(work), "state": "open"}
 
 
-async def answer(deps: Deps, task: TaskName, question_id: str) -> dict[str, Any]:
+async def read_answer(deps: Deps, task: TaskName, question_id: str) -> dict[str, Any]:
     """What came of a question about a task. Raises UsageError when there is none of that id."""
-    store = await task_comments.board_of(deps, task)
+    store = await task_comments.board_of_task(deps, task)
     rows = await store.read("request", request_id=question_id)
     if not rows or tuple(rows[0][1:3]) != (task.plan_id, task.task_id):
         raise UsageError(Code.NAME_UNKNOWN, f"{task.subject} has asked no question {question_id[:80]!r}")

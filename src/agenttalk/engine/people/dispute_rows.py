@@ -14,30 +14,30 @@ RAISED = "check.disputed"
 ANSWERED = "dispute.answered"
 
 
-def read(rows: Sequence[Row]) -> list[Dispute]:
+def read_disputes(rows: Sequence[Row]) -> list[Dispute]:
     """Rows of `disputes_of`, read."""
     return [Dispute(*row) for row in rows]
 
 
-def of(tx: Tx, plan_id: str, task_id: str) -> list[Dispute]:
+def list_disputes(tx: Tx, plan_id: str, task_id: str) -> list[Dispute]:
     """Those of a task, the oldest first."""
-    return read(tx.run("disputes_of", plan_id=plan_id, task_id=task_id))
+    return read_disputes(tx.run("disputes_of", plan_id=plan_id, task_id=task_id))
 
 
-def shown(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[dict[str, Any]]:
+def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """Disputes for people and programs, each with what to do about it."""
     return [{**each.as_json(), "moves_on": disputes.moves_on(each, plan_id, task_id)} for each in found]
 
 
-def issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """What the next command of a task tells its agent of its disputes."""
     return [
         {"severity": "MEDIUM", "category": "dispute", "description": text}
-        for text in disputes.told(of(tx, plan_id, task_id))
+        for text in disputes.told(list_disputes(tx, plan_id, task_id))
     ]
 
 
-def outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bool, Outcome | None]:
+def find_outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bool, Outcome | None]:
     """Whether a question is a dispute, and what an answer makes of it."""
     if not tx.run("dispute_of_request", request_id=response.request_id):
         return False, None
@@ -47,7 +47,7 @@ def outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bo
 
 def settle(tx: Tx, response: HumanInterventionResponse, *, by: str, at: str) -> None:
     """Write down what an answer makes of a dispute; of any other question nothing."""
-    found, result = outcome(tx, response, by=by)
+    found, result = find_outcome(tx, response, by=by)
     if not found or result is None:
         return
     request_id, note = response.request_id, response.notes

@@ -21,8 +21,8 @@ PREVIEWED: Final = 10
 """Files of which something is shown."""
 
 
-def told(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, Any]:
-    """What a question says of what is decided about; `shown` is the hash of all of it, where it has one."""
+def describe_exhibit(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, Any]:
+    """What a question says of what is decided about; `read_exhibit` is the hash of all of it, where it has one."""
     return {
         **({"shown": shown} if shown else {}),
         **({"files": [_file(each) for each in exhibit.files[:MOST_FILES]]} if exhibit.files else {}),
@@ -31,11 +31,11 @@ def told(exhibit: Exhibit, secrets: Secrets, *, shown: str = "") -> dict[str, An
     }
 
 
-def keep(tx: Tx, exhibit: Exhibit) -> None:
+def store_files(tx: Tx, exhibit: Exhibit) -> None:
     """Keep the contents of files that a question names, as long as it lasts. Larger ones are kept already."""
     for each in exhibit.files[:MOST_FILES]:
         if each.data is not None:
-            records.keep(tx, each.data)
+            records.store_content(tx, each.data)
 
 
 def _file(file: Made | Handed) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def files_of(criteria: Any) -> list[dict[str, Any]]:
     return [dict(each) for each in named if isinstance(each, Mapping) and isinstance(each.get("sha256"), str)]
 
 
-async def shown(deps: Deps, request: questions.Request) -> dict[str, Any]:
+async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str, Any]:
     """What there is to decide about: files with their beginnings, what was changed, what was said before."""
     criteria = request.document.needed.criteria
     blobs = await deps.stores.blobs(request.board)
@@ -75,20 +75,20 @@ async def shown(deps: Deps, request: questions.Request) -> dict[str, Any]:
     }
 
 
-async def _gates(deps: Deps, request: questions.Request) -> list[dict[str, Any]]:
+async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[dict[str, Any]]:
     """What checkpoints hold against the task that the question is about, and nobody has overridden."""
     if request.task_id is None or request.document.type != "APPROVAL":
         return []
     store = await deps.stores.board(request.board)
     rows = await store.read("objections_to", plan_id=request.plan_id, task_id=request.task_id)
     return [
-        each for each in map(denials.shown, rows) if each["severity"] == "soft-deny" and "overridden_by" not in each
+        each for each in map(denials.to_json, rows) if each["severity"] == "soft-deny" and "overridden_by" not in each
     ]
 
 
-async def file(deps: Deps, request_id: str, sha256: str) -> tuple[str, str]:
+async def find_file(deps: Deps, request_id: str, sha256: str) -> tuple[str, str]:
     """The board and the name of a file that a question names. Raises UsageError when it names none like it."""
-    _, asked = await questions.request(deps, request_id)
+    _, asked = await questions.find_question(deps, request_id)
     for each in files_of(asked.document.needed.criteria):
         if each["sha256"] == sha256:
             return asked.board, str(each.get("path") or each.get("name")).rpartition("/")[2]

@@ -32,35 +32,39 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
     The same about the same is asked once, also when the engine ended meanwhile.
     """
     store = await board_of(deps, job.plan_id)
-    request_id = question_id(job, check.id, shown)
+    request_id = make_question_id(job, check.id, shown)
     question = f"{check.question}\n(task {job.task_id}; what is judged has the hash {shown})"
-    criteria = exhibits.told(exhibit, deps.discretion.secrets, shown=shown)
+    criteria = exhibits.describe_exhibit(exhibit, deps.discretion.secrets, shown=shown)
     needed = {"decision": {"question": question}, "criteria": criteria}
 
     def work(tx: Tx) -> str:
-        exhibits.keep(tx, exhibit)
-        return ask(tx, deps, job, request_id, "APPROVAL", check.question, needed)
+        exhibits.store_files(tx, exhibit)
+        return ask_about_job(tx, deps, job, request_id, "APPROVAL", check.question, needed)
 
     asked = await store.transact(work)
-    response, by, proof = await answered(store, asked)
+    response, by, proof = await wait_for_answer(store, asked)
     return Confirmation(by, response.decision == "APPROVE", shown, proof.trust)
 
 
-def question_id(job: Job, check_id: str, shown: str) -> str:
+def make_question_id(job: Job, check_id: str, shown: str) -> str:
     """The question about what a command left or was given. A later attempt at the command has no other."""
-    return records.named("req", f"{job.plan_id}/{job.command.command_id}/{check_id}/{shown}")
+    return records.derive_id("req", f"{job.plan_id}/{job.command.command_id}/{check_id}/{shown}")
 
 
-async def answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, Proof]:
+async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, Proof]:
     """The answer to a question once it is there, whose it is, and what shows that."""
     while True:
         rows = await store.read("request", request_id=request_id)
         if rows and rows[0][7] == "answered":
-            return HumanInterventionResponse.from_bytes(bytes(rows[0][8])), rows[0][10], questions.proof_in(rows[0])
+            return (
+                HumanInterventionResponse.from_bytes(bytes(rows[0][8])),
+                rows[0][10],
+                questions.proof_from_row(rows[0]),
+            )
         await asyncio.sleep(POLL)
 
 
-def ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
+def ask_about_job(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
     """Put a question about a job; its id."""
     request: dict[str, Any] = {
         "schema_version": "1.0",
@@ -77,7 +81,7 @@ def ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, ne
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class HumanAgents:
     """Carries out jobs by asking a person."""
 
     deps: Deps
@@ -97,17 +101,19 @@ class People:
             new = {each.output_name: each for each in await self._made(store, response)}
             made |= new
             if not new or made.keys() >= set(names):
-                return _told(response, tuple(made.values()))
+                return _make_performance(response, tuple(made.values()))
 
     async def _ask(
         self, store: Store, job: Job, missing: Sequence[str], told: Sequence[str], *, whole: bool
     ) -> HumanInterventionResponse:
         """Ask for what is missing, and wait. The `whole` question is the first one."""
         name = f"{job.plan_id}/{job.command.command_id}"
-        request_id = records.named("req", name if whole else f"{name}/{'/'.join(missing)}")
+        request_id = records.derive_id("req", name if whole else f"{name}/{'/'.join(missing)}")
         prompt = job.command.prompt
         possible = [f"{output}: {when or 'optional'}" for output, when in results.possible(job.command)]
-        criteria = exhibits.told(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets) if job.inputs else None
+        criteria = (
+            exhibits.describe_exhibit(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets) if job.inputs else None
+        )
         needed = {
             "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in missing],
             "decision": {"question": "\n\n".join([prompt, *told, *possible])},
@@ -115,8 +121,8 @@ class People:
         }
         kind = "MISSING_FILE" if missing else "CLARIFY"
         title = prompt if whole else f"{job.task_id} needs {', '.join(missing)}"
-        asked = await store.transact(lambda tx: ask(tx, self.deps, job, request_id, kind, title, needed))
-        return (await answered(store, asked))[0]
+        asked = await store.transact(lambda tx: ask_about_job(tx, self.deps, job, request_id, kind, title, needed))
+        return (await wait_for_answer(store, asked))[0]
 
     async def _given(self, job: Job) -> list[str]:
         """What the person is given to work from: texts as they are, up to a limit, anything else by its hash."""
@@ -148,7 +154,7 @@ class People:
         return made
 
 
-def _told(response: HumanInterventionResponse, made: tuple[Made, ...]) -> Performance:
+def _make_performance(response: HumanInterventionResponse, made: tuple[Made, ...]) -> Performance:
     answers = [str(each) for each in response.decision_answers]
     said = response.notes or ", ".join(answers) or response.decision
     return Performance("finished", result=said, outputs=made, usage={"by": response.responder.name})

@@ -17,7 +17,7 @@ from agenttalk.rules.agents.permissions import Wish
 
 
 @dataclass(slots=True)
-class Permits:
+class PermissionRequests:
     """What one attempt asks people for.
 
     The same wish of the same command is one question, also when the engine ended meanwhile; when an attempt wishes the
@@ -41,9 +41,9 @@ class Permits:
             return asked
 
         request_id = await store.handed_over(work)
-        response, by, _ = await human_driver.answered(store, request_id)
+        response, by, _ = await human_driver.wait_for_answer(store, request_id)
         self._open.discard(request_id)
-        return allows(response), by
+        return is_permission(response), by
 
     async def close(self, why: str) -> None:
         """Nobody waits for the answers any more."""
@@ -62,7 +62,7 @@ class Permits:
     def _put(self, tx: Tx, wish: Wish, key: str, number: int) -> str:
         job = self.job
         for count in itertools.count():
-            wanted = records.named("req", f"{job.plan_id}/{job.command.command_id}/may/{key}/{number}/{count}")
+            wanted = records.derive_id("req", f"{job.plan_id}/{job.command.command_id}/may/{key}/{number}/{count}")
             rows = tx.run("request", request_id=wanted)
             if not rows or rows[0][10] != "engine":
                 break
@@ -72,10 +72,10 @@ class Permits:
         question = self.deps.discretion.secrets.redact(f"{title}\n{wish.about}{files}")
         options = [{"key": "allow", "label": "allow it once"}, {"key": "refuse", "label": "refuse it"}]
         needed = {"decision": {"question": question[:4000], "options": options}}
-        return human_driver.ask(tx, self.deps, job, wanted, "APPROVAL", title, needed)
+        return human_driver.ask_about_job(tx, self.deps, job, wanted, "APPROVAL", title, needed)
 
 
-def allows(response: HumanInterventionResponse) -> bool:
+def is_permission(response: HumanInterventionResponse) -> bool:
     """Whether an answer permits it: only what says so does."""
     if response.decision == "APPROVE":
         return True

@@ -26,7 +26,7 @@ from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.people import choices
 from agenttalk.rules.people.attestation import UNKNOWN, Proof, exposed, read_proof
 
-Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
+AnswerDecision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
 """Under which output the answer itself reaches the agent that asked."""
 _DISPUTED: Final = "answer upheld or dismissed"
@@ -36,7 +36,7 @@ _ANY_TIME: Final = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HumanQuestion:
     """A question, as it is shown to people."""
 
     board: str
@@ -67,7 +67,7 @@ class Request:
         }
 
     def is_answered_so(
-        self, by: str, decision: Decision, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
+        self, by: str, decision: AnswerDecision, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
     ) -> bool:
         """Whether it was answered just like this, by the same person."""
         response = self.response or {}
@@ -97,8 +97,8 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
     )
     if new:
         name = f"human_intervention_request_{request.request_id}.json"
-        records.show(tx, f"plans/{plan_id}/human_requests/{name}", body)
-        records.show(tx, f"{root_layout.box(root_layout.GATEWAY, 'inbox', plan_id)}/{name}", body)
+        records.publish_file(tx, f"plans/{plan_id}/human_requests/{name}", body)
+        records.publish_file(tx, f"{root_layout.box(root_layout.GATEWAY, 'inbox', plan_id)}/{name}", body)
         tx.record("human.asked", request.request_id, {"plan_id": plan_id, "sha256": wire.sha256(data)})
     return bool(new)
 
@@ -110,7 +110,7 @@ def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
         {
             "schema_version": "1.0",
             "request_id": request_id,
-            "responded_at": records.written(at),
+            "responded_at": records.format_time(at),
             "responder": {"name": "engine", "role": "system"},
             "decision": "ABORT",
             "notes": why,
@@ -120,7 +120,7 @@ def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
 
 
 def read_request(row: Row) -> HumanInterventionRequest:
-    """The question of a row (the query `request`)."""
+    """The question of a row (the query `find_question`)."""
     return HumanInterventionRequest.from_bytes(bytes(row[4]))
 
 
@@ -141,7 +141,7 @@ def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str)
     for number in itertools.count(1):
         if ask(tx, request, plan_id=plan_id, at=at) or _says_the_same(tx, request, plan_id):
             break
-        request = request.model_copy(update={"request_id": records.named("req", f"{wanted}/{number}")})
+        request = request.model_copy(update={"request_id": records.derive_id("req", f"{wanted}/{number}")})
     return request.request_id
 
 
@@ -162,67 +162,67 @@ async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
     files = [file.name for file in response.provided_files if file.deliver_to_agent_id in {None, asker}]
     sent = [(f"{request_id}/answer", ANSWER_OUTPUT), *((f"{request_id}/file", name) for name in files)]
     for key, output in sent:
-        message_id = records.named("msg", f"{key}/{output}/{asker}")
+        message_id = records.derive_id("msg", f"{key}/{output}/{asker}")
         rows = await board.read("known_delivery", plan_id=plan_id, message_id=message_id, receiver=asker)
         if not rows or rows[0][4] not in {"processed", "dead"}:
             return False
     return True
 
 
-class Page(NamedTuple):
+class QuestionPage(NamedTuple):
     """Some open questions, and where the next ones begin."""
 
-    requests: list[Request]
+    requests: list[HumanQuestion]
     next: str | None
 
 
-async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
+async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> QuestionPage:
     """Open questions, the oldest first, from a place on. Raises UsageError when it is none."""
-    match cursors.read(after) if after else ["", ""]:
+    match cursors.decode(after) if after else ["", ""]:
         case [str() as at, str() as name]:
             place = {"at": at.replace("\0", ""), "request_id": name.replace("\0", "")}
         case _:
-            raise cursors.unreadable()
+            raise cursors.make_cursor_error()
     size = max(1, min(limit, LONGEST_PAGE))
     found = [
         _request(board.name, row)
-        for board in await boards.boards(deps)
+        for board in await boards.list_boards(deps)
         for row in await board.read("open_requests", **place, limit=size + 1)
     ]
     found.sort(key=lambda each: (each.at, each.request_id))
     last = found[size - 1] if len(found) > size else None
-    return Page(found[:size], cursors.written([last.at, last.request_id]) if last else None)
+    return QuestionPage(found[:size], cursors.encode([last.at, last.request_id]) if last else None)
 
 
-async def requests(deps: Deps) -> list[Request]:
+async def list_open(deps: Deps) -> list[HumanQuestion]:
     """Every open question, the oldest first."""
-    found: list[Request] = []
+    found: list[HumanQuestion] = []
     place: str | None = ""
     while place is not None:
-        some, place = await page(deps, after=place, limit=LONGEST_PAGE)
+        some, place = await read_page(deps, after=place, limit=LONGEST_PAGE)
         found += some
     return found
 
 
-async def request(deps: Deps, request_id: str) -> tuple[Store, Request]:
+async def find_question(deps: Deps, request_id: str) -> tuple[Store, HumanQuestion]:
     """One question, also an answered one. Raises UsageError when there is none."""
-    for board in await boards.boards(deps):
+    for board in await boards.list_boards(deps):
         rows = await board.read("request", request_id=request_id)
         if rows:
             return board, _request(board.name, rows[0])
     raise UsageError(Code.NAME_UNKNOWN, f"there is no request {request_id!r}", hint="'agenttalk inbox' lists them")
 
 
-def _request(board: str, row: Row) -> Request:
+def _request(board: str, row: Row) -> HumanQuestion:
     request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by, proof = row
     document = HumanInterventionRequest.from_bytes(bytes(body))
     answer: Any = wire.read(bytes(response)) if response else None
-    shown = proof_in(row) if proof else None
-    return Request(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
+    shown = proof_from_row(row) if proof else None
+    return HumanQuestion(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
 
 
-def proof_in(row: Row) -> Proof:
-    """What shows that a person answered a question, from its row (the query `request`)."""
+def proof_from_row(row: Row) -> Proof:
+    """What shows that a person answered a question, from its row (the query `find_question`)."""
     return read_proof(wire.read(wire.encoded(row[-1])) if row[-1] else None)
 
 
@@ -232,7 +232,7 @@ async def answer(
     *,
     by: str,
     proof: Proof = UNKNOWN,
-    decision: Decision,
+    decision: AnswerDecision,
     files: Mapping[str, bytes] | None = None,
     answers: Sequence[Any] = (),
     notes: str | None = None,
@@ -242,7 +242,7 @@ async def answer(
 
     `proof` is what shows that a person did; whether an agent could have done so instead is found out here.
     """
-    board, asked = await request(deps, request_id)
+    board, asked = await find_question(deps, request_id)
     if seen_sha256 is not None and seen_sha256 != asked.sha256:
         raise _refused(request_id, "it is not the request that was shown", "look at it again with 'agenttalk inbox'")
     if decision == "PROVIDE" and not files and not answers and not notes:
@@ -267,7 +267,7 @@ async def answer(
     )
     at = deps.stamp()
     of_engine = bool(await board.read("run", plan_id=asked.plan_id))  # its agents need no folders
-    if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.agents_in(deps.root)):
+    if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.list_agents(deps.root)):
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
     def work(tx: Tx) -> None:
@@ -275,7 +275,7 @@ async def answer(
             raise _refused(request_id, lacking, "--file NAME=PATH gives one; --decision REJECT gives the task up")
         if unclear := _unclear(tx, asked.document, asked.plan_id, response):
             raise _refused(request_id, unclear, f"answer one of: {', '.join(_offered(asked.document))}")
-        if dispute_rows.outcome(tx, response, by=by) == (True, None):
+        if dispute_rows.find_outcome(tx, response, by=by) == (True, None):
             raise _refused(request_id, "it asks whether a check is wrong", _DISPUTED)
         shown = replace(proof, isolated=not exposed_agents(tx, deps, asked.plan_id))
         if not _settle(tx, response, asked.plan_id, by=by, bound=seen_sha256, at=at, proof=shown):
@@ -379,7 +379,7 @@ def answer_by_file(
         return Rejection(Code.ANSWER_REFUSED, lacking)
     if unclear := _unclear(tx, document, plan_id, response):
         return Rejection(Code.ANSWER_REFUSED, f"{unclear}: {', '.join(_offered(document))}")
-    if dispute_rows.outcome(tx, response, by=response.responder.name) == (True, None):
+    if dispute_rows.find_outcome(tx, response, by=response.responder.name) == (True, None):
         return Rejection(Code.ANSWER_REFUSED, f"it asks whether a check is wrong: {_DISPUTED}")
     if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at, proof=Proof("file")):
         return Rejection(Code.ANSWER_REFUSED, f"request {response.request_id!r} was answered before")
@@ -415,25 +415,27 @@ def _settle(
     fact = {"by": by, "bound_to": bound, "sha256": wire.sha256(data), **proof.as_json()}
     tx.record("human.answered", request_id, fact)
     dispute_rows.settle(tx, response, by=by, at=at)
-    records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
+    records.publish_file(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
     gateway = root_layout.box(root_layout.GATEWAY, "inbox", plan_id)
-    records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
+    records.publish_file(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
     if tx.run("run", plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
         for file in response.provided_files:
             to = file.deliver_to_agent_id or agent_id
             task, key = task_id or request_id, f"{request_id}/file"
-            send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
+            send_artifact(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
         _ask_for_the_rest(tx, response, plan_id, at=at)
         return True
     if task_id and response.decision in {"REJECT", "ABORT"}:
-        _give_up(tx, request_id, Waiting(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
+        _give_up(tx, request_id, WaitingAgent(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
     name = f"human_intervention_response_{request_id}.json"
-    sha256 = records.keep(tx, data)
-    send(tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
+    sha256 = records.store_content(tx, data)
+    send_artifact(
+        tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at
+    )
     for file in response.provided_files:
         to = file.deliver_to_agent_id or agent_id
         task, key = task_id or request_id, f"{request_id}/file"
-        send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
+        send_artifact(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
     return True
 
 
@@ -451,7 +453,7 @@ def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str,
     names = ", ".join(each.name for each in files)
     rest = document.model_copy(
         update={
-            "request_id": records.named("req", f"{response.request_id}/rest"),
+            "request_id": records.derive_id("req", f"{response.request_id}/rest"),
             "created_at": moment(at),
             "title": f"{task_id} needs {names}",
             "needed": document.needed.model_copy(update={"files": tuple(files)}),
@@ -476,14 +478,14 @@ def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple
     }
 
 
-class Waiting(NamedTuple):
+class WaitingAgent(NamedTuple):
     """An agent that waits for an answer."""
 
     agent_id: str
     plan_id: str
 
 
-def _give_up(tx: Tx, request_id: str, waiting: Waiting, task_id: str, why: str, at: str) -> None:
+def _give_up(tx: Tx, request_id: str, waiting: WaitingAgent, task_id: str, why: str, at: str) -> None:
     """A person said no: the command that waits for the answer fails."""
     rows = tx.run("task", plan_id=waiting.plan_id, task_id=task_id)
     if not rows or rows[0][10] != request_id or rows[0][4] is not None or rows[0][6] is None:
@@ -502,7 +504,7 @@ def _give_up(tx: Tx, request_id: str, waiting: Waiting, task_id: str, why: str, 
     outbox_writer.report_state(tx, waiting, task_id, "FAILED", at=at, message_id=command.message_id)
 
 
-def send(
+def send_artifact(
     tx: Tx,
     key: str,
     plan_id: str,
@@ -518,7 +520,7 @@ def send(
 
     One that has `arrived` needs no folder: whoever runs the agent reads it from the store.
     """
-    message_id = records.named("msg", f"{key}/{output}/{receiver}")
+    message_id = records.derive_id("msg", f"{key}/{output}/{receiver}")
     envelope = wire.write(_envelope(message_id, plan_id, task, output, file, at))
     [(message,)] = tx.run(
         "add_message",
@@ -537,14 +539,14 @@ def send(
         at=at,
         state="delivered" if arrived else "stored",
     )
-    delivery_id = records.named("dlv", f"{message_id}/{receiver}")
+    delivery_id = records.derive_id("dlv", f"{message_id}/{receiver}")
     about: dict[str, Any] = {"plan_id": plan_id, "message": message, "receiver": receiver, "delivery_id": delivery_id}
     tx.record("message.accepted", message_id, {"sha256": wire.sha256(envelope), "to": [receiver]})
     if not arrived:
         tx.run("add_delivery", **about, priority=1)
-        records.tally(tx, plan_id, sent=1)
+        records.count_messages(tx, plan_id, sent=1)
         return
     tx.run("add_arrived_artifact", **about, at=at)
-    letter = records.Letter(plan_id, message_id, wire.sha256(envelope), root_layout.GATEWAY, task, None, output)
-    records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
-    records.tally(tx, plan_id, sent=1, delivered=1)
+    letter = records.JournalMessage(plan_id, message_id, wire.sha256(envelope), root_layout.GATEWAY, task, None, output)
+    records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
+    records.count_messages(tx, plan_id, sent=1, delivered=1)

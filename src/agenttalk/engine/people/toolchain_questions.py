@@ -33,7 +33,7 @@ def ask(
         "schema_version": "1.0",
         "request_id": _id(key),
         "plan_id": tx.board,
-        "created_at": records.written(at),
+        "created_at": records.format_time(at),
         "created_by": {"agent_id": agent, **({"task_id": task_id} if task_id else {})},
         "severity": "HIGH",
         "type": "DECISION",
@@ -57,4 +57,4 @@ def ask_once(tx: Tx, subject: str, title: str, question: str, options: Sequence[
 
 
 def _id(key: str) -> str:
-    return records.named("req", f"toolchain/{key}")
+    return records.derive_id("req", f"toolchain/{key}")

@@ -11,8 +11,8 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Output
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import validator_verdicts
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Made, Tx
 from agenttalk.rules.plans.input_selection import Candidate
 from agenttalk.rules.proof.release import VALIDATION
@@ -20,7 +20,7 @@ from agenttalk.rules.proof.release import VALIDATION
 FOLDER = "folder"
 
 
-class Work(Protocol):
+class OutputProducer(Protocol):
     """Whose outputs they are."""
 
     @property
@@ -41,7 +41,7 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class OutgoingArtifact:
     """An output that was packed, and is in no table yet."""
 
     output: Output
@@ -58,14 +58,14 @@ class Parcel:
     score: float | None
     """What its agent says of it."""
 
-    def candidate(self, job: Work, at: str) -> Candidate:
+    def candidate(self, job: OutputProducer, at: str) -> Candidate:
         """The same for whoever may need it."""
         files = tuple((each.path, each.sha256) for each in self.files)
         seq, command_id = job.command.command_seq, job.command.command_id
         name = self.output.name
         return Candidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
-    def send(self, moves: Moves, sheet: Sheet, job: Work) -> None:
+    def send(self, moves: TaskTransitions, sheet: PlanDefinition, job: OutputProducer) -> None:
         """Write it down. Who works in folders gets it from the router."""
         tx, plan_id = moves.tx, job.plan_id
         for each in self.files:
@@ -95,20 +95,20 @@ class Parcel:
         )
         about: dict[str, Any] = {"plan_id": plan_id, "message": number}
         for receiver in self.in_folders:
-            delivery_id = records.named("dlv", f"{self.message_id}/{receiver}")
+            delivery_id = records.derive_id("dlv", f"{self.message_id}/{receiver}")
             tx.run("add_delivery", **about, receiver=receiver, delivery_id=delivery_id, priority=1)
             moves.in_folders = True
         for receiver, delivery_id in self.deliveries.items():
             moves.arrived(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.at))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
-        if self.output.deliverable and not validator_verdicts.waits(sheet, job.task_id, self.output.name):
+        if self.output.deliverable and not validator_verdicts.needs_acceptance(sheet, job.task_id, self.output.name):
             folder = validator_verdicts.folder_of(plan_id, job.task_id, self.output.name)
             for each in self.files:
-                records.show(tx, f"{folder}/{each.path}", None, content=each.sha256)
+                records.publish_file(tx, f"{folder}/{each.path}", None, content=each.sha256)
         if self.output.name.startswith(VALIDATION):
             validator = validator_verdicts.Validator(plan_id, job.task_id, job.agent_id)
-            validator_verdicts.take(tx, validator, [each.sha256 for each in self.files], at=moves.at)
+            validator_verdicts.record_results(tx, validator, [each.sha256 for each in self.files], at=moves.at)
 
 
 def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at: str) -> dict[str, Any]:
@@ -130,10 +130,17 @@ def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at:
 
 
 def pack(
-    sheet: Sheet, job: Work, output: Output, files: Sequence[Made], score: float | None, *, at: str, key: str
-) -> Parcel:
+    sheet: PlanDefinition,
+    job: OutputProducer,
+    output: Output,
+    files: Sequence[Made],
+    score: float | None,
+    *,
+    at: str,
+    key: str,
+) -> OutgoingArtifact:
     """Make the message of an output; the same `key` gives it the same id."""
-    message_id = records.named("msg", f"{job.plan_id}/{key}/{output.name}")
+    message_id = records.derive_id("msg", f"{job.plan_id}/{key}/{output.name}")
     quoted, command = wire.quoted, job.command
     listed = [f'{{"path":{quoted(each.path)},"sha256":"{each.sha256}","size_bytes":{each.size}}}' for each in files]
     again, rework = "", command.reexecute
@@ -141,18 +148,25 @@ def pack(
         again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'
     scored = f',"score":{{"value":{wire.text(score)}}}' if score is not None else ""
     envelope = wire.encoded(
-        f'{{"command_id":"{command.command_id}",{sheet.correlation(job.task_id)}"created_at":"{records.written(at)}",'
+        f'{{"command_id":"{command.command_id}",{sheet.correlation(job.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":{quoted(f"{command.command_id}/{output.name}")},"message_id":"{message_id}",'
         f'"output_name":{quoted(output.name)},"payload":{{"files":[{",".join(listed)}]}},'
         f'"plan_id":"{job.plan_id}","producer_agent_id":"{job.agent_id}",{again}'
         f'"schema_version":"1.0"{scored},"task_id":"{job.task_id}","type":"artifact"}}'
     )
     sha256 = wire.sha256(envelope)
-    letter = records.Letter(job.plan_id, message_id, sha256, job.agent_id, job.task_id, command.command_id, output.name)
+    letter = records.JournalMessage(
+        job.plan_id, message_id, sha256, job.agent_id, job.task_id, command.command_id, output.name
+    )
     receivers = sheet.receivers(output)
     by_hand = tuple(each for each in receivers if sheet.profile(each).driver == FOLDER)
-    direct = {each: records.named("dlv", f"{message_id}/{each}") for each in receivers if each not in by_hand}
-    lines = [records.delivered(letter, at=at, delivery_id=known, to=to, files=listed) for to, known in direct.items()]
+    direct = {each: records.derive_id("dlv", f"{message_id}/{each}") for each in receivers if each not in by_hand}
+    lines = [
+        records.make_delivered_line(letter, at=at, delivery_id=known, to=to, files=listed)
+        for to, known in direct.items()
+    ]
     if not receivers:
-        lines.append(records.delivered(letter, at=at, delivery_id=records.named("dlv", message_id), files=listed))
-    return Parcel(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines), score)
+        lines.append(
+            records.make_delivered_line(letter, at=at, delivery_id=records.derive_id("dlv", message_id), files=listed)
+        )
+    return OutgoingArtifact(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines), score)

@@ -14,11 +14,11 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.plan_settings import settings_of
+from agenttalk.engine.core.plan_settings import encode_settings
 from agenttalk.engine.plans import submission
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.submission import Links
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.submission import TaskLinks
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx, Wait
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
@@ -27,7 +27,7 @@ from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.toolchain import read_back
 
 _NO_DAG: Final = b"{}"
-_NO_LINKS: Final = Links({}, {}, {})
+_NO_LINKS: Final = TaskLinks({}, {}, {})
 _ON: Final[dict[task_states.State, Cause]] = {
     "PENDING": "INPUTS_PICKED",
     "BLOCKED_WAITING_INPUT": "INPUT_ARRIVED",
@@ -43,7 +43,7 @@ _MOST_SAID: Final = 1_000
 
 def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], at: str) -> None:
     """Have a board's run there, with the agents as the settings describe them now."""
-    settings = settings_of(policies, dict(profiles))
+    settings = encode_settings(policies, dict(profiles))
     rows = tx.run("submitted", plan_id=tx.board)
     if rows[0][2] is None:
         digest = wire.sha256(_NO_DAG)
@@ -56,19 +56,25 @@ def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], a
         tx.record("run.settings", tx.board, {"agents": sorted(profiles)})
 
 
-def add(moves: Moves, kind: TaskKind, task: KindTask, **limits: int) -> None:
+def add_task(moves: TaskTransitions, kind: TaskKind, task: KindTask, **limits: int) -> None:
     """Add a task to its board's run. One that asks for nothing is done by being stored, as the one rule decides."""
-    node = put(moves, kind, task, task.description or task.title, limits)
+    node = insert_task(moves, kind, task, task.description or task.title, limits)
     if not kind.wants_run(task):
         _deliver(moves, kind, task, node)
 
 
-def put(
-    moves: Moves, kind: TaskKind, task: KindTask, prompt: str, limits: Mapping[str, int], *, held: bool = False
+def insert_task(
+    moves: TaskTransitions,
+    kind: TaskKind,
+    task: KindTask,
+    prompt: str,
+    limits: Mapping[str, int],
+    *,
+    held: bool = False,
 ) -> Node:
     """Put a task on its board, with what its command is to say. One that is `held` nobody is given: it waits."""
     tx = moves.tx
-    links = Links({}, {task.task_id: []}, {}) if held else _NO_LINKS
+    links = TaskLinks({}, {task.task_id: []}, {}) if held else _NO_LINKS
     node = Node(
         task_id=task.task_id,  # type: ignore[arg-type]  # ours
         name=task.title[:200],
@@ -77,20 +83,22 @@ def put(
         promise=kind.promise(task),
         **limits,  # type: ignore[arg-type]
     )
-    tx.run("put_engine_task", **submission.task_row(tx.board, node, links, moves.at))
+    tx.run("put_engine_task", **submission.make_task_row(tx.board, node, links, moves.at))
     submission.put_nodes(tx, tx.board, [node], links)
     tx.run("count_run", plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
     return node
 
 
-def _deliver(moves: Moves, kind: TaskKind, task: KindTask, node: Node) -> None:
+def _deliver(moves: TaskTransitions, kind: TaskKind, task: KindTask, node: Node) -> None:
     detail = f"stored for {task.agent_id}"
     found = [Evidence("delivered", True, True, "observed", "engine", moves.at, detail)]
     verdict = done.decide(moves.sheets.of(moves.tx, moves.tx.board).promise(node), found, ())
     _end(moves, kind, task.task_id, "PENDING", verdict, detail)
 
 
-def settle(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]) -> bool:
+def complete_if_fulfilled(
+    moves: TaskTransitions, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]
+) -> bool:
     """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
     sheet = moves.sheets.of(moves.tx, moves.tx.board)
     verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
@@ -99,7 +107,9 @@ def settle(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State,
     return verdict.fulfilled
 
 
-def _end(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str) -> None:
+def _end(
+    moves: TaskTransitions, kind: TaskKind, task_id: str, state: task_states.State, verdict: Verdict, detail: str
+) -> None:
     """Write down what was decided of a task that nobody runs."""
     cause: Cause = "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD"
     ready = task_states.move(state, _ON[state]) if state in _ON else state
@@ -113,7 +123,7 @@ def _end(moves: Moves, kind: TaskKind, task_id: str, state: task_states.State, v
     kind.closed(moves.tx, task_id, verdict.trust or detail, moves.at)
 
 
-def withdraw(moves: Moves, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
+def withdraw(moves: TaskTransitions, task_id: str, state: task_states.State, delivery: int | None, why: str) -> None:
     """Take back a task that has not begun."""
     if delivery is not None:
         moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
@@ -121,16 +131,16 @@ def withdraw(moves: Moves, task_id: str, state: task_states.State, delivery: int
     moves.count(moves.tx.board, "skipped")
 
 
-def restore(moves: Moves, kind: TaskKind, task_id: str) -> None:
+def restore(moves: TaskTransitions, kind: TaskKind, task_id: str) -> None:
     """Have a task that was taken back done after all."""
     moves.put(moves.sheets.of(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
     moves.tx.run("count_run", plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
     kind.closed(moves.tx, task_id, "", moves.at)
 
 
-def note_end(
-    moves: Moves,
-    granted: Granted,
+def report_turn_end(
+    moves: TaskTransitions,
+    granted: LeasedAttempt,
     cause: Cause,
     reason: str | None,
     verdict: Verdict | None,
@@ -161,7 +171,7 @@ def note_end(
         moves.tx.effect(each.kind, each.key, each.body)
 
 
-def told(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
+def evidence_to_json(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
     """What was found after a turn, for people and the ledger."""
     return tuple(
         {"id": each.id, "passed": each.passed, "trust": each.trust, "by": each.by, "detail": each.detail}
@@ -169,10 +179,10 @@ def told(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
     )
 
 
-async def turn_of(
+async def make_kind_turn(
     kind: TaskKind,
     store: Store,
-    granted: Granted,
+    granted: LeasedAttempt,
     performance: Performance,
     *,
     at: str,
@@ -182,7 +192,7 @@ async def turn_of(
     """What a kind may look at when a turn has ended: what was said since its command was given out."""
     job = granted.job
     rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
-    said = tuple(_said(row) for row in rows if row[7] >= granted.consumed_at)
+    said = tuple(_read_comments(row) for row in rows if row[7] >= granted.consumed_at)
     return KindTurn(
         job.agent_id,
         job.command.command_id,
@@ -197,7 +207,7 @@ async def turn_of(
     )
 
 
-async def _tell_away(kind: TaskKind, store: Store, granted: Granted, why: str) -> None:
+async def _tell_away(kind: TaskKind, store: Store, granted: LeasedAttempt, why: str) -> None:
     """Queue what a kind wants to follow while what it has to ask is out of order. Its task goes on being verified."""
     task, command_id = granted.kind_task, granted.job.command.command_id
     if task is None:
@@ -214,12 +224,12 @@ async def _tell_away(kind: TaskKind, store: Store, granted: Granted, why: str) -
     await store.transact(work)
 
 
-def _said(row: Row) -> Said:
+def _read_comments(row: Row) -> Said:
     _, kind, author, type_, body, claims, _, at = row
     return Said(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
 
 
-async def opened_again(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
+async def refresh_run(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
     """Bring the run of a board, if it is there, up to date with the settings."""
     if not deps.stores.has(board):
         return

@@ -26,7 +26,7 @@ from agenttalk.contracts.core.base import is_path
 from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
-from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Tx
 from agenttalk.rules.proof import rework as reworks
 from agenttalk.rules.proof import score_gates
@@ -37,7 +37,7 @@ FOLDER: Final = "folder"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PreparedCommand:
     """A command that was made, and who it is for."""
 
     plan_id: str
@@ -55,24 +55,24 @@ class Order:
     """Whether it has to be brought to an inbox."""
 
 
-def order(
+def prepare_command(
     tx: Tx,
-    sheet: Sheet,
+    sheet: PlanDefinition,
     node: Node,
     inputs: Sequence[ResolvedInput],
     *,
     at: str,
     first: bool = False,
     rework: dict[str, Any] | None = None,
-) -> Order:
+) -> PreparedCommand:
     """Make the next command of a task, which may be its `first`. It has still to be put into a queue."""
     last = 0 if first else tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0]
     document, command = compose(sheet, node, inputs, last + 1, rework)
     agent_id = node.assigned_agent_id
     in_folder = sheet.profile(agent_id).driver == FOLDER
-    message_id = records.named("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
+    message_id = records.derive_id("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
     envelope = wire.encoded(
-        f'{{"command_id":"{command.command_id}",{sheet.correlation(node.task_id)}"created_at":"{records.written(at)}",'
+        f'{{"command_id":"{command.command_id}",{sheet.correlation(node.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
         f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
         f'"schema_version":"1.0","task_id":"{node.task_id}","type":"command"}}'
@@ -81,44 +81,48 @@ def order(
     number = _keep(
         tx, sheet, command, (message_id, sha256, envelope), at=at, state="stored" if in_folder else "delivered"
     )
-    delivery_id = records.named("dlv", message_id)
-    letter = records.Letter(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
-    line = records.delivered(letter, at=at, delivery_id=delivery_id, to=agent_id)
+    delivery_id = records.derive_id("dlv", message_id)
+    letter = records.JournalMessage(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
+    line = records.make_delivered_line(letter, at=at, delivery_id=delivery_id, to=agent_id)
     priority = PRIORITIES[command.priority]
-    return Order(sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder)
+    return PreparedCommand(
+        sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder
+    )
 
 
-def post(tx: Tx, order: Order, *, at: str) -> int:
+def post_to_inbox(tx: Tx, order: PreparedCommand, *, at: str) -> int:
     """Have the router bring a command to an inbox; its delivery."""
     [(delivery,)] = tx.run("add_delivery", **_about(order))
-    records.tally(tx, order.plan_id, sent=1)
+    records.count_messages(tx, order.plan_id, sent=1)
     if order.command.reexecute is not None:
         _lay_beside(tx, order, order.command.reexecute, at)
     return int(delivery)
 
 
-def _lay_beside(tx: Tx, order: Order, again: Reexecution, at: str) -> None:
+def _lay_beside(tx: Tx, order: PreparedCommand, again: Reexecution, at: str) -> None:
     """Who works in folders finds what was refused, and why, in a folder beside the command."""
     folder = f"{root_layout.agent(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
-    records.show(tx, f"{folder}/{reworks.FEEDBACK}", reworks.feedback(again, at=records.written(at)).as_json())
+    records.publish_file(
+        tx, f"{folder}/{reworks.FEEDBACK}", reworks.feedback(again, at=records.format_time(at)).as_json()
+    )
     for each in again.previous:
         path = f"{folder}/{reworks.PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}"
-        records.show(tx, path, None, content=each.sha256)
+        records.publish_file(tx, path, None, content=each.sha256)
 
 
-def enqueue(tx: Tx, order: Order, *, at: str) -> int:
+def enqueue(tx: Tx, order: PreparedCommand, *, at: str) -> int:
     """A command that waits in its agent's queue; its delivery."""
     return _arrived(tx, order, at=at, state="delivered")
 
 
-def hand_over(tx: Tx, order: Order, *, at: str, prompt_sha256: str) -> int:
+def deliver_at_once(tx: Tx, order: PreparedCommand, *, at: str, prompt_sha256: str) -> int:
     """A command that its agent gets at once; its delivery."""
     return _arrived(tx, order, at=at, state="claimed", ack="CONSUMED", taken_at=at, prompt_sha256=prompt_sha256)
 
 
 def _arrived(
     tx: Tx,
-    order: Order,
+    order: PreparedCommand,
     *,
     at: str,
     state: str,
@@ -144,7 +148,7 @@ def _arrived(
     return number
 
 
-def _about(order: Order) -> dict[str, Any]:
+def _about(order: PreparedCommand) -> dict[str, Any]:
     return {
         "plan_id": order.plan_id,
         "message": order.message,
@@ -161,7 +165,7 @@ def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
 
 
 def compose(
-    sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
+    sheet: PlanDefinition, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
 ) -> tuple[str, Command]:
     """The command, in its canonical form and as a model. It is not validated once more: all of its parts were."""
     again = Reexecution.model_validate(rework) if rework is not None else None
@@ -201,7 +205,7 @@ def compose(
     return canonical.text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
 
 
-def _special(sheet: Sheet, node: Node) -> dict[str, Any]:
+def _special(sheet: PlanDefinition, node: Node) -> dict[str, Any]:
     """What only some commands have."""
     found: dict[str, Any] = {}
     if node.score_required:
@@ -255,7 +259,9 @@ def _file_of(name: str) -> str:
     return name if is_path(name) and root_layout.payload_is_safe(name) else root_layout.segment(name)
 
 
-def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:
+def _keep(
+    tx: Tx, sheet: PlanDefinition, command: Command, message: tuple[str, str, bytes], *, at: str, state: str
+) -> int:
     message_id, sha256, envelope = message
     again = "reexecute_" if command.reexecute else ""
     number = tx.number("messages")

@@ -12,9 +12,9 @@ from agenttalk.engine.budgets import denials, spending
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import commands, dag_reviews, releases, reset
 from agenttalk.engine.plans.commands import FOLDER
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.reset import Stand
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.reset import PlanSnapshot
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import task_states
@@ -34,7 +34,7 @@ def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
     return True
 
 
-def hold(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
+def pause_if_running(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
     """Pause a plan if it runs, which one that is ending by itself may no longer do; the state it was in."""
     state = str(_run(tx, plan_id)[0])
     if state == "RUNNING":
@@ -42,18 +42,18 @@ def hold(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
     return state
 
 
-def resume(moves: Moves, plan_id: str, *, by: str) -> bool:
+def resume(moves: TaskTransitions, plan_id: str, *, by: str) -> bool:
     """Let a paused plan go on. False when it was not paused."""
     tx = moves.tx
     if _run(tx, plan_id)[0] != "PAUSED":
         return False
     dag_reviews.require_approved(tx, plan_id)
-    begin(moves, plan_id)
+    begin_tasks(moves, plan_id)
     tx.record("plan.resumed", plan_id, {"by": by})
     return True
 
 
-def begin(moves: Moves, plan_id: str) -> None:
+def begin_tasks(moves: TaskTransitions, plan_id: str) -> None:
     """Let the tasks of a plan begin."""
     moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
     for (agent_id,) in moves.tx.run("requeue_plan", plan_id=plan_id):
@@ -65,7 +65,7 @@ def begin(moves: Moves, plan_id: str) -> None:
     moves.left = True
 
 
-def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
+def cancel(moves: TaskTransitions, plan_id: str, *, by: str, why: str = "") -> int:
     """Call everything off that is still open; how many tasks. Whatever ran must be dead before."""
     tx = moves.tx
     if _run(tx, plan_id)[0] == "ENDED":
@@ -83,13 +83,13 @@ def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
     return len(tasks)
 
 
-def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
+def abort(moves: TaskTransitions, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
     """Stop a task that is still open; whatever ran of it must be dead before, and may have been stopped just so."""
     tx = moves.tx
     _run(tx, plan_id)
     rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
     if not rows:
-        raise no_task(plan_id, task_id)
+        raise make_no_task_error(plan_id, task_id)
     agent_id, state, _, lease, delivery, *_ = rows[0]
     reason = str(Abort("user-aborted", detail))
     if state == "FAILED" and rows[0][9] == reason:
@@ -103,7 +103,7 @@ def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str,
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
     sheet = moves.sheets.of(tx, plan_id)
     if delivery is not None:
-        reset.withdraw(moves, plan_id, agent_id, delivery, reason)
+        reset.withdraw_command(moves, plan_id, agent_id, delivery, reason)
     _close_questions(moves, plan_id, task_id, reason)
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.at}:post-act"
@@ -113,18 +113,18 @@ def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str,
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
 
-def _close_questions(moves: Moves, plan_id: str, task_id: str, why: str) -> None:
+def _close_questions(moves: TaskTransitions, plan_id: str, task_id: str, why: str) -> None:
     for (request_id,) in moves.tx.run("open_requests_of", plan_id=plan_id, task_id=task_id):
         questions.close(moves.tx, request_id, why, at=moves.at)
 
 
-def held_up(
+def find_override_question(
     plan_id: str, task_id: str, rows: Sequence[Row], found: Sequence[Row], checkpoint: str
 ) -> tuple[str, dict[str, Any]]:
     """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
     if not rows:
-        raise no_task(plan_id, task_id)
-    denial = denials.newest(list(found))
+        raise make_no_task_error(plan_id, task_id)
+    denial = denials.find_active_denial(list(found))
     hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
     if rows[0][8] != "SOFT_DENIED" or rows[0][16] is None or denial is None:
         message = f"no checkpoint holds {task_id} up that could be overridden: it is {rows[0][1]}"
@@ -136,7 +136,7 @@ def held_up(
 
 
 def retry(
-    moves: Moves, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
+    moves: TaskTransitions, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
 ) -> list[str]:
     """Try a failed task again, with all its rounds; those that its failure stopped wait for it again.
 
@@ -149,11 +149,11 @@ def retry(
     paused = _run(tx, plan_id)[0] == "PAUSED"
     sheet = moves.sheets.of(tx, plan_id)
     row = _retriable(tx, plan_id, task_id, onwards=onwards)
-    stand = Stand.of(tx, plan_id)
+    stand = PlanSnapshot.of(tx, plan_id)
     if onwards:
-        again = reset.follow(tx, sheet, stand, task_id)
+        again = reset.collect_dependants(tx, sheet, stand, task_id)
     else:
-        wards = reset.uncalled_wards(tx, sheet, stand, task_id, {task_id})
+        wards = reset.find_uncalled_tasks(tx, sheet, stand, task_id, {task_id})
         again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
     for each in again:
@@ -169,18 +169,18 @@ def retry(
     return again
 
 
-def runs_again(moves: Moves, plan_id: str, task_id: str) -> set[str]:
+def list_rerun_tasks(moves: TaskTransitions, plan_id: str, task_id: str) -> set[str]:
     """The tasks that begin anew when a task is retried with everything that hangs on it."""
     tx = moves.tx
     _run(tx, plan_id)
     _retriable(tx, plan_id, task_id, onwards=True)
-    return set(reset.follow(tx, moves.sheets.of(tx, plan_id), Stand.of(tx, plan_id), task_id))
+    return set(reset.collect_dependants(tx, moves.sheets.of(tx, plan_id), PlanSnapshot.of(tx, plan_id), task_id))
 
 
 def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
     rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
     if not rows or rows[0][8] == "REMOVED":
-        raise no_task(plan_id, task_id)
+        raise make_no_task_error(plan_id, task_id)
     state = rows[0][1]
     if state == "FAILED" or (onwards and state in task_states.FINAL):
         return rows[0]
@@ -191,7 +191,7 @@ def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
     raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is {state}, and only {what} can be tried again", hint=hint)
 
 
-def _may_run(node: Node, stand: Stand, cause: str | None) -> bool:
+def _may_run(node: Node, stand: PlanSnapshot, cause: str | None) -> bool:
     """Whether a task that was given out before may be so again: nothing before it is open.
 
     Something before it may have failed, and somebody had it run all the same; but not if it was called off then.
@@ -200,11 +200,11 @@ def _may_run(node: Node, stand: Stand, cause: str | None) -> bool:
     return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
 
 
-def _at_once(moves: Moves, sheet: Sheet, task_id: str, delivery: int) -> list[str]:
+def _at_once(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, delivery: int) -> list[str]:
     """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
     tx, plan_id = moves.tx, sheet.plan_id
     tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
-    spending.begin_anew(tx, plan_id, task_id)
+    spending.clear_task_spending(tx, plan_id, task_id)
     tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commands.inputs_of(tx, delivery)
     picked = Picked(inputs=inputs, sources={}, absent=())
@@ -212,21 +212,23 @@ def _at_once(moves: Moves, sheet: Sheet, task_id: str, delivery: int) -> list[st
     return wake_stopped(moves, sheet, task_id)
 
 
-def _begin_anew(moves: Moves, sheet: Sheet, tasks: Sequence[str], *, by: str, free: bool, onwards: bool) -> list[str]:
+def _begin_anew(
+    moves: TaskTransitions, sheet: PlanDefinition, tasks: Sequence[str], *, by: str, free: bool, onwards: bool
+) -> list[str]:
     """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
     tx, plan_id, first = moves.tx, sheet.plan_id, tasks[0]
-    before = Stand.of(tx, plan_id)
-    held = reset.held_anew(tx, sheet, before, tasks)
-    standing_in = reset.stand_ins(tx, sheet, before, tasks[1:] if free else tasks)
-    reset.reset(moves, sheet, tasks, why=f"tried again by {by}")
+    before = PlanSnapshot.of(tx, plan_id)
+    held = reset.find_held_tasks(tx, sheet, before, tasks)
+    standing_in = reset.find_stand_ins(tx, sheet, before, tasks[1:] if free else tasks)
+    reset.reset_tasks(moves, sheet, tasks, why=f"tried again by {by}")
     woken = [] if onwards else wake_stopped(moves, sheet, first)
-    stand = Stand.of(tx, plan_id)
+    stand = PlanSnapshot.of(tx, plan_id)
     if all(stand.standing(guard) != "open" for guard in sheet.spec(tx, first).guards):
         held -= {first}  # nobody else is left to call for it
     at_once = {first} - held if free else ()
-    reset.count_anew(tx, sheet, stand, held, free=at_once, standing_in=standing_in)
+    reset.recount_all_waits(tx, sheet, stand, held, free=at_once, standing_in=standing_in)
     _consider(moves, sheet, first)
-    reset.fail_anew(moves, sheet, stand, standing_in)
+    reset.reapply_failures(moves, sheet, stand, standing_in)
     if _consider(moves, sheet, first) == "SKIPPED":
         raise UsageError(
             Code.ILLEGAL_TRANSITION,
@@ -237,7 +239,7 @@ def _begin_anew(moves: Moves, sheet: Sheet, tasks: Sequence[str], *, by: str, fr
     return woken
 
 
-def _consider(moves: Moves, sheet: Sheet, task_id: str) -> str:
+def _consider(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> str:
     """Give a task out if nothing holds it up; its state."""
     about = {"plan_id": sheet.plan_id, "task_id": task_id}
     row = moves.tx.run("engine_task", **about)[0]
@@ -250,7 +252,7 @@ def _consider(moves: Moves, sheet: Sheet, task_id: str) -> str:
     return state
 
 
-def wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
+def wake_stopped(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> list[str]:
     """Have those that the failure of a task stopped wait for it again, unless another one stops them; who they are."""
     woken: list[str] = []
     ahead = deque([task_id])
@@ -267,14 +269,14 @@ def wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
     return woken
 
 
-def require(tx: Tx, plan_id: str, task_id: str | None = None) -> None:
+def require_engine_plan(tx: Tx, plan_id: str, task_id: str | None = None) -> None:
     """Raise UsageError unless the engine runs such a plan, and it has such a task."""
     _run(tx, plan_id)
     if task_id is not None and not tx.run("engine_task", plan_id=plan_id, task_id=task_id):
-        raise no_task(plan_id, task_id)
+        raise make_no_task_error(plan_id, task_id)
 
 
-def no_task(plan_id: str, task_id: str) -> UsageError:
+def make_no_task_error(plan_id: str, task_id: str) -> UsageError:
     """The error that a plan has no such task."""
     hint = f"'agenttalk status {plan_id}' lists its tasks"
     return UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}", hint=hint)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class DagReviewRecord:
     """The review of a plan's last revision that needed one."""
 
     revision: int
@@ -50,25 +50,25 @@ class Review:
         }
 
 
-def _of(row: Row) -> Review:
+def _from_row(row: Row) -> DagReviewRecord:
     revision, dag_sha256, state, review_plan, request_id, held, told, began_at = row
     said: Any = wire.read(bytes(told)) if told is not None else None
-    return Review(revision, dag_sha256, state, review_plan, request_id, bool(held), said, began_at)
+    return DagReviewRecord(revision, dag_sha256, state, review_plan, request_id, bool(held), said, began_at)
 
 
-def latest(tx: Tx, plan_id: str) -> Review | None:
+def read_latest(tx: Tx, plan_id: str) -> DagReviewRecord | None:
     """The last review of a plan."""
     rows = tx.run("latest_review", plan_id=plan_id)
-    return _of(rows[0]) if rows else None
+    return _from_row(rows[0]) if rows else None
 
 
-async def last(store: Store, plan_id: str) -> Review | None:
+async def read_latest_committed(store: Store, plan_id: str) -> DagReviewRecord | None:
     """The same, of what is committed."""
     rows = await store.read("latest_review", plan_id=plan_id)
-    return _of(rows[0]) if rows else None
+    return _from_row(rows[0]) if rows else None
 
 
-async def goes_on(store: Store, review: Review) -> bool:
+async def is_progressing(store: Store, review: DagReviewRecord) -> bool:
     """Whether a review comes to its end by itself: reviewers are at work, or a person has answered."""
     rows = await store.read("request", request_id=review.request_id) if review.state == "waits" else []
     return review.state == "open" or (bool(rows) and rows[0][7] == "answered")
@@ -76,7 +76,7 @@ async def goes_on(store: Store, review: Review) -> bool:
 
 def require_approved(tx: Tx, plan_id: str) -> None:
     """Raises UsageError while a plan's DAG is not approved."""
-    known = latest(tx, plan_id)
+    known = read_latest(tx, plan_id)
     if known is not None and known.undecided:
         how = (
             f"'agenttalk answer {known.request_id}'" if known.request_id else f"'agenttalk status {known.review_plan}'"

@@ -32,7 +32,7 @@ _KEPT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class TaskDefinition:
     """What is asked for in a task."""
 
     node: Node
@@ -46,12 +46,12 @@ class Spec:
     """All that wait for it, if it is known that each of them waits for nothing else."""
 
 
-_NOBODY: Final[dict[str, Spec]] = {}
-_submitted: dict[str, dict[str, Spec]] = {}
+_NOBODY: Final[dict[str, TaskDefinition]] = {}
+_submitted: dict[str, dict[str, TaskDefinition]] = {}
 """Hash of a DAG → its tasks as somebody of this process submitted them, so that they need not be read again."""
 
 
-def remember(
+def cache_tasks(
     dag_sha256: str,
     nodes: Sequence[Node],
     wards: Mapping[str, Sequence[str]],
@@ -71,7 +71,7 @@ def remember(
             known = name not in guards  # else it may stand in for somebody
             last = known and name not in dependants
             follow = tuple(dependants[name]) if known and not last and alone.issuperset(dependants[name]) else ()
-            specs[name] = Spec(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last, follow)
+            specs[name] = TaskDefinition(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last, follow)
 
 
 _remembered = [0]
@@ -79,7 +79,7 @@ _remembered = [0]
 
 
 @dataclass(slots=True)
-class Sheet:
+class PlanDefinition:
     """A plan that the engine runs."""
 
     plan_id: str
@@ -95,7 +95,7 @@ class Sheet:
     """What its tasks may use altogether."""
     trace: Trace | None = None
     """To which trace its messages belong, where a tracing system is told of them."""
-    specs: dict[str, Spec] = field(default_factory=dict)
+    specs: dict[str, TaskDefinition] = field(default_factory=dict)
     joined: dict[str, tuple[Joined, ...]] = field(default_factory=dict)
     """Task → checks of others that it broke, and has to keep."""
     _promises: dict[str, CompletionPromise] | None = None
@@ -106,7 +106,7 @@ class Sheet:
             return ""
         return f'"correlation":{{"trace_id":"{self.trace.of(self.plan_id, task_id)}"}},'
 
-    def spec(self, tx: Tx, task_id: str) -> Spec:
+    def spec(self, tx: Tx, task_id: str) -> TaskDefinition:
         """What is asked for in a task, and whose fate hangs on it."""
         found = self.specs.get(task_id)
         if found is not None:
@@ -117,7 +117,7 @@ class Sheet:
             if not rows:
                 raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
             data, wards, guards = rows[0]
-            found = Spec(Node.model_validate_json(bytes(data)), _names(wards), _names(guards))
+            found = TaskDefinition(Node.model_validate_json(bytes(data)), _names(wards), _names(guards))
         if len(self.specs) >= _KEPT:
             self.specs.clear()
         self.specs[task_id] = found
@@ -178,24 +178,24 @@ def _names(data: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-class Sheets:
+class DefinitionCache:
     """The sheets of a board. Used by one thread at a time: the one that writes to the board."""
 
     def __init__(self, *, traced: bool = False) -> None:
         self._traced = traced
-        self._known: dict[str, Sheet] = {}
+        self._known: dict[str, PlanDefinition] = {}
 
-    def of(self, tx: Tx, plan_id: str) -> Sheet:
+    def of(self, tx: Tx, plan_id: str) -> PlanDefinition:
         """The sheet of a plan."""
         known = self._known.get(plan_id)
         if known is None:
-            known = sheet_of(plan_id, tx.run("run", plan_id=plan_id)[0])
+            known = read_definition(plan_id, tx.run("run", plan_id=plan_id)[0])
             [(manifest,)] = tx.run("plan_manifest", plan_id=plan_id)
             if manifest:
                 document = PlanManifest.model_validate_json(bytes(manifest))
                 known.workspace, known.limits = document.workspace, document.limits
             if known.workspace is not None:  # where no tree is shared nobody breaks what others made
-                known.joined = joined_of(tx.run("joined_checks", plan_id=plan_id))
+                known.joined = read_joined_checks(tx.run("joined_checks", plan_id=plan_id))
             if self._traced:
                 known.trace = trace_of(tx, plan_id)
             self._known[plan_id] = known
@@ -206,14 +206,16 @@ class Sheets:
         self._known.pop(plan_id, None)
 
 
-def sheet_of(plan_id: str, run: Row) -> Sheet:
+def read_definition(plan_id: str, run: Row) -> PlanDefinition:
     """The sheet of a plan, from its row (the query `run`)."""
     _, data, _, _, _, _, began_at, _, dag_sha256, revision, *_ = run
     policies, profiles = read_settings(bytes(data))
-    return Sheet(plan_id, dag_sha256, revision or 1, policies, profiles, int(moment(began_at).timestamp() * 1000))
+    return PlanDefinition(
+        plan_id, dag_sha256, revision or 1, policies, profiles, int(moment(began_at).timestamp() * 1000)
+    )
 
 
-def joined_of(rows: Sequence[Row]) -> dict[str, tuple[Joined, ...]]:
+def read_joined_checks(rows: Sequence[Row]) -> dict[str, tuple[Joined, ...]]:
     """The checks of others that tasks have to keep, from their rows (the query `joined_checks`)."""
     found: dict[str, tuple[Joined, ...]] = {}
     for task_id, owner, body in rows:

@@ -6,19 +6,21 @@ import json
 from typing import Final, TypeAlias
 
 from agenttalk.contracts.dag import Node
-from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Tx
 from agenttalk.rules.plans import failure
 from agenttalk.rules.plans.input_selection import Candidate
 
-Known: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
+KnownOutputs: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
 """Everything that tasks made, by plan and task."""
 
 
-_NOTHING: Final[Known] = {}
+_NOTHING: Final[KnownOutputs] = {}
 
 
-def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, given: bool = False) -> list[Candidate]:
+def find_candidates(
+    tx: Tx, sheet: PlanDefinition, node: Node, known: KnownOutputs = _NOTHING, *, given: bool = False
+) -> list[Candidate]:
     """What the tasks before this one have made, and what people gave it, if some of its inputs come from people.
 
     Of those that are `known` nothing is read. With `given`, people were asked for any input.
@@ -26,7 +28,7 @@ def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, giv
     found: list[Candidate] = []
     if not node.needs:
         return found
-    for task_id in sources(tx, sheet, node, given=given):
+    for task_id in find_sources(tx, sheet, node, given=given):
         if (sheet.plan_id, task_id) in known:
             found += known[sheet.plan_id, task_id]
             continue
@@ -40,7 +42,9 @@ def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, giv
                     task_id=task_id,
                     output_name=output_name,
                     subtype=artifact.get("subtype"),
-                    paths=tuple((inside(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]),
+                    paths=tuple(
+                        (path_inside_output(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]
+                    ),
                     delivered_at=at,
                     score=artifact["score"]["value"] if artifact.get("score") else None,
                     seq=seq,
@@ -50,7 +54,7 @@ def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, giv
     return found
 
 
-def sources(tx: Tx, sheet: Sheet, node: Node, *, given: bool = False) -> dict[str, None]:
+def find_sources(tx: Tx, sheet: PlanDefinition, node: Node, *, given: bool = False) -> dict[str, None]:
     """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
     found: dict[str, None] = dict.fromkeys(node.depends_on)
     for task_id in node.depends_on:
@@ -63,6 +67,6 @@ def sources(tx: Tx, sheet: Sheet, node: Node, *, given: bool = False) -> dict[st
     return found
 
 
-def inside(path: str) -> str:
+def path_inside_output(path: str) -> str:
     """A payload's path inside its output: the sender's folder for it is left out."""
     return path.partition("/")[2] or path

@@ -8,8 +8,8 @@ from typing import Final
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Handed, Tx
 from agenttalk.rules.messages.inbox_inputs import laid_out
 from agenttalk.rules.plans.input_selection import Candidate
@@ -23,8 +23,8 @@ _TEXTS: Final = 128 * 1024
 """All of them together."""
 
 
-def picked(
-    moves: Moves, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
+def read_picked_files(
+    moves: TaskTransitions, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
 ) -> tuple[tuple[Handed, ...], list[str]]:
     """The files of inputs that were just picked, and the messages that brought them."""
     found: list[Handed] = []
@@ -44,8 +44,8 @@ def picked(
     return tuple(found), list(used)
 
 
-def of_command(
-    tx: Tx, sheet: Sheet, command: Command, agent_id: str, at: str
+def read_command_inputs(
+    tx: Tx, sheet: PlanDefinition, command: Command, agent_id: str, at: str
 ) -> tuple[tuple[Handed, ...], list[str], bool]:
     """The files of a command's inputs, the messages that brought them, and whether some are not in force any more."""
     found: list[Handed] = []
@@ -104,7 +104,7 @@ def place_of(file: Handed) -> str:
     return f"{root_layout.segment(file.input_name)}/{file.path}"
 
 
-def shown(file: Handed, above: str) -> InputText:
+def to_input_text(file: Handed, above: str) -> InputText:
     """A file as the prompt has it; `above` is said before its place among the inputs."""
     return InputText(file.input_name, f"{above}{place_of(file)}", file.sha256, text_of(file))
 

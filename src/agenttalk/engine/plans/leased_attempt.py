@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agenttalk.contracts.dag import Node
-from agenttalk.engine.budgets.turn_monitor import Watching
+from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.ports import Job, KindTask
 from agenttalk.rules.proof.checkpoints import Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class LeasedAttempt:
     """A lease, and the job that it is for."""
 
     job: Job
@@ -27,7 +27,7 @@ class Granted:
     """The fact of the task's turn before this one."""
     node: Node
     """What is asked for in the task."""
-    watch: Watching
+    watch: TurnMonitor
     """Who looks on."""
     gates: tuple[Decision, ...] = ()
     """What checkpoints before the turn decided; none of a task that has nothing to be decided."""

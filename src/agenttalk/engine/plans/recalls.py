@@ -17,11 +17,13 @@ from agenttalk.engine.core import records
 from agenttalk.ports import Tx
 
 if TYPE_CHECKING:
-    from agenttalk.engine.plans.definition import Sheet
-    from agenttalk.engine.plans.transaction import Noting
+    from agenttalk.engine.plans.definition import PlanDefinition
+    from agenttalk.engine.plans.transaction import PlanTransaction
 
 
-def take_back(moves: Noting, sheet: Sheet, delivery: int | None, why: str, *, newer: int | None = None) -> None:
+def recall_command(
+    moves: PlanTransaction, sheet: PlanDefinition, delivery: int | None, why: str, *, newer: int | None = None
+) -> None:
     """Take back a command that is not to be carried out any more; one in an inbox vanishes from there.
 
     `newer` is the number of the command that takes its place, if there is one already.
@@ -43,15 +45,15 @@ def take_back(moves: Noting, sheet: Sheet, delivery: int | None, why: str, *, ne
     else:
         tx.run("withdraw_direct", id=delivery, at=moves.at, details=details)
     tx.run("set_message_state", id=number, state="superseded")
-    records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
+    records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
     tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "why": why})
     command = CommandEnvelope.model_validate_json(bytes(envelope))
-    letter = records.Letter(plan_id, message_id, sha256, command.producer_agent_id, command.task_id, command_id)
+    letter = records.JournalMessage(plan_id, message_id, sha256, command.producer_agent_id, command.task_id, command_id)
     by: dict[str, Any] = {}
     if newer is not None:
         command_of_newer = make_command_id(command.task_id, newer)
         by = {"superseded_by_command_id": command_of_newer, "superseded_by_command_seq": newer}
-    records.journal(
+    records.write_journal_line(
         tx,
         letter,
         "SKIPPED_SUPERSEDED",
@@ -76,9 +78,9 @@ def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, deta
         "command_seq": seq,
         "consumer_agent_id": receiver,
         "status": "FAILED",
-        "consumed_at": records.written(at),
-        "finished_at": records.written(at),
+        "consumed_at": records.format_time(at),
+        "finished_at": records.format_time(at),
         "result": {"ok": False, "details": details},
     }
     ack = Ack.from_json(said)
-    records.show(tx, f"plans/{command.plan_id}/acks/{root_layout.ack(command.message_id)}", ack.as_json())
+    records.publish_file(tx, f"plans/{command.plan_id}/acks/{root_layout.ack(command.message_id)}", ack.as_json())

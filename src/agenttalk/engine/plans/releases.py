@@ -49,56 +49,56 @@ class Release:
         }
 
 
-def _of(row: Row) -> Release:
+def _from_row(row: Row) -> Release:
     number, release_id, state, footing, manifest, told, at = row
     documents: list[Any] = [wire.read(bytes(each)) if each is not None else None for each in (manifest, told)]
     return Release(number, release_id, state, footing, documents[0], documents[1], at)
 
 
-def latest(tx: Tx, plan_id: str) -> Release | None:
+def read_latest(tx: Tx, plan_id: str) -> Release | None:
     """The last release of a plan."""
     rows = tx.run("latest_release", plan_id=plan_id)
-    return _of(rows[0]) if rows else None
+    return _from_row(rows[0]) if rows else None
 
 
-async def last(store: Store, plan_id: str) -> Release | None:
+async def read_latest_committed(store: Store, plan_id: str) -> Release | None:
     """The same, of what is committed."""
     rows = await store.read("latest_release", plan_id=plan_id)
-    return _of(rows[0]) if rows else None
+    return _from_row(rows[0]) if rows else None
 
 
-async def found(deps: Deps, plan_id: str) -> Release:
+async def require_release(deps: Deps, plan_id: str) -> Release:
     """The last release of a plan. Raises UsageError when it has none."""
-    known = await last(await board_of(deps, plan_id), plan_id)
+    known = await read_latest_committed(await board_of(deps, plan_id), plan_id)
     if known is None:
         hint = "it is decided when all tasks have ended, if the plan says what it ships"
         raise UsageError(Code.NAME_UNKNOWN, f"plan {plan_id!r} has no release", hint=hint)
     return known
 
 
-def due(tx: Tx, plan_id: str, policies: Policies, *, at: str) -> bool:
+def mark_due(tx: Tx, plan_id: str, policies: Policies, *, at: str) -> bool:
     """A plan has come to its end: if it ships anything, that has to be decided. Asking twice asks once."""
     if policies.release is None:
         return False
-    known = latest(tx, plan_id)
+    known = read_latest(tx, plan_id)
     if known is None or known.state != "due":
         number = known.number + 1 if known else 1
-        release_id = records.named("rel", f"{plan_id}/{number}")
+        release_id = records.derive_id("rel", f"{plan_id}/{number}")
         tx.run("add_release", plan_id=plan_id, number=number, release_id=release_id, at=at)
     return True
 
 
-def folder(plan_id: str, release_id: str) -> str:
+def archive_folder_of(plan_id: str, release_id: str) -> str:
     """Where what is shipped is archived."""
     return f"artifacts/{plan_id}/{release_id}"
 
 
-def show(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, Any], record: dict[str, Any]) -> None:
+def publish_decision(tx: Tx, plan_id: str, release_id: str, manifest: dict[str, Any], record: dict[str, Any]) -> None:
     """Publish a decision: in the plan's folder the last one, in the archive each."""
-    for place in (f"plans/{plan_id}", folder(plan_id, release_id)):
-        records.show(tx, f"{place}/{MANIFEST}", manifest)
-    records.show(tx, f"{folder(plan_id, release_id)}/{RECORD}", record)
-    records.show(tx, f"plans/{plan_id}/decided/{record['decision_id']}.json", record)
+    for place in (f"plans/{plan_id}", archive_folder_of(plan_id, release_id)):
+        records.publish_file(tx, f"{place}/{MANIFEST}", manifest)
+    records.publish_file(tx, f"{archive_folder_of(plan_id, release_id)}/{RECORD}", record)
+    records.publish_file(tx, f"plans/{plan_id}/decided/{record['decision_id']}.json", record)
 
 
 def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
@@ -106,10 +106,10 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
     rows = tx.run("approved_release", plan_id=plan_id)
     if not rows:
         return False
-    known = _of(rows[0])
+    known = _from_row(rows[0])
     approved, told = known.manifest or {}, known.told or {}
     reason = f"revoked: {why}"
-    manifest = {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.written(at)}
+    manifest = {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.format_time(at)}
     tx.run("revoke_release", plan_id=plan_id, number=known.number, manifest=wire.write(manifest))
     record = {
         "schema_version": "1.0",
@@ -118,13 +118,13 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
         "decision_type": "RELEASE",
         "decision": "REJECT",
         "decided_by_agent_id": "engine",
-        "decided_at": records.written(at),
+        "decided_at": records.format_time(at),
         "subject": told["subject"],
         "evidence_files": [MANIFEST],
         "reasons": [reason],
         "not_isolated": manifest.get("not_isolated", 0),
     }
-    show(tx, plan_id, known.release_id, manifest, record)
+    publish_decision(tx, plan_id, known.release_id, manifest, record)
     tx.record("release.revoked", plan_id, {"release_id": known.release_id, "why": why})
     records.alert(
         tx,

@@ -18,8 +18,8 @@ from agenttalk.engine.budgets import spending
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import recalls, supersede
 from agenttalk.engine.plans.commands import FOLDER
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Tx
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure
@@ -30,7 +30,7 @@ States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class PlanSnapshot:
     """The tasks of a plan as they stand, without those that a new revision removed."""
 
     states: States
@@ -40,7 +40,7 @@ class Stand:
     """Tasks that run only if another says so, which none has yet."""
 
     @classmethod
-    def of(cls, tx: Tx, plan_id: str) -> Stand:
+    def of(cls, tx: Tx, plan_id: str) -> PlanSnapshot:
         """Read it."""
         rows = [row for row in tx.run("standings", plan_id=plan_id) if (row[2], row[4]) != ("SKIPPED", "REMOVED")]
         held = frozenset(row[0] for row in tx.run("held_tasks", plan_id=plan_id))
@@ -52,7 +52,7 @@ class Stand:
         return failure.standing(*self.states[task_id])
 
 
-def follow(tx: Tx, sheet: Sheet, stand: Stand, task_id: str) -> list[str]:
+def collect_dependants(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str) -> list[str]:
     """A task and everything that hangs on its end: whoever depends on it, and whom it may call for.
 
     A branch that was not taken is left as it is, unless whoever decides on it begins anew.
@@ -63,19 +63,21 @@ def follow(tx: Tx, sheet: Sheet, stand: Stand, task_id: str) -> list[str]:
         source = ahead.popleft()
         after = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=source)]
         after = [each for each in after if stand.states[each][1] != "BRANCH_NOT_TAKEN"]
-        for each in (*after, *uncalled_wards(tx, sheet, stand, source, found)):
+        for each in (*after, *find_uncalled_tasks(tx, sheet, stand, source, found)):
             if each not in found:
                 found[each] = None
                 ahead.append(each)
     return list(found)
 
 
-def uncalled_wards(tx: Tx, sheet: Sheet, stand: Stand, task_id: str, again: Collection[str]) -> list[str]:
+def find_uncalled_tasks(
+    tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str, again: Collection[str]
+) -> list[str]:
     """Tasks that run only if this one says so: nobody calls for them but those that begin `again`."""
     return [each for each in sheet.spec(tx, task_id).wards if not _is_called_for(tx, sheet, stand, each, again)]
 
 
-def _is_called_for(tx: Tx, sheet: Sheet, stand: Stand, ward: str, again: Collection[str]) -> bool:
+def _is_called_for(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, ward: str, again: Collection[str]) -> bool:
     for guard in sheet.spec(tx, ward).guards:
         if guard in again or guard not in stand.states:
             continue
@@ -92,20 +94,20 @@ def _is_called_for(tx: Tx, sheet: Sheet, stand: Stand, ward: str, again: Collect
     return False
 
 
-def held_anew(tx: Tx, sheet: Sheet, stand: Stand, again: Collection[str]) -> frozenset[str]:
+def find_held_tasks(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, again: Collection[str]) -> frozenset[str]:
     """Which tasks run only if another says so, when some begin again."""
     changed = {each for each in again if _is_held(tx, sheet, stand, each, again)}
     return (stand.held - frozenset(again)) | changed
 
 
-def _is_held(tx: Tx, sheet: Sheet, stand: Stand, task_id: str, again: Collection[str]) -> bool:
+def _is_held(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str, again: Collection[str]) -> bool:
     guards = sheet.spec(tx, task_id).guards
     if not any(guard in again for guard in guards) and task_id not in stand.held:
         return False
     return bool(guards) and not _is_called_for(tx, sheet, stand, task_id, again)
 
 
-def reset(moves: Moves, sheet: Sheet, tasks: Iterable[str], *, why: str) -> None:
+def reset_tasks(moves: TaskTransitions, sheet: PlanDefinition, tasks: Iterable[str], *, why: str) -> None:
     """Take tasks back to where nobody has looked at them yet. Raises UsageError when one of them runs."""
     for task_id in tasks:
         _, state, _, lease, delivery, *_ = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
@@ -113,14 +115,14 @@ def reset(moves: Moves, sheet: Sheet, tasks: Iterable[str], *, why: str) -> None
             raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
         if state == "PENDING":
             continue
-        recalls.take_back(moves, sheet, delivery, why)
+        recalls.recall_command(moves, sheet, delivery, why)
         moves.put(sheet, task_id, state, "RUN_AGAIN", reason=why)
         moves.tx.run("fresh_start", plan_id=sheet.plan_id, task_id=task_id)
-        spending.begin_anew(moves.tx, sheet.plan_id, task_id)
+        spending.clear_task_spending(moves.tx, sheet.plan_id, task_id)
         _outdate(moves, sheet, task_id, why)
 
 
-def withdraw(moves: Moves, plan_id: str, agent_id: str, delivery: int, why: str) -> None:
+def withdraw_command(moves: TaskTransitions, plan_id: str, agent_id: str, delivery: int, why: str) -> None:
     """Take back a command that nobody has worked on to its end."""
     tx = moves.tx
     [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
@@ -130,11 +132,11 @@ def withdraw(moves: Moves, plan_id: str, agent_id: str, delivery: int, why: str)
         return
     tx.run("withdraw", id=delivery, ack=None, at=moves.at, details=why)  # no folder has it yet, and none shall
     tx.run("set_message_state", id=rows[0][5], state="superseded")
-    records.tally(tx, plan_id, superseded=1)
+    records.count_messages(tx, plan_id, superseded=1)
     tx.record("message.recalled", message_id, {"was": "stored", "why": why})
 
 
-def _outdate(moves: Moves, sheet: Sheet, task_id: str, why: str) -> None:
+def _outdate(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, why: str) -> None:
     """Nobody is to use what a task made before. What people gave it stays, and what lies in somebody's inbox."""
     tx, plan_id = moves.tx, sheet.plan_id
     by_hand = [each for each in sheet.profiles if sheet.profile(each).driver == FOLDER]
@@ -147,12 +149,12 @@ def _outdate(moves: Moves, sheet: Sheet, task_id: str, why: str) -> None:
         if producer == root_layout.GATEWAY or any(state != "processed" for state in there):
             continue
         tx.run("set_message_state", id=message, state="superseded")
-        records.tally(tx, plan_id, superseded=1, delivered=-1)
+        records.count_messages(tx, plan_id, superseded=1, delivered=-1)
         tx.record("message.recalled", message_id, {"seq": seq, "was": "delivered", "why": why})
-        supersede.put_away(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
+        supersede.archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
 
 
-def stand_ins(tx: Tx, sheet: Sheet, stand: Stand, again: Collection[str]) -> list[tuple[str, str]]:
+def find_stand_ins(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, again: Collection[str]) -> list[tuple[str, str]]:
     """Who stands in for a failed task, and with whom: not those that begin again, nor those that still wait."""
     found = []
     for task_id in stand.states:
@@ -165,7 +167,9 @@ def stand_ins(tx: Tx, sheet: Sheet, stand: Stand, again: Collection[str]) -> lis
     return found
 
 
-def fail_anew(moves: Moves, sheet: Sheet, stand: Stand, standing_in: Sequence[tuple[str, str]]) -> None:
+def reapply_failures(
+    moves: TaskTransitions, sheet: PlanDefinition, stand: PlanSnapshot, standing_in: Sequence[tuple[str, str]]
+) -> None:
     """Have those that wait for a failed task follow their policies; whoever stands in for it serves them all."""
     for task_id in stand.states:
         if stand.standing(task_id) != "failed":
@@ -179,7 +183,7 @@ def fail_anew(moves: Moves, sheet: Sheet, stand: Stand, standing_in: Sequence[tu
         moves.fail_dependants_of(seen, task_id)
 
 
-def _spared(tx: Tx, sheet: Sheet, failed: str, spare: str) -> Sheet:
+def _spared(tx: Tx, sheet: PlanDefinition, failed: str, spare: str) -> PlanDefinition:
     """The plan as if all that depend on a failed task named who stands in for it."""
     specs = dict(sheet.specs)
     for dependant, *_ in tx.run("dependants", plan_id=sheet.plan_id, task_id=failed):
@@ -193,10 +197,10 @@ def _spared(tx: Tx, sheet: Sheet, failed: str, spare: str) -> Sheet:
     return replace(sheet, specs=specs)
 
 
-def count_anew(
+def recount_all_waits(
     tx: Tx,
-    sheet: Sheet,
-    stand: Stand,
+    sheet: PlanDefinition,
+    stand: PlanSnapshot,
     held: Collection[str],
     *,
     free: Collection[str] = (),
@@ -204,7 +208,7 @@ def count_anew(
 ) -> None:
     """Write down anew who waits for whom, and for how many; those that are `free` wait for nobody.
 
-    Whoever else has to stand in for a failed task is found by `fail_anew`.
+    Whoever else has to stand in for a failed task is found by `reapply_failures`.
     """
     plan_id = sheet.plan_id
     nodes = [sheet.node(tx, task_id) for task_id in stand.states]

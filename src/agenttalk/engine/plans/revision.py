@@ -18,10 +18,10 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.budgets import spending
 from agenttalk.engine.core import records
-from agenttalk.engine.core.plan_settings import keep_settings, settings_of
+from agenttalk.engine.core.plan_settings import encode_settings, store_settings
 from agenttalk.engine.plans import commands, control, recalls, releases, submission, submission_gate, supersede
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Tx, Value
 from agenttalk.rules.commands import promises
 from agenttalk.rules.core import task_states
@@ -47,13 +47,13 @@ class Difference:
         return {"added": self.added, "changed": self.changed, "removed": self.removed}
 
 
-def difference(tx: Tx, dag: TaskDag) -> Difference:
+def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
     """Compare a DAG with the one in force. Raises UsageError when the engine runs no such plan."""
     rows = tx.run("run", plan_id=dag.plan_id)
     if not rows or rows[0][0] == "SUBMITTED":
         hint = "'agenttalk run' submits a plan"
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {dag.plan_id!r}", hint=hint)
-    dag = named(tx, dag)
+    dag = name_promises(tx, dag)
     known = {task_id: bytes(node) for task_id, node in tx.run("nodes_of", plan_id=dag.plan_id)}
     new = {node.task_id: wire.write(node.as_json()) for node in dag.nodes}
     gone = {row[0] for row in tx.run("removed_tasks", plan_id=dag.plan_id)}
@@ -64,14 +64,14 @@ def difference(tx: Tx, dag: TaskDag) -> Difference:
     )
 
 
-def named(tx: Tx, dag: TaskDag) -> TaskDag:
+def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
     """A DAG for a plan that runs, in which promises have the ids that they have there."""
     began_at: str = tx.run("run", plan_id=dag.plan_id)[0][6]
     return promises.named(dag, int(moment(began_at).timestamp() * 1000))
 
 
 def apply(
-    moves: Moves,
+    moves: TaskTransitions,
     dag: TaskDag,
     manifest: PlanManifest,
     profiles: Mapping[str, AgentProfile],
@@ -81,17 +81,17 @@ def apply(
 ) -> Difference:
     """Put a new DAG in force; a plan that somebody had `paused` stays so."""
     tx, plan_id = moves.tx, dag.plan_id
-    found = difference(tx, dag)
-    dag = named(tx, dag)
+    found = compare_dag(tx, dag)
+    dag = name_promises(tx, dag)
     _forget_proof(tx, plan_id, (*found.removed, *found.changed))
     revision = _put_documents(moves, dag, manifest, profiles)
-    gate = submission_gate.pre_plan(dag, manifest, revision=revision)
+    gate = submission_gate.decide_pre_plan(dag, manifest, revision=revision)
     gate.note(tx, moves.at)
     moves.sheets.forget(plan_id)
     sheet = moves.sheets.of(tx, plan_id)
     if sheet.limits is not None:
-        spending.limit_plan(tx, plan_id)
-    links = submission.Links.of(dag)
+        spending.recount_plan(tx, plan_id)
+    links = submission.TaskLinks.of(dag)
     tx.run("drop_edges", plan_id=plan_id)
     submission.put_nodes(tx, plan_id, dag.nodes, links)
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
@@ -100,20 +100,20 @@ def apply(
         supersede.withdraw_outputs(moves, sheet, task_id)
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)
-        supersede.take_down_outputs(moves, sheet, task_id)
+        supersede.unpublish_outputs(moves, sheet, task_id)
         tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
-        spending.begin_anew(tx, plan_id, task_id)
+        spending.clear_task_spending(tx, plan_id, task_id)
         control.wake_stopped(moves, sheet, task_id)
     for task_id in found.added:
         tx.run("drop_task", plan_id=plan_id, task_id=task_id)
-        tx.run("put_engine_task", **submission.task_row(plan_id, nodes[task_id], links, moves.at))
+        tx.run("put_engine_task", **submission.make_task_row(plan_id, nodes[task_id], links, moves.at))
     states = _count_anew(tx, plan_id, nodes, links)
     for task_id, (state, _) in states.items():
         if state == "READY" and task_id in nodes:  # its command names the old DAG
             _order_anew(moves, plan_id, nodes[task_id])
     waits = _decided_anew(moves, sheet, found, held=paused)
     if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=staleness.closes(dag, manifest)):
-        releases.due(tx, plan_id, sheet.policies, at=moves.at)
+        releases.mark_due(tx, plan_id, sheet.policies, at=moves.at)
     for task_id, (state, cause) in states.items():
         if task_id in nodes:
             _follow(moves, sheet, task_id, state, cause)
@@ -122,7 +122,7 @@ def apply(
     return found
 
 
-def _follow(moves: Moves, sheet: Sheet, task_id: str, state: State, cause: Cause | None) -> None:
+def _follow(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
     """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
     tx, plan_id = moves.tx, sheet.plan_id
     if state in task_states.FINAL and failure.standing(state, cause) == "failed":
@@ -138,7 +138,7 @@ def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
         tx.run("drop_joined", plan_id=plan_id, task_id=task_id)
 
 
-def _decided_anew(moves: Moves, sheet: Sheet, found: Difference, *, held: bool) -> bool:
+def _decided_anew(moves: TaskTransitions, sheet: PlanDefinition, found: Difference, *, held: bool) -> bool:
     """What was decided about an older revision holds no more; whether the new one has to be approved first."""
     tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
     if found.added or found.changed or found.removed:
@@ -146,7 +146,9 @@ def _decided_anew(moves: Moves, sheet: Sheet, found: Difference, *, held: bool) 
     return submission_gate.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
 
 
-def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> int:
+def _put_documents(
+    moves: TaskTransitions, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]
+) -> int:
     tx, plan_id = moves.tx, dag.plan_id
     dag_bytes, manifest_bytes = dag.to_bytes(), manifest.to_bytes()
     sha256 = wire.sha256(dag_bytes)
@@ -165,36 +167,36 @@ def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles:
     )
     tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=revision, halted=None)
     tx.run("put_documents", plan_id=plan_id, dag=dag_bytes, pointer=pointer, manifest=manifest_bytes)
-    settings = keep_settings(tx, settings_of(manifest.policies, dict(profiles)))
+    settings = store_settings(tx, encode_settings(manifest.policies, dict(profiles)))
     tx.run("set_run_settings", plan_id=plan_id, settings=settings)
     folder = f"plans/{plan_id}"
     name = old_sha256.removeprefix("sha256:")[:16]
-    records.show(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))
-    records.show(tx, f"{folder}/{root_layout.DAG}", dag_bytes)
-    records.show(tx, f"{folder}/{root_layout.MANIFEST}", manifest_bytes)
-    records.show(tx, f"{folder}/{root_layout.POINTER}", pointer)
+    records.publish_file(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))
+    records.publish_file(tx, f"{folder}/{root_layout.DAG}", dag_bytes)
+    records.publish_file(tx, f"{folder}/{root_layout.MANIFEST}", manifest_bytes)
+    records.publish_file(tx, f"{folder}/{root_layout.POINTER}", pointer)
     for agent_id, profile in sorted(profiles.items()):
-        records.show(tx, f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}", profile.to_bytes() + b"\n")
+        records.publish_file(tx, f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}", profile.to_bytes() + b"\n")
     return revision
 
 
-def _move(moves: Moves, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
+def _move(moves: TaskTransitions, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
     """Take a task that changed, or is gone, out of whatever it was in."""
     sheet = moves.sheets.of(moves.tx, plan_id)
     row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
     state, lease, delivery = row[1], row[3], row[4]
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
-    recalls.take_back(moves, sheet, delivery, _revised(sheet))
+    recalls.recall_command(moves, sheet, delivery, _revised(sheet))
     supersede.close_questions(moves, sheet, task_id)
     moves.put(sheet, task_id, state, cause, reason=reason)
 
 
-def _revised(sheet: Sheet) -> str:
+def _revised(sheet: PlanDefinition) -> str:
     return f"revision {sheet.revision} of the plan is in force"
 
 
-def _order_anew(moves: Moves, plan_id: str, node: Node) -> None:
+def _order_anew(moves: TaskTransitions, plan_id: str, node: Node) -> None:
     tx = moves.tx
     sheet = moves.sheets.of(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=node.task_id)[0]
@@ -202,11 +204,11 @@ def _order_anew(moves: Moves, plan_id: str, node: Node) -> None:
     if row[4] is not None:
         inputs = commands.inputs_of(tx, row[4])
         newer = tx.run("last_seq", plan_id=plan_id, task_id=node.task_id)[0][0] + 1
-        recalls.take_back(moves, sheet, row[4], _revised(sheet), newer=newer)
+        recalls.recall_command(moves, sheet, row[4], _revised(sheet), newer=newer)
     moves.queue(sheet, node, Picked(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 
-def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.Links) -> States:
+def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.TaskLinks) -> States:
     """Count what every task waits for; the states of all tasks."""
     states: States = {row[0]: (row[2], row[4]) for row in tx.run("standings", plan_id=plan_id)}
     held = {row[0] for row in tx.run("held_tasks", plan_id=plan_id)} & links.guards.keys()

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.validation import Issue
-from agenttalk.engine.plans.definition import Sheet
+from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.proof import rework
 from agenttalk.rules.proof.rework import Answer
@@ -30,24 +30,24 @@ class Round(NamedTuple):
     body: dict[str, Any]
 
 
-def subject(plan_id: str, task_id: str) -> str:
+def ledger_subject(plan_id: str, task_id: str) -> str:
     """Under which subject the ledger keeps them."""
     return f"rework/{plan_id}/{task_id}"
 
 
-def history(tx: Tx, plan_id: str, task_id: str) -> list[Round]:
+def read_history(tx: Tx, plan_id: str, task_id: str) -> list[Round]:
     """All of them, the oldest first."""
-    return read(tx.run("facts_of", subject=subject(plan_id, task_id), after=0, limit=ALL))
+    return read_rounds(tx.run("facts_of", subject=ledger_subject(plan_id, task_id), after=0, limit=ALL))
 
 
-def read(rows: Sequence[Row]) -> list[Round]:
+def read_rounds(rows: Sequence[Row]) -> list[Round]:
     """Rows of `facts_of`, read."""
     return [Round(at, kind, _body(body)) for _, at, kind, body in rows]
 
 
-def latest(tx: Tx, plan_id: str, task_id: str, kind: str) -> dict[str, Any] | None:
+def find_latest(tx: Tx, plan_id: str, task_id: str, kind: str) -> dict[str, Any] | None:
     """The last of a kind."""
-    rows = tx.run("latest_fact", subject=subject(plan_id, task_id), kind=kind)
+    rows = tx.run("latest_fact", subject=ledger_subject(plan_id, task_id), kind=kind)
     return _body(rows[0][2]) if rows else None
 
 
@@ -56,15 +56,15 @@ def _body(data: Any) -> dict[str, Any]:
     return dict(body)
 
 
-def most(tx: Tx, sheet: Sheet, node: Node) -> int:
+def allowed_rounds(tx: Tx, sheet: PlanDefinition, node: Node) -> int:
     """How many rounds a task has, with those that a person granted."""
     own = node.failure_policy.max_reexecute_times if node.failure_policy else None
     said = own if own is not None else sheet.policies.max_reexecute_times
-    granted = latest(tx, sheet.plan_id, node.task_id, GRANTED)
+    granted = find_latest(tx, sheet.plan_id, node.task_id, GRANTED)
     return max(said, granted["most"]) if granted else said
 
 
-def earlier_sets(told: Sequence[Round], consumer: str | None, used: int) -> list[list[str]]:
+def list_earlier_issue_sets(told: Sequence[Round], consumer: str | None, used: int) -> list[list[str]]:
     """The sets of issues that a consumer named in the rounds that count: not those before a person granted more."""
     return [body["fingerprint"] for body in _counted(told, used) if body.get("consumer") == consumer]
 
@@ -75,14 +75,14 @@ def _counted(told: Sequence[Round], used: int) -> list[dict[str, Any]]:
     return ordered[-used:] if used else []
 
 
-def breached(tx: Tx, plan_id: str, task_id: str, used: int) -> bool:
+def has_breached_scope(tx: Tx, plan_id: str, task_id: str, used: int) -> bool:
     """Whether a task left its scope in one of the rounds that count."""
-    return any(body.get("breach") for body in _counted(history(tx, plan_id, task_id), used)) if used else False
+    return any(body.get("breach") for body in _counted(read_history(tx, plan_id, task_id), used)) if used else False
 
 
-def another(
+def decide_another_round(
     tx: Tx,
-    sheet: Sheet,
+    sheet: PlanDefinition,
     node: Node,
     issues: Sequence[Issue],
     *,
@@ -95,12 +95,12 @@ def another(
     Every place that sends work back asks here. `converges` is false for what is found in the world outside, on a forge
     say: that it is the same again does not mean that the next look will find it so.
     """
-    told = history(tx, sheet.plan_id, node.task_id) if converges else ()
-    earlier = earlier_sets(told, consumer, used)
-    return rework.another_round(earlier, rework.fingerprint(issues), used=used, most=most(tx, sheet, node))
+    told = read_history(tx, sheet.plan_id, node.task_id) if converges else ()
+    earlier = list_earlier_issue_sets(told, consumer, used)
+    return rework.another_round(earlier, rework.fingerprint(issues), used=used, most=allowed_rounds(tx, sheet, node))
 
 
-def shown(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:
+def rounds_to_json(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:
     """The rounds for people; of each so many issues."""
     found = []
     for each in told:

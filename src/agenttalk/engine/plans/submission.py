@@ -23,12 +23,12 @@ from agenttalk.contracts.core.large_documents import collector_paused
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, InputError, UsageError
 from agenttalk.contracts.plan import PlanManifest, Policies
-from agenttalk.engine.core.boards import DEFAULT, place
+from agenttalk.engine.core.boards import DEFAULT, place_plan
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.plan_settings import keep_settings, settings_of
+from agenttalk.engine.core.plan_settings import encode_settings, store_settings
 from agenttalk.engine.plans import submission_gate
-from agenttalk.engine.plans.definition import remember
-from agenttalk.engine.plans.submission_gate import PrePlan
+from agenttalk.engine.plans.definition import cache_tasks
+from agenttalk.engine.plans.submission_gate import PrePlanDecision
 from agenttalk.ports import Store, Tx
 from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import staleness
@@ -53,8 +53,8 @@ async def submit(
     `also` is done in the transaction from which on it runs. Raises UsageError when there is another plan of that id,
     and ContractError when it must not be run.
     """
-    submission_gate.pre_plan(dag, manifest, revision=1)  # before it has a place anywhere
-    store = await place(deps, dag.plan_id, board)
+    submission_gate.decide_pre_plan(dag, manifest, revision=1)  # before it has a place anywhere
+    store = await place_plan(deps, dag.plan_id, board)
     at = deps.stamp()
     began = await _began(store, dag.plan_id) if any(promises.is_unnamed(node) for node in dag.nodes) else None
     try:
@@ -87,20 +87,20 @@ async def _submit(
     also: Callable[[Tx], None],
 ) -> bool:
     """Hand over a plan whose promises are named."""
-    gate = submission_gate.pre_plan(dag, manifest, revision=1)
+    gate = submission_gate.decide_pre_plan(dag, manifest, revision=1)
     closing = staleness.closes(dag, manifest)
-    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), at, gate, closing, also)
+    plan = _Submission(dag, manifest, _Team.of(manifest.policies, profiles), at, gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():
             return await _submit_in_parts(deps, store, plan)
-    links = Links.of(dag)
-    rows = Rows.of(dag.nodes, links)
-    papers = _Papers.of(plan, rows.texts)
-    remember(papers.sha256, dag.nodes, links.wards, links.guards, links.dependants)
+    links = TaskLinks.of(dag)
+    rows = TaskRows.of(dag.nodes, links)
+    papers = _PlanDocuments.of(plan, rows.texts)
+    cache_tasks(papers.sha256, dag.nodes, links.wards, links.guards, links.dependants)
     return await store.transact(partial(_take_whole, plan=plan, rows=rows, papers=papers))
 
 
-async def keep_files(deps: Deps, board: str, dag: TaskDag, files: Mapping[str, bytes]) -> None:
+async def store_check_files(deps: Deps, board: str, dag: TaskDag, files: Mapping[str, bytes]) -> None:
     """Keep what the checks of a plan bring along. Raises InputError when something that they name was not brought.
 
     Nor is a plan taken that holds a secret: it would be kept for good, and shown to agents.
@@ -133,7 +133,7 @@ async def keep_files(deps: Deps, board: str, dag: TaskDag, files: Mapping[str, b
             raise InputError(Code.BLOB_MISSING, message, hint="submit the plan from its file")
 
 
-async def _submit_in_parts(deps: Deps, store: Store, plan: _Plan) -> bool:
+async def _submit_in_parts(deps: Deps, store: Store, plan: _Submission) -> bool:
     """While the store takes one part in, the next one is made ready."""
     token = deps.ids.new("submission").encode()
     before = await store.transact(partial(_announce, plan=plan, token=token))
@@ -148,7 +148,7 @@ async def _submit_in_parts(deps: Deps, store: Store, plan: _Plan) -> bool:
                 await under_way
             under_way = asyncio.ensure_future(store.transact(partial(_put_part, plan=plan, token=token, rows=rows)))
             await asyncio.sleep(0)  # now it is handed over
-        papers = _Papers.of(plan, texts)
+        papers = _PlanDocuments.of(plan, texts)
         if papers.content is not None:
             await (await deps.stores.blobs(store.name)).put(papers.dag)
         if under_way is not None:
@@ -161,14 +161,14 @@ async def _submit_in_parts(deps: Deps, store: Store, plan: _Plan) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _Submission:
     """What is handed over."""
 
     dag: TaskDag
     manifest: PlanManifest
     team: _Team
     at: str
-    gate: PrePlan
+    gate: PrePlanDecision
     closing: bool
     """Whether what was proven is looked at once more before it ends."""
     also: Callable[[Tx], None]
@@ -193,7 +193,7 @@ class _Team:
                 f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}": f"{profile.as_text()}\n"
                 for agent_id, profile in profiles.items()
             }
-            known = cls(policies, dict(profiles), settings_of(policies, dict(profiles)), wire.text(shown)[1:-1])
+            known = cls(policies, dict(profiles), encode_settings(policies, dict(profiles)), wire.text(shown)[1:-1])
             _teams[:] = [known]
         return known
 
@@ -207,7 +207,7 @@ _teams: list[_Team] = []
 
 
 @dataclass(frozen=True, slots=True)
-class _Papers:
+class _PlanDocuments:
     """The documents of a plan."""
 
     dag: bytes
@@ -220,7 +220,7 @@ class _Papers:
     """Where the DAG is shown from when it is large."""
 
     @classmethod
-    def of(cls, plan: _Plan, texts: Sequence[str]) -> _Papers:
+    def of(cls, plan: _Submission, texts: Sequence[str]) -> _PlanDocuments:
         """The documents. `texts` are those of the nodes."""
         dag = plan.dag.to_bytes_with(texts) if len(texts) > _BREATH else plan.dag.to_bytes()
         manifest = plan.manifest.to_bytes()
@@ -247,7 +247,7 @@ class _Papers:
         return cls(dag, sha256, manifest, pointer, f"{{{pairs}}}", sha256 if large else None)
 
 
-def _take_whole(tx: Tx, plan: _Plan, rows: Rows, papers: _Papers) -> bool:
+def _take_whole(tx: Tx, plan: _Submission, rows: TaskRows, papers: _PlanDocuments) -> bool:
     """A whole plan in one transaction."""
     before = _room_for(tx, plan.dag.plan_id)
     if before is not None:
@@ -257,7 +257,7 @@ def _take_whole(tx: Tx, plan: _Plan, rows: Rows, papers: _Papers) -> bool:
     return True
 
 
-def _announce(tx: Tx, plan: _Plan, token: bytes) -> tuple[str, bytes] | None:
+def _announce(tx: Tx, plan: _Submission, token: bytes) -> tuple[str, bytes] | None:
     """Say that a plan is coming in parts, and by whose hand; or what is there already."""
     before = _room_for(tx, plan.dag.plan_id)
     if before is None:
@@ -265,22 +265,22 @@ def _announce(tx: Tx, plan: _Plan, token: bytes) -> tuple[str, bytes] | None:
     return before
 
 
-def _put_part(tx: Tx, plan: _Plan, token: bytes, rows: Rows) -> None:
+def _put_part(tx: Tx, plan: _Submission, token: bytes, rows: TaskRows) -> None:
     _require_own(tx, plan.dag.plan_id, token)
     rows.put(tx, plan.dag.plan_id, plan.at)
 
 
-def _end_parts(tx: Tx, plan: _Plan, token: bytes, papers: _Papers) -> None:
+def _end_parts(tx: Tx, plan: _Submission, token: bytes, papers: _PlanDocuments) -> None:
     _require_own(tx, plan.dag.plan_id, token)
     _release(tx, plan, papers)
 
 
-def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
+def _release(tx: Tx, plan: _Submission, papers: _PlanDocuments) -> None:
     """All of it is there: from this commit on it runs, or waits until its DAG is approved."""
     plan_id, sha256 = plan.dag.plan_id, papers.sha256
     tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
     waits = submission_gate.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
-    _put_run(tx, plan, "PAUSED" if waits else "RUNNING", keep_settings(tx, plan.team.settings))
+    _put_run(tx, plan, "PAUSED" if waits else "RUNNING", store_settings(tx, plan.team.settings))
     tx.run("put_documents", plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
     tx.run("show_views", rows=papers.shown)
     if papers.content is not None:
@@ -291,7 +291,7 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
     plan.also(tx)
 
 
-def _put_run(tx: Tx, plan: _Plan, state: str, settings: bytes) -> None:
+def _put_run(tx: Tx, plan: _Submission, state: str, settings: bytes) -> None:
     tx.run(
         "add_run",
         plan_id=plan.dag.plan_id,
@@ -342,7 +342,7 @@ def _taken(plan_id: str, why: str, hint: str) -> UsageError:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class TaskLinks:
     """Which tasks run only if another says so, by a branch or by failing; and who waits for whom."""
 
     wards: dict[str, list[str]]
@@ -350,7 +350,7 @@ class Links:
     dependants: dict[str, list[str]]
 
     @classmethod
-    def of(cls, dag: TaskDag) -> Links:
+    def of(cls, dag: TaskDag) -> TaskLinks:
         """All directions."""
         wards: defaultdict[str, list[str]] = defaultdict(list)
         dependants: defaultdict[str, list[str]] = defaultdict(list)
@@ -370,11 +370,11 @@ class Links:
         return cls(dict(wards), dict(guards), dict(dependants))
 
 
-def _parts(dag: TaskDag) -> Iterator[Rows]:
+def _parts(dag: TaskDag) -> Iterator[TaskRows]:
     """The tasks in parts. Each is in the order in which the store keeps it, which is by far the quickest to take in."""
-    links = Links.of(dag)
+    links = TaskLinks.of(dag)
     for start in range(0, len(dag.nodes), _AT_ONCE):
-        yield Rows.of(dag.nodes[start : start + _AT_ONCE], links)
+        yield TaskRows.of(dag.nodes[start : start + _AT_ONCE], links)
 
 
 _BREATH: Final = 250
@@ -388,7 +388,7 @@ def _object(pairs: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TaskRows:
     """Tasks as one statement for each table takes them in: JSON by their ids, in which nothing has to be escaped."""
 
     texts: list[str]
@@ -401,7 +401,7 @@ class Rows:
     """Nodes that have wards or guards, which are few."""
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], links: Links) -> Rows:
+    def of(cls, nodes: Sequence[Node], links: TaskLinks) -> TaskRows:
         """The rows of some tasks, and of who waits for them."""
         texts: list[str] = []
         for start in range(0, len(nodes), _BREATH):
@@ -435,12 +435,12 @@ class Rows:
             tx.run_many("link_node", [{"plan_id": plan_id, **each} for each in self.linked])
 
 
-def put_nodes(tx: Tx, plan_id: str, nodes: Sequence[Node], links: Links) -> None:
+def put_nodes(tx: Tx, plan_id: str, nodes: Sequence[Node], links: TaskLinks) -> None:
     """Write down what is asked for in tasks, and who waits for whom."""
-    Rows.of(nodes, links).put_nodes(tx, plan_id)
+    TaskRows.of(nodes, links).put_nodes(tx, plan_id)
 
 
-def _linked(task_id: str, links: Links) -> dict[str, Any]:
+def _linked(task_id: str, links: TaskLinks) -> dict[str, Any]:
     wards, guards = links.wards.get(task_id), links.guards.get(task_id)
     return {
         "task_id": task_id,
@@ -449,19 +449,19 @@ def _linked(task_id: str, links: Links) -> dict[str, Any]:
     }
 
 
-def _task(node: Node, links: Links) -> str:
+def _task(node: Node, links: TaskLinks) -> str:
     agent_id, unmet, held, priority = _standing(node, links)
     return f'"{node.task_id}":["{agent_id}",{unmet},{held},{priority}]'
 
 
-def _standing(node: Node, links: Links) -> tuple[Any, ...]:
+def _standing(node: Node, links: TaskLinks) -> tuple[Any, ...]:
     """The agent of a task, for how many it waits, whether it is held, and its priority."""
     needs, held = node.depends_on, int(node.task_id in links.guards)
     unmet = len(needs) if len(needs) < 2 else len(set(needs))
     return node.assigned_agent_id, unmet + held, held, PRIORITIES[node.priority or "MEDIUM"]
 
 
-def task_row(plan_id: str, node: Node, links: Links, at: str) -> dict[str, Any]:
+def make_task_row(plan_id: str, node: Node, links: TaskLinks, at: str) -> dict[str, Any]:
     """The row of a task that nobody has looked at yet."""
     agent_id, unmet, held, priority = _standing(node, links)
     return {

@@ -19,7 +19,7 @@ from agenttalk.rules.proof.checkpoints import Decision
 
 
 @dataclass(frozen=True, slots=True)
-class PrePlan:
+class PrePlanDecision:
     """What the checkpoint decided of a plan, and of those of its tasks of which there is something to be said."""
 
     plan_id: str
@@ -40,15 +40,17 @@ class PrePlan:
     def note(self, tx: Tx, at: str) -> None:
         """Keep what people should see."""
         for task_id, decision in self.tasks:
-            denials.note(tx, self.plan_id, task_id, decision, at)
+            denials.record_denial(tx, self.plan_id, task_id, decision, at)
 
 
-def pre_plan(dag: TaskDag, manifest: PlanManifest, *, revision: int, faults: Collection[str] = ()) -> PrePlan:
+def decide_pre_plan(
+    dag: TaskDag, manifest: PlanManifest, *, revision: int, faults: Collection[str] = ()
+) -> PrePlanDecision:
     """Decide about a plan; raises ContractError with everything for which it must not be run."""
     limits = manifest.limits
     promised = [(number, node) for number, node in enumerate(dag.nodes) if node.promise is not None]
     if not promised and limits is None and not faults:
-        return PrePlan(dag.plan_id)
+        return PrePlanDecision(dag.plan_id)
     held: list[tuple[str, Decision]] = []
     problems: list[Problem] = []
     for number, node in promised:
@@ -68,7 +70,7 @@ def pre_plan(dag: TaskDag, manifest: PlanManifest, *, revision: int, faults: Col
         message = f"the plan must not be run: {problems[0].message}"
         raise ContractError(problems[0].code, message, problems, hint=problems[0].hint)
     named = tuple([(node.task_id, node.promise.id) for _, node in promised if node.promise is not None])
-    return PrePlan(dag.plan_id, whole, tuple(held), named)
+    return PrePlanDecision(dag.plan_id, whole, tuple(held), named)
 
 
 def open_review(
@@ -78,7 +80,7 @@ def open_review(
 
     A DAG that was approved stays so. A review of an older revision counts no more.
     """
-    known = dag_reviews.latest(tx, plan_id) if revision > 1 else None
+    known = dag_reviews.read_latest(tx, plan_id) if revision > 1 else None
     if known is not None and known.undecided:
         for (request_id,) in tx.run("drop_reviews", plan_id=plan_id):
             if request_id is not None:

@@ -2,7 +2,7 @@
 
 What was refused goes no further, and is archived. Whoever had begun with it begins anew with the new version; whoever
 was done with it runs again, unless the new version is the same for it. All of it is one transaction: programs that
-are to end keep their leases until they are dead (see `released`).
+are to end keep their leases until they are dead (see `return_to_waiting`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from agenttalk.rules.plans.input_selection import Picked
 if TYPE_CHECKING:
     from agenttalk.contracts.command import ResolvedInput
     from agenttalk.contracts.dag import Node
-    from agenttalk.engine.plans.definition import Sheet
-    from agenttalk.engine.plans.transaction import Noting
+    from agenttalk.engine.plans.definition import PlanDefinition
+    from agenttalk.engine.plans.transaction import PlanTransaction
 
 HISTORY: Final = "superseded"
 """Folder of a plan that keeps what was refused or replaced."""
@@ -32,7 +32,7 @@ _WHY: Final = "another version takes the place of what it was given"
 _NOT_ASKED: Final = "the task does not wait for it any more"
 
 
-def superseded(moves: Noting, sheet: Sheet, producer: str) -> None:
+def update_consumers(moves: PlanTransaction, sheet: PlanDefinition, producer: str) -> None:
     """Have the consumers of a task follow it. Call it once, right after the task was moved.
 
     If it is completed, there is a new version. Else it was reopened or has failed: what it made goes no further.
@@ -44,7 +44,7 @@ def superseded(moves: Noting, sheet: Sheet, producer: str) -> None:
         _refused(moves, sheet, producer)
 
 
-def _refused(moves: Noting, sheet: Sheet, producer: str, *, running: bool = True) -> None:
+def _refused(moves: PlanTransaction, sheet: PlanDefinition, producer: str, *, running: bool = True) -> None:
     """What a task made is not good any more: who has not begun waits, who has begun with it ends."""
     began = [row for row in _dependants(moves, sheet, producer) if row[1] in {"READY", "RUNNING"}]
     concerned = [task_id for task_id, *_ in began if _used(moves.tx, sheet, task_id, producer)]
@@ -55,21 +55,23 @@ def _refused(moves: Noting, sheet: Sheet, producer: str, *, running: bool = True
         _begin_anew(moves, sheet, task_id, running=running, failed=failed)
 
 
-def _replaced(moves: Noting, sheet: Sheet, producer: str) -> None:
+def _replaced(moves: PlanTransaction, sheet: PlanDefinition, producer: str) -> None:
     """There is a new version: whoever used another one begins anew. Versions before it go no further."""
     tx = moves.tx
-    versions = in_force(tx, sheet.plan_id, producer)
+    versions = list_versions_in_force(tx, sheet.plan_id, producer)
     last = max((row[3] for row in versions), default=0)
     _withdraw(moves, sheet, producer, [row for row in versions if row[3] < last])
     for task_id, state, _ in _dependants(moves, sheet, producer):
         if state in {"READY", "RUNNING", "COMPLETED"} and _is_outdated(tx, sheet, task_id, producer):
             if state == "COMPLETED":
-                stale(moves, sheet, task_id, f"{producer} made another version of what it was given")
+                mark_stale(moves, sheet, task_id, f"{producer} made another version of what it was given")
             else:
                 _begin_anew(moves, sheet, task_id)
 
 
-def stale(moves: Noting, sheet: Sheet, task_id: str, why: str, failed: str | None = None) -> None:
+def mark_stale(
+    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, why: str, failed: str | None = None
+) -> None:
     """A task that is done has to run again, because of what it was given; by a task that has `failed`, it may be."""
     moves.put(sheet, task_id, "COMPLETED", "STALE", reason=why)
     moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=-1, failed=0, skipped=0)
@@ -78,7 +80,7 @@ def stale(moves: Noting, sheet: Sheet, task_id: str, why: str, failed: str | Non
     _wait(moves, sheet, task_id, failed)
 
 
-def reopened(moves: Noting, sheet: Sheet, failed: str, rows: Iterable[Row]) -> list[str]:
+def reopen_dependants(moves: PlanTransaction, sheet: PlanDefinition, failed: str, rows: Iterable[Row]) -> list[str]:
     """Those of a failed task's dependants (`rows`) that rest on what it made before; they wait for it now.
 
     Programs among them are ended first, and follow later.
@@ -89,7 +91,7 @@ def reopened(moves: Noting, sheet: Sheet, failed: str, rows: Iterable[Row]) -> l
         if moves.is_ordered(sheet, task_id) or not any(became == "superseded" for _, became in versions):
             continue
         if state == "COMPLETED":
-            stale(moves, sheet, task_id, f"it rests on what {failed} made, which was refused", failed)
+            mark_stale(moves, sheet, task_id, f"it rests on what {failed} made, which was refused", failed)
         else:
             _begin_anew(moves, sheet, task_id, failed=failed)
         if moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][1] == "PENDING":
@@ -97,13 +99,15 @@ def reopened(moves: Noting, sheet: Sheet, failed: str, rows: Iterable[Row]) -> l
     return found
 
 
-def _dependants(moves: Noting, sheet: Sheet, producer: str) -> list[Row]:
+def _dependants(moves: PlanTransaction, sheet: PlanDefinition, producer: str) -> list[Row]:
     """Whoever comes after a task, apart from those that this transaction made a command for."""
     rows = moves.tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)
     return [row for row in rows if not moves.is_ordered(sheet, row[0])]
 
 
-def _begin_anew(moves: Noting, sheet: Sheet, task_id: str, *, running: bool = True, failed: str | None = None) -> None:
+def _begin_anew(
+    moves: PlanTransaction, sheet: PlanDefinition, task_id: str, *, running: bool = True, failed: str | None = None
+) -> None:
     """Take a task that has begun, or is about to, back to where it waits."""
     row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
     state, lease, delivery = row[1], row[3], row[4]
@@ -116,18 +120,18 @@ def _begin_anew(moves: Noting, sheet: Sheet, task_id: str, *, running: bool = Tr
         return
     if state == "RUNNING":  # somebody works on it by hand
         moves.put(sheet, task_id, "RUNNING", "SUPERSEDED", reason=_WHY)
-    recalls.take_back(moves, sheet, delivery, _WHY)
+    recalls.recall_command(moves, sheet, delivery, _WHY)
     _wait(moves, sheet, task_id, failed)
 
 
-def released(moves: Noting, sheet: Sheet, task_id: str, delivery: int) -> None:
+def return_to_waiting(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, delivery: int) -> None:
     """Nothing of a revoked turn runs any more, and its task is READY: it waits for what it is to be given."""
-    recalls.take_back(moves, sheet, delivery, _WHY)
+    recalls.recall_command(moves, sheet, delivery, _WHY)
     close_questions(moves, sheet, task_id)
     _wait(moves, sheet, task_id)
 
 
-def _wait(moves: Noting, sheet: Sheet, task_id: str, failed: str | None = None) -> None:
+def _wait(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, failed: str | None = None) -> None:
     """A task that is READY waits again, for those before it that are open; or it is due at once.
 
     Whoever calls this for the sake of a task that has `failed` has its dependants follow their policies afterwards.
@@ -145,7 +149,7 @@ def _wait(moves: Noting, sheet: Sheet, task_id: str, failed: str | None = None) 
     moves.left = True
 
 
-def count_anew(moves: Noting, sheet: Sheet, task_id: str) -> None:
+def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
     """Count anew for how many others a task waits that has not begun."""
     tx, plan_id = moves.tx, sheet.plan_id
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
@@ -156,23 +160,25 @@ def count_anew(moves: Noting, sheet: Sheet, task_id: str) -> None:
         moves.left = True
 
 
-def _standings(tx: Tx, sheet: Sheet, node: Node) -> dict[str, failure.Standing]:
+def _standings(tx: Tx, sheet: PlanDefinition, node: Node) -> dict[str, failure.Standing]:
     """What those before a task mean to it."""
-    return {each: _standing(tx, sheet, each) for each in input_choice.sources(tx, sheet, node) if each != node.task_id}
+    return {
+        each: _standing(tx, sheet, each) for each in input_choice.find_sources(tx, sheet, node) if each != node.task_id
+    }
 
 
-def wait_for_inputs(moves: Noting, sheet: Sheet, task_id: str, delivery: int | None = None) -> None:
+def wait_for_inputs(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, delivery: int | None = None) -> None:
     """What a READY task was to be given is not there any more: its command is withdrawn, and it waits."""
-    recalls.take_back(moves, sheet, delivery, _WHY)
+    recalls.recall_command(moves, sheet, delivery, _WHY)
     _wait(moves, sheet, task_id)
 
 
-def _standing(tx: Tx, sheet: Sheet, task_id: str) -> failure.Standing:
+def _standing(tx: Tx, sheet: PlanDefinition, task_id: str) -> failure.Standing:
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
     return failure.standing(row[1], row[8])
 
 
-def is_lost(tx: Tx, sheet: Sheet, inputs: Iterable[ResolvedInput]) -> bool:
+def has_lost_input(tx: Tx, sheet: PlanDefinition, inputs: Iterable[ResolvedInput]) -> bool:
     """Whether something that was picked is not in force any more, and nothing took its place."""
     wanted: dict[str, set[str]] = {}
     for path in (path for each in inputs for path in each.paths):
@@ -185,11 +191,11 @@ def is_lost(tx: Tx, sheet: Sheet, inputs: Iterable[ResolvedInput]) -> bool:
     return False
 
 
-def _is_outdated(tx: Tx, sheet: Sheet, task_id: str, producer: str) -> bool:
+def _is_outdated(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> bool:
     """Whether a task was given something else by a producer than it would be given now."""
     node = sheet.node(tx, task_id)
     used = {path: sha256 for path, (sha256, _) in _used(tx, sheet, task_id, producer).items()}
-    picked = input_selection.pick(node, input_choice.candidates(tx, sheet, node), final=frozenset(node.depends_on))
+    picked = input_selection.pick(node, input_choice.find_candidates(tx, sheet, node), final=frozenset(node.depends_on))
     if isinstance(picked, Picked):
         return used != _given(picked, producer)
     # Something else is missing or unclear meanwhile: the outputs that it used are compared as a whole.
@@ -212,17 +218,17 @@ def _given(picked: Picked, producer: str) -> dict[str, str]:
     return {path: sha256 for path, sha256 in files.items() if path in wanted}
 
 
-def _made(tx: Tx, sheet: Sheet, producer: str) -> dict[str, str]:
+def _made(tx: Tx, sheet: PlanDefinition, producer: str) -> dict[str, str]:
     """The files of the versions in force."""
     found: dict[str, str] = {}
-    for row in in_force(tx, sheet.plan_id, producer):
+    for row in list_versions_in_force(tx, sheet.plan_id, producer):
         folder = f"{producer}/{root_layout.segment(row[4])}"
         if not any(path.startswith(f"{folder}/") for path in found):
             found |= {f"{folder}/{path}": sha256 for path, sha256, _ in files_of(row[6])}
     return found
 
 
-def _used(tx: Tx, sheet: Sheet, task_id: str, producer: str) -> dict[str, tuple[str, str]]:
+def _used(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> dict[str, tuple[str, str]]:
     """The files of a producer that a task's last command was given: path → hash, and what became of that version.
 
     A command is given the versions that are the newest when it is written.
@@ -255,59 +261,60 @@ def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
     """Path inside its output, hash and size of each file of an artifact."""
     payload: Any = json.loads(envelope)["payload"]  # ours, and checked when it was accepted
     return [
-        (input_choice.inside(file["path"]), file["sha256"], file.get("size_bytes") or 0) for file in payload["files"]
+        (input_choice.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
+        for file in payload["files"]
     ]
 
 
-def in_force(tx: Tx, plan_id: str, task_id: str) -> list[Row]:
+def list_versions_in_force(tx: Tx, plan_id: str, task_id: str) -> list[Row]:
     """What a task made, the newest version of each output first, as far as nobody refused it."""
     return tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY)
 
 
-def withdraw_outputs(moves: Noting, sheet: Sheet, task_id: str) -> None:
+def withdraw_outputs(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
     """Nobody is to use what a task made: on its way it is stopped, in inboxes it is taken back, and it is archived."""
-    _withdraw(moves, sheet, task_id, in_force(moves.tx, sheet.plan_id, task_id))
+    _withdraw(moves, sheet, task_id, list_versions_in_force(moves.tx, sheet.plan_id, task_id))
 
 
-def take_down_outputs(moves: Noting, sheet: Sheet, task_id: str) -> None:
+def unpublish_outputs(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
     """What a task made is no result of the plan until the task is done again. Who uses it goes on until then."""
-    for _, _, _, _, output_name, _, envelope in in_force(moves.tx, sheet.plan_id, task_id):
-        take_down(moves.tx, sheet.plan_id, task_id, output_name, envelope)
+    for _, _, _, _, output_name, _, envelope in list_versions_in_force(moves.tx, sheet.plan_id, task_id):
+        unpublish_version(moves.tx, sheet.plan_id, task_id, output_name, envelope)
 
 
-def _withdraw(moves: Noting, sheet: Sheet, task_id: str, rows: Collection[Row]) -> None:
+def _withdraw(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, rows: Collection[Row]) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     gone = {row[0] for row in rows}
-    stays = [row for row in in_force(tx, plan_id, task_id) if row[0] not in gone] if rows else []
+    stays = [row for row in list_versions_in_force(tx, plan_id, task_id) if row[0] not in gone] if rows else []
     shown = {path for row in stays for path in _shown(plan_id, task_id, row[4], row[6])}
     for number, message_id, state, seq, output_name, command_id, envelope in rows:
         for (delivery,) in tx.run("withdraw_deliveries", message=number, at=moves.at, details=_WHY):
             tx.run("free_payloads", delivery=delivery)
             moves.in_folders = True
         tx.run("set_message_state", id=number, state="superseded")
-        records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
+        records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
         tx.record("message.recalled", message_id, {"seq": seq, "was": state, "why": _WHY})
-        put_away(tx, plan_id, task_id, output_name, command_id or message_id, envelope, shown)
+        archive_version(tx, plan_id, task_id, output_name, command_id or message_id, envelope, shown)
 
 
-def put_away(
+def archive_version(
     tx: Tx, plan_id: str, task_id: str, output_name: str, version: str, envelope: bytes, stays: Collection[str] = ()
 ) -> None:
     """Archive a version that nobody is to use. Among the results of the plan only files that others show `stays`."""
     segment = root_layout.segment(output_name)
     for path, sha256, _ in files_of(envelope):
         kept = f"plans/{plan_id}/{HISTORY}/{task_id}/{segment}/{version}/{path}"
-        records.show(tx, kept, None, content=sha256)
-    take_down(tx, plan_id, task_id, output_name, envelope, stays)
+        records.publish_file(tx, kept, None, content=sha256)
+    unpublish_version(tx, plan_id, task_id, output_name, envelope, stays)
 
 
-def take_down(
+def unpublish_version(
     tx: Tx, plan_id: str, task_id: str, output_name: str, envelope: bytes, stays: Collection[str] = ()
 ) -> None:
     """Show a version no longer among the results of the plan."""
     for path in _shown(plan_id, task_id, output_name, envelope):
         if path not in stays and tx.run("view_exists", path=path):
-            records.show(tx, path, None)
+            records.publish_file(tx, path, None)
 
 
 def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> list[str]:
@@ -316,7 +323,7 @@ def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> lis
     return [f"{folder}/{path}" for path, _, _ in files_of(envelope)]
 
 
-def close_questions(moves: Noting, sheet: Sheet, task_id: str) -> None:
+def close_questions(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
     """Nobody needs to answer what was asked about a task that begins anew, or is gone."""
     for (request_id,) in moves.tx.run("open_requests_of", plan_id=sheet.plan_id, task_id=task_id):
         questions.close(moves.tx, request_id, _NOT_ASKED, at=moves.at)

@@ -16,8 +16,8 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import commands, input_choice, releases
-from agenttalk.engine.plans.commands import Order
-from agenttalk.engine.plans.definition import Sheet, Sheets
+from agenttalk.engine.plans.commands import PreparedCommand
+from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.ports import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
@@ -30,12 +30,12 @@ _ENDS: Final = ("completed", "failed", "skipped")
 
 
 @dataclass(slots=True)
-class Noting(ABC):
+class PlanTransaction(ABC):
     """One transaction: what it has made of tasks so far, and what is still to be written down."""
 
     tx: Tx
     deps: Deps
-    sheets: Sheets
+    sheets: DefinitionCache
     at: str
     agents: dict[str, None] = field(default_factory=dict)
     """Agents that have something new in their queue."""
@@ -45,9 +45,9 @@ class Noting(ABC):
     """Whether a message has to be brought to an inbox."""
     left: bool = False
     """Whether tasks are due that did not fit into this transaction."""
-    orders: dict[str, deque[tuple[Order, Picked, Cause]]] = field(default_factory=dict)
+    orders: dict[str, deque[tuple[PreparedCommand, Picked, Cause]]] = field(default_factory=dict)
     """Commands that this transaction made, by their agents, and what was picked for them. They are in no queue yet."""
-    queued: dict[int, Order] = field(default_factory=dict)
+    queued: dict[int, PreparedCommand] = field(default_factory=dict)
     """Commands that this transaction put into queues, by their deliveries."""
     closed: list[str] = field(default_factory=list)
     """Plans that have ended."""
@@ -57,13 +57,13 @@ class Noting(ABC):
     """Leases of turns that are to end, because what they were given was replaced."""
     undecided: bool = False
     """Whether a release has to be decided now."""
-    made: input_choice.Known = field(default_factory=dict)
+    made: input_choice.KnownOutputs = field(default_factory=dict)
     """All that tasks made which ended in this transaction, as far as it is certain that there is nothing else."""
     contents: dict[str, bytes] = field(default_factory=dict)
     """Contents that came with them, by their hashes."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """What became of tasks and messages of each plan."""
-    _held: list[tuple[Sheet, str, bool]] | None = None
+    _held: list[tuple[PlanDefinition, str, bool]] | None = None
     """Tasks that are due, while several are gathered."""
     _arrived: dict[tuple[str, str], tuple[dict[str, Any], object]] = field(default_factory=dict)
     """Outputs that this transaction delivered, by message and receiver, and whether their rows still wait."""
@@ -73,11 +73,11 @@ class Noting(ABC):
     """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
 
     @abstractmethod
-    def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+    def pick(self, sheet: PlanDefinition, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
 
     @abstractmethod
-    def follow_failure(self, sheet: Sheet, task_id: str, failed: str) -> None:
+    def follow_failure(self, sheet: PlanDefinition, task_id: str, failed: str) -> None:
         """Have one task that waits for a failed one follow its policy."""
 
     @property
@@ -90,13 +90,13 @@ class Noting(ABC):
         """Whether this transaction made as many tasks ready as it should."""
         return self.room == 0
 
-    def is_ordered(self, sheet: Sheet, task_id: str) -> bool:
+    def is_ordered(self, sheet: PlanDefinition, task_id: str) -> bool:
         """Whether this transaction made a command for a task."""
         return (sheet.plan_id, task_id) in self._ordered
 
     def queue(
         self,
-        sheet: Sheet,
+        sheet: PlanDefinition,
         node: Node,
         picked: Picked,
         state: State,
@@ -122,9 +122,9 @@ class Noting(ABC):
         if agent_id not in {None, node.assigned_agent_id}:
             node = node.model_copy(update={"assigned_agent_id": agent_id})
             self.tx.run("reassign_task", plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
-        order = commands.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
+        order = commands.prepare_command(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
         if order.in_folder:
-            self._put_into_queue(order, cause, commands.post(self.tx, order, at=self.at))
+            self._put_into_queue(order, cause, commands.post_to_inbox(self.tx, order, at=self.at))
             self.in_folders = True
         else:
             self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
@@ -137,7 +137,7 @@ class Noting(ABC):
             self._unmet.remove((plan_id, task_id))
         return waits
 
-    def _put_into_queue(self, order: Order, cause: Cause, delivery: int) -> None:
+    def _put_into_queue(self, order: PreparedCommand, cause: Cause, delivery: int) -> None:
         unmet = self.is_unmet(order.plan_id, order.command.task_id)
         self.tx.later(
             "queue_first" if unmet else "queue_task",
@@ -150,10 +150,10 @@ class Noting(ABC):
                 "attempt": 0,
                 "at": self.at,
             },
-            changed_meanwhile(order.command.task_id) if unmet else None,
+            make_task_changed_error(order.command.task_id) if unmet else None,
         )
 
-    def set_aside(self, order: Order, cause: Cause) -> int:
+    def set_aside(self, order: PreparedCommand, cause: Cause) -> int:
         """Put a command that this transaction made into its agent's queue at once; its delivery."""
         delivery = commands.enqueue(self.tx, order, at=self.at)
         self._put_into_queue(order, cause, delivery)
@@ -191,7 +191,7 @@ class Noting(ABC):
 
     def put(
         self,
-        sheet: Sheet,
+        sheet: PlanDefinition,
         task_id: str,
         state: State,
         cause: Cause,
@@ -225,7 +225,7 @@ class Noting(ABC):
         self.tx.record("task.moved", f"{sheet.plan_id}/{task_id}", body)
         return new
 
-    def _ask_no_longer(self, sheet: Sheet, task_id: str, but: str | None = None) -> None:
+    def _ask_no_longer(self, sheet: PlanDefinition, task_id: str, but: str | None = None) -> None:
         """Close the question that a task waited for, if it goes on without an answer; `but` one that still holds."""
         request_id = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][16]
         rows = self.tx.run("request", request_id=request_id) if request_id not in {None, but} else []
@@ -258,7 +258,7 @@ class Noting(ABC):
         if counts["journal"]:
             self.tx.later("journal_grown", {"plan_id": plan_id, "seq": counts["journal"]})
         if counts["sent"] or counts["delivered"]:
-            records.tally(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
+            records.count_messages(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
         completed, failed, skipped = counts["completed"], counts["failed"], counts["skipped"]
         if not (completed or failed or skipped):
             return None
@@ -270,11 +270,11 @@ class Noting(ABC):
         if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
             self.tx.record("plan.ended", plan_id, totals)
             self.tx.run("watch_branch", plan_id=plan_id, head="")
-            self.undecided |= releases.due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
+            self.undecided |= releases.mark_due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
             self.closed.append(plan_id)
 
 
-def changed_meanwhile(task_id: str) -> ConflictError:
+def make_task_changed_error(task_id: str) -> ConflictError:
     """A task is not as it was: somebody else has written it."""
     return ConflictError(Code.LEASE_LOST, f"task {task_id!r} was given to somebody else meanwhile")
 
@@ -283,5 +283,5 @@ def _lines(told: Sequence[str]) -> bytes:
     return wire.encoded(f'{{"lines":[{",".join(told)}]}}')
 
 
-def _age(made: tuple[Order, Picked, Cause]) -> int:
+def _age(made: tuple[PreparedCommand, Picked, Cause]) -> int:
     return made[0].message

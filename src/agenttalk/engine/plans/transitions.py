@@ -18,8 +18,8 @@ from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import input_choice, questions, supersede
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transaction import AT_ONCE, Noting, changed_meanwhile
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transaction import AT_ONCE, PlanTransaction, make_task_changed_error
 from agenttalk.ports import Row
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
@@ -34,29 +34,31 @@ Ends: TypeAlias = "deque[tuple[str, Standing, tuple[str, ...]]]"
 
 
 @dataclass(slots=True)
-class Moves(Noting):
+class TaskTransitions(PlanTransaction):
     """Changes of the tasks of a board, in one transaction."""
 
-    def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
+    def ended(self, sheet: PlanDefinition, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
         """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
         state = task_states.move("RUNNING", cause)
         self.count(sheet.plan_id, _COUNTED.get(state, "failed"))
         self._settle(sheet, task_id, state, cause, activated)
 
-    def lost(self, sheet: Sheet, task_id: str) -> None:
+    def lost(self, sheet: PlanDefinition, task_id: str) -> None:
         """A task that was completed has failed after all."""
         self.count(sheet.plan_id, "failed")
         self._settle(sheet, task_id, "FAILED", "REWORK_EXHAUSTED")
 
-    def fine(self, sheet: Sheet, task_id: str) -> None:
+    def fine(self, sheet: PlanDefinition, task_id: str) -> None:
         """A task that had failed counts as done after all: whoever waits for it goes on."""
         self._settle_all(sheet, deque([(task_id, "fine", ())]))
 
-    def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
+    def _settle(
+        self, sheet: PlanDefinition, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()
+    ) -> None:
         """Go through everything that follows from the end of a task, and from what follows from that."""
         self._settle_all(sheet, deque([(task_id, failure.standing(state, cause), tuple(activated))]))
 
-    def _settle_all(self, sheet: Sheet, ends: Ends) -> None:
+    def _settle_all(self, sheet: PlanDefinition, ends: Ends) -> None:
         """Dependants come first: what is lost with a dependency is not merely a branch that nobody took."""
         wards: deque[tuple[str, tuple[str, ...]]] = deque()
         while ends or wards:
@@ -70,7 +72,7 @@ class Moves(Noting):
                 self._meet(sheet, ended)
             wards.extend((ward, chosen) for ward in sheet.spec(self.tx, ended).wards)
 
-    def fail_dependants_of(self, sheet: Sheet, task_id: str) -> None:
+    def fail_dependants_of(self, sheet: PlanDefinition, task_id: str) -> None:
         """Have those that wait for a task that failed before follow their policies; they may be new."""
         ends: Ends = deque()
         chosen = self._fail_dependants(sheet, task_id, ends)
@@ -79,19 +81,21 @@ class Moves(Noting):
                 self._decide_ward(sheet, ward, chosen, ends)
         self._settle_all(sheet, ends)
 
-    def follow_failure(self, sheet: Sheet, task_id: str, failed: str) -> None:
+    def follow_failure(self, sheet: PlanDefinition, task_id: str, failed: str) -> None:
         """Have one task that waits for a failed one follow its policy."""
         ends: Ends = deque()
         for ward in self._fail_dependants(sheet, failed, ends, only=task_id):
             self._decide_ward(sheet, ward, (ward,), ends)
         self._settle_all(sheet, ends)
 
-    def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends, only: str | None = None) -> tuple[str, ...]:
+    def _fail_dependants(
+        self, sheet: PlanDefinition, failed: str, ends: Ends, only: str | None = None
+    ) -> tuple[str, ...]:
         """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
         rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
         states: dict[str, State] = {row[0]: row[1] for row in rows if row[1] in {"PENDING", "BLOCKED_WAITING_INPUT"}}
         began = [row for row in rows if row[1] in {"READY", "RUNNING", "COMPLETED"}]
-        states |= dict.fromkeys(supersede.reopened(self, sheet, failed, began) if began else (), "PENDING")
+        states |= dict.fromkeys(supersede.reopen_dependants(self, sheet, failed, began) if began else (), "PENDING")
         if only is not None:
             states = {task_id: state for task_id, state in states.items() if task_id == only}
         nodes = [self._before(sheet, dependant, failed) for dependant in states]
@@ -110,12 +114,12 @@ class Moves(Noting):
                     self._stand_in(sheet, fallback, task_id, ends)
         return tuple(fallbacks)
 
-    def _before(self, sheet: Sheet, task_id: str, failed: str) -> Node:
+    def _before(self, sheet: PlanDefinition, task_id: str, failed: str) -> Node:
         """A task that waits for a failed one, which may only stand in for what it depends on."""
         node = sheet.node(self.tx, task_id)
         return node if failed in node.depends_on else node.model_copy(update={"depends_on": (failed,)})
 
-    def _stand_in(self, sheet: Sheet, fallback: str, dependant: str, ends: Ends) -> None:
+    def _stand_in(self, sheet: PlanDefinition, fallback: str, dependant: str, ends: Ends) -> None:
         """Have a task wait for a fallback. It may have ended before, or stand in for another dependency already."""
         plan_id = sheet.plan_id
         waits = dependant in [row[0] for row in self.tx.run("dependants", plan_id=plan_id, task_id=fallback)]
@@ -129,7 +133,7 @@ class Moves(Noting):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant)
 
-    def _decide_ward(self, sheet: Sheet, task_id: str, chosen: Sequence[str], ends: Ends) -> None:
+    def _decide_ward(self, sheet: PlanDefinition, task_id: str, chosen: Sequence[str], ends: Ends) -> None:
         """A task that runs only if somebody says so: activated, or skipped once nobody is left to say so."""
         if task_id in chosen:
             rows = self.tx.run("activate", plan_id=sheet.plan_id, task_id=task_id)
@@ -140,23 +144,23 @@ class Moves(Noting):
         if row[1] == "PENDING" and row[18] and not self._any_open(sheet, sheet.spec(self.tx, task_id).guards):
             self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
 
-    def _any_open(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
+    def _any_open(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
         return any(row[1] not in task_states.FINAL for row in rows)
 
-    def any_lost(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
+    def any_lost(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
         """Whether one of them failed, or was skipped because another did."""
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
         return any(failure.standing(row[1], row[8]) == "failed" for row in rows)
 
     def _skip(
-        self, sheet: Sheet, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
+        self, sheet: PlanDefinition, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
     ) -> None:
         new = self.put(sheet, task_id, state, cause, reason=why)
         self.count(sheet.plan_id, "skipped")
         ends.append((task_id, failure.standing(new, cause), ()))
 
-    def look(self, sheet: Sheet, limit: int = AT_ONCE) -> int:
+    def look(self, sheet: PlanDefinition, limit: int = AT_ONCE) -> int:
         """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
         for row in self.tx.run("answered_tasks", plan_id=sheet.plan_id):
             self._answered(sheet, row)
@@ -168,7 +172,7 @@ class Moves(Noting):
             self.consider(sheet, task_id, first=delivery is None)
         return len(rows)
 
-    def look_at_waiting(self, sheet: Sheet, task_id: str) -> None:
+    def look_at_waiting(self, sheet: PlanDefinition, task_id: str) -> None:
         """Look at those that wait for another version of what a task makes."""
         for dependant, state, _ in self.tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
             if state != "BLOCKED_WAITING_INPUT":
@@ -177,13 +181,15 @@ class Moves(Noting):
             if row[8] != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
                 self._look_again(sheet, dependant, row[17], row[16])
 
-    def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
+    def consider(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
         if (sheet.plan_id, task_id) not in self._ordered:
             node = sheet.node(self.tx, task_id)
             self._considered(sheet, node, self.pick(sheet, node), first=first)
 
-    def _considered(self, sheet: Sheet, node: Node, picked: Picked | Missing | Ambiguous, *, first: bool) -> None:
+    def _considered(
+        self, sheet: PlanDefinition, node: Node, picked: Picked | Missing | Ambiguous, *, first: bool
+    ) -> None:
         """Go on with what was picked for a task."""
         match picked:
             case Picked():
@@ -195,26 +201,26 @@ class Moves(Noting):
                 self._meet_now(sheet, node.task_id)
                 self._ask_which(sheet, node, picked, "PENDING")
 
-    def _meet_now(self, sheet: Sheet, task_id: str) -> None:
+    def _meet_now(self, sheet: PlanDefinition, task_id: str) -> None:
         """Write down that what a task waited for has ended, if its first command was to say so."""
         if self.is_unmet(sheet.plan_id, task_id):
-            lost = changed_meanwhile(task_id)
+            lost = make_task_changed_error(task_id)
             self.tx.later("meet_first", {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
 
-    def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+    def pick(self, sheet: PlanDefinition, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
-        found = input_choice.candidates(self.tx, sheet, node, self.made)
+        found = input_choice.find_candidates(self.tx, sheet, node, self.made)
         return input_selection.pick(node, found, final=frozenset(node.depends_on))
 
-    def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
+    def _wait(self, sheet: PlanDefinition, node: Node, missing: Missing) -> None:
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
         outside = [need.name for need in node.needs if need.external and need.name in missing.names]
-        request_id = questions.for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
+        request_id = questions.ask_for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
         reason = f"waits for {', '.join(missing.names)}"
         names = missing.names
         self.put(sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id)
 
-    def _look_again(self, sheet: Sheet, task_id: str, since: str, request_id: str | None) -> None:
+    def _look_again(self, sheet: PlanDefinition, task_id: str, since: str, request_id: str | None) -> None:
         """A task that waits for inputs: they came, or it has waited too long and a person is asked."""
         if (sheet.plan_id, task_id) in self._ordered:
             return
@@ -227,13 +233,13 @@ class Moves(Noting):
             case Missing() as missing:
                 self._wait_on(sheet, node, missing, since, request_id)
 
-    def _wait_on(self, sheet: Sheet, node: Node, missing: Missing, since: str, request_id: str | None) -> None:
+    def _wait_on(self, sheet: PlanDefinition, node: Node, missing: Missing, since: str, request_id: str | None) -> None:
         """Inputs are still missing: after the time limit a person is asked, unless somebody was, and alerted."""
         patience = node.timeout or sheet.policies.timeout_default_seconds
         if (moment(self.at) - moment(since)).total_seconds() < patience:
             return
         names = missing.names
-        request_id = request_id or questions.for_files(self.tx, sheet, node, names, at=self.at)
+        request_id = request_id or questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
         reason = f"has waited more than {patience} seconds for {', '.join(names)}"
         state: State = "BLOCKED_WAITING_INPUT"
         self.put(sheet, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
@@ -244,11 +250,11 @@ class Moves(Noting):
             code=Code.WAIT_FOR_INPUTS_TIMEOUT,
             message=f"task {node.task_id!r} {reason}",
             key=f"{node.task_id}/{since}",
-            source=records.Source(node.assigned_agent_id, node.task_id),
+            source=records.RecordSource(node.assigned_agent_id, node.task_id),
             details={"request_id": request_id, "missing": list(names)},
         )
 
-    def _answered(self, sheet: Sheet, row: Row) -> None:
+    def _answered(self, sheet: PlanDefinition, row: Row) -> None:
         """A person answered: the task goes on, or is given up."""
         task_id, state, cause, delivery, data, by = row
         node = sheet.node(self.tx, task_id)
@@ -269,7 +275,7 @@ class Moves(Noting):
             self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
             self._settle_all(sheet, ends)
         elif cause == "DEPENDENCY_REPLAN":  # what it needs is not there: it does not run before there is another plan
-            request_id = questions.until_plan(self.tx, sheet, node, at=self.at)
+            request_id = questions.ask_while_replanning(self.tx, sheet, node, at=self.at)
             reason = f"{by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
             about = {"plan_id": sheet.plan_id, "task_id": task_id}
             self.tx.run("note_request", **about, request_id=request_id, reason=reason)
@@ -278,7 +284,7 @@ class Moves(Noting):
 
     def call_off(
         self,
-        sheet: Sheet,
+        sheet: PlanDefinition,
         task_id: str,
         state: State,
         cause: Cause,
@@ -291,17 +297,21 @@ class Moves(Noting):
         self.count(sheet.plan_id, "failed")
         self._settle(sheet, task_id, "FAILED", cause)
 
-    def hold(self, sheet: Sheet, node: Node, denied: Decision) -> None:
+    def hold(self, sheet: PlanDefinition, node: Node, denied: Decision) -> None:
         """A checkpoint wants the override of an operator before a task begins."""
         why = "; ".join(denied.reasons)
         request_id = self._ask_to_override(sheet, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
         gates = [denied.as_json()]
         self.put(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
 
-    def _ask_to_override(self, sheet: Sheet, node: Node, title: str) -> str:
-        return questions.request(self.tx, sheet, node, "APPROVAL", title, "", ("override", "give up"), at=self.at)
+    def _ask_to_override(self, sheet: PlanDefinition, node: Node, title: str) -> str:
+        return questions.ask_about_task(
+            self.tx, sheet, node, "APPROVAL", title, "", ("override", "give up"), at=self.at
+        )
 
-    def _override(self, sheet: Sheet, node: Node, delivery: int, response: HumanInterventionResponse, by: str) -> None:
+    def _override(
+        self, sheet: PlanDefinition, node: Node, delivery: int, response: HumanInterventionResponse, by: str
+    ) -> None:
         """An operator lets a task begin that a checkpoint held up, for exactly the reasons that were shown."""
         about = {"plan_id": sheet.plan_id, "task_id": node.task_id}
         chosen = [str(each) for each in response.decision_answers]
@@ -320,13 +330,13 @@ class Moves(Noting):
         for (agent_id,) in self.tx.run("requeue_task", **about, at=self.at):
             self.agents[agent_id] = None
 
-    def _go_on(self, sheet: Sheet, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
+    def _go_on(self, sheet: PlanDefinition, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
         """Make the next command of a task that a person let go on. What failed before it is done without, if so said.
 
         A person may say that a task runs although one before it failed. Every other input that is required has to be
         there: what is missing is asked for.
         """
-        candidates = input_choice.candidates(self.tx, sheet, node, given=True)
+        candidates = input_choice.find_candidates(self.tx, sheet, node, given=True)
         node = input_selection.as_given(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
             candidates = input_selection.chosen(candidates, chosen)
@@ -345,11 +355,11 @@ class Moves(Noting):
                 self.put(sheet, node.task_id, state, moved)
                 supersede.wait_for_inputs(self, sheet, node.task_id)
             case Missing(names=names):
-                request_id = questions.for_files(self.tx, sheet, node, names, at=self.at)
+                request_id = questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
                 about = {"plan_id": sheet.plan_id, "task_id": node.task_id, "request_id": request_id}
                 self.tx.run("note_request", **about, reason=f"waits for {', '.join(names)}")
 
-    def _meet(self, sheet: Sheet, task_id: str) -> None:
+    def _meet(self, sheet: PlanDefinition, task_id: str) -> None:
         spec = sheet.spec(self.tx, task_id)
         if spec.last:
             return
@@ -361,12 +371,12 @@ class Moves(Noting):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
 
-    def all_ended(self, ended: Sequence[tuple[Sheet, str]]) -> None:
+    def all_ended(self, ended: Sequence[tuple[PlanDefinition, str]]) -> None:
         """Tasks that somebody ran are completed, without a word on who goes on: everybody who waited for them does.
 
         The same as `ended` for each of them, only that what they make ready is looked at together.
         """
-        held: list[tuple[Sheet, str, bool]] = []
+        held: list[tuple[PlanDefinition, str, bool]] = []
         self._held = held
         for sheet, task_id in ended:
             self.ended(sheet, task_id, "FULFILLED")
@@ -381,7 +391,7 @@ class Moves(Noting):
             if not self.is_ordered(sheet, node.task_id):
                 self._considered(sheet, node, each, first=first)
 
-    def _due(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
+    def _due(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
         if self._held is not None:
             self._held.append((sheet, task_id, first))
         elif not self.full:
@@ -389,29 +399,29 @@ class Moves(Noting):
         else:
             self.left = True
 
-    def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
-        request_id = questions.which(self.tx, sheet, node, unclear, at=self.at)
+    def _ask_which(self, sheet: PlanDefinition, node: Node, unclear: Ambiguous, state: State) -> None:
+        request_id = questions.ask_which_artifact(self.tx, sheet, node, unclear, at=self.at)
         self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
-    def order_again(self, sheet: Sheet, node: Node, cause: Cause) -> None:
+    def order_again(self, sheet: PlanDefinition, node: Node, cause: Cause) -> None:
         """Make the next command of a task whose last one ended."""
         picked = self.pick(sheet, node)
         if not isinstance(picked, Picked):
             picked = Picked(inputs=(), sources={}, absent=())
         self.queue(sheet, node, picked, "RUNNING", cause)
 
-    def _ask_whether(self, sheet: Sheet, node: Node, why: str, state: State) -> None:
-        request_id = questions.whether(self.tx, sheet, node, why, at=self.at)
+    def _ask_whether(self, sheet: PlanDefinition, node: Node, why: str, state: State) -> None:
+        request_id = questions.ask_whether_to_run(self.tx, sheet, node, why, at=self.at)
         reason = f"{why}; somebody has to decide"
         self.put(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
-    def ask_person(self, sheet: Sheet, node: Node, title: str) -> str:
+    def ask_person(self, sheet: PlanDefinition, node: Node, title: str) -> str:
         """Ask a person what to do with a task that waits for that; the question."""
-        request_id = questions.what_next(self.tx, sheet, node, title, at=self.at)
+        request_id = questions.ask_whether_to_retry(self.tx, sheet, node, title, at=self.at)
         self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
         return request_id
 
-    def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str, state: State) -> None:
-        request_id = questions.for_plan(self.tx, sheet, node, failed, at=self.at)
+    def _ask_for_plan(self, sheet: PlanDefinition, node: Node, failed: str, state: State) -> None:
+        request_id = questions.ask_for_new_plan(self.tx, sheet, node, failed, at=self.at)
         why = f"{failed} failed; a new plan is asked for"
         self.put(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)

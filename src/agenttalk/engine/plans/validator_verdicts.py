@@ -12,7 +12,7 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.promise import ArtifactCheck
 from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import records
-from agenttalk.engine.plans.definition import Sheet, sheet_of
+from agenttalk.engine.plans.definition import PlanDefinition, read_definition
 from agenttalk.ports import Blobs, Job, Row, Store, Tx
 from agenttalk.rules.core.artifacts import bundle
 from agenttalk.rules.messages.inbox_inputs import laid_out
@@ -31,7 +31,7 @@ def folder_of(plan_id: str, task_id: str, output_name: str) -> str:
     return f"artifacts/{plan_id}/{task_id}/{root_layout.segment(output_name)}"
 
 
-def waits(sheet: Sheet, task_id: str, output_name: str) -> bool:
+def needs_acceptance(sheet: PlanDefinition, task_id: str, output_name: str) -> bool:
     """Whether an artifact is archived only once somebody has accepted it."""
     release = sheet.policies.release
     return (
@@ -41,10 +41,10 @@ def waits(sheet: Sheet, task_id: str, output_name: str) -> bool:
     )
 
 
-def waits_in(tx: Tx, plan_id: str, task_id: str, output_name: str) -> bool:
+def needs_acceptance_in_plan(tx: Tx, plan_id: str, task_id: str, output_name: str) -> bool:
     """The same, of an artifact that came through a folder."""
     rows = tx.run("run", plan_id=plan_id)
-    return bool(rows) and waits(sheet_of(plan_id, rows[0]), task_id, output_name)
+    return bool(rows) and needs_acceptance(read_definition(plan_id, rows[0]), task_id, output_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Validator:
     agent_id: str
 
 
-def take(tx: Tx, validator: Validator, contents: Iterable[str], *, at: str) -> None:
+def record_results(tx: Tx, validator: Validator, contents: Iterable[str], *, at: str) -> None:
     """A validator delivered its result: what it is about is accepted and archived, or refused and not archived."""
     for content in contents:
         why = _counted(tx, validator, content, at)
@@ -83,10 +83,10 @@ def _counted(tx: Tx, by: Validator, content: str, at: str) -> str | None:
     if found[0] == by.agent_id:
         return f"{by.agent_id} made it and cannot judge it"
     accepted = result.decision == "PASS"
-    _put(tx, by, subject.artifact_sha256, subject.task_id, subject.artifact_name, accepted=accepted, at=at)
+    _put_judgement(tx, by, subject.artifact_sha256, subject.task_id, subject.artifact_name, accepted=accepted, at=at)
     folder = folder_of(by.plan_id, subject.task_id, subject.artifact_name)
     for path, sha256 in found[1].items():
-        records.show(tx, f"{folder}/{path}", None, content=sha256 if accepted else None)
+        records.publish_file(tx, f"{folder}/{path}", None, content=sha256 if accepted else None)
     return None
 
 
@@ -96,7 +96,7 @@ def _artifact(rows: Iterable[Row], task_id: str) -> tuple[str, dict[str, str]] |
     return (newest[2], files_of(bytes(newest[4]))) if newest else None
 
 
-def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, at: str) -> None:
+def record_input_judgements(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, at: str) -> None:
     """A consumer judged its inputs before it used them, by a model; of what it made itself it cannot."""
     by = Validator(job.plan_id, job.task_id, job.agent_id)
     for each in job.command.resolved_inputs or ():
@@ -112,24 +112,24 @@ def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, a
             if sha256 is not None:
                 artifacts.setdefault((task_id, output), {})[inside] = sha256
         for (task_id, output), files in artifacts.items():
-            _put(tx, by, bundle(files), task_id, output, accepted=judgement.accepted, at=at, model=model)
+            _put_judgement(tx, by, bundle(files), task_id, output, accepted=judgement.accepted, at=at, model=model)
 
 
-def _put(
+def _put_judgement(
     tx: Tx, by: Validator, sha256: str, task_id: str, output_name: str, *, accepted: bool, at: str, model: str = ""
 ) -> None:
     about: dict[str, Any] = {"plan_id": by.plan_id, "sha256": sha256, "task_id": task_id, "output_name": output_name}
     tx.run("put_judgement", **about, validator=by.agent_id, accepted=int(accepted), at=at, model=model)
 
 
-def others(job: Job) -> list[str]:
+def list_other_outputs(job: Job) -> list[str]:
     """Outputs of other tasks that a job's promise wants to see."""
     promise = job.command.promise
     checks = promise.checks if promise else ()
     return [each.output for each in checks if isinstance(each, ArtifactCheck) and each.output not in job.outputs]
 
 
-async def stored(store: Store, blobs: Blobs, plan_id: str, names: Iterable[str]) -> dict[str, Stored]:
+async def read_stored_outputs(store: Store, blobs: Blobs, plan_id: str, names: Iterable[str]) -> dict[str, Stored]:
     """Outputs as they are stored, and who has accepted them."""
     found = {}
     for name in names:

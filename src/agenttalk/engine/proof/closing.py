@@ -18,8 +18,8 @@ from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.plan import Workspace
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import control
-from agenttalk.engine.plans.definition import Sheets
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import regressions, staleness
 from agenttalk.engine.proof.staleness import Review, Seen
 from agenttalk.ports import Prover, Store
@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Step(Protocol):
     """Does something in a transaction of a board, and what follows from it."""
 
-    async def __call__(self, do: Callable[[Moves], T]) -> T:
+    async def __call__(self, do: Callable[[TaskTransitions], T]) -> T:
         """Do it."""
 
 
@@ -47,7 +47,7 @@ class Closing:
     """Looks again at what a plan proved."""
 
     store: Store
-    sheets: Sheets
+    sheets: DefinitionCache
     prover: Prover | None
     step: Step
     plan_id: str
@@ -128,7 +128,7 @@ class Closing:
         return replace(found, seen=tuple(told))
 
 
-def _looked(moves: Moves, plan_id: str, review: Review, head: str) -> None:
+def _looked(moves: TaskTransitions, plan_id: str, review: Review, head: str) -> None:
     regressions.mark(moves, plan_id, review)
     moves.tx.run("watch_branch", plan_id=plan_id, head=head)
 
@@ -147,7 +147,7 @@ def told(seen: Seen) -> dict[str, Any]:
     return body
 
 
-def _stop(moves: Moves, plan_id: str, why: str) -> None:
+def _stop(moves: TaskTransitions, plan_id: str, why: str) -> None:
     """A plan that cannot be looked at again does not end; somebody has to see to it."""
     if not moves.goes_on(plan_id):
         return

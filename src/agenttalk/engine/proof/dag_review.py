@@ -22,9 +22,9 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, submission, validator_verdicts
-from agenttalk.engine.plans.dag_reviews import Review
-from agenttalk.engine.plans.definition import Sheet, sheet_of
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.dag_reviews import DagReviewRecord
+from agenttalk.engine.plans.definition import PlanDefinition, read_definition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Store, Tx
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.prompts.dag_review import coordinating, reviewing
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class Step(Protocol):
     """Does something in a transaction, and what follows from it."""
 
-    async def __call__(self, do: Callable[[Moves], T]) -> T:
+    async def __call__(self, do: Callable[[TaskTransitions], T]) -> T:
         """Do it."""
 
 
@@ -54,11 +54,11 @@ class Reviewing:
     cancel: Callable[[str], Awaitable[object]]
     """Calls a plan off."""
 
-    async def look(self, plan_id: str, review: Review) -> bool:
+    async def look(self, plan_id: str, review: DagReviewRecord) -> bool:
         """Begin the review of a plan, or decide on it if that can be done; whether anything changed."""
         if review.state == "waits":
             return await self._answered(plan_id, review)
-        sheet = sheet_of(plan_id, (await self.store.read("run", plan_id=plan_id))[0])
+        sheet = read_definition(plan_id, (await self.store.read("run", plan_id=plan_id))[0])
         if sheet.policies.review is None:
             return False
         runs = await self.store.read("run", plan_id=review.review_plan)
@@ -72,7 +72,7 @@ class Reviewing:
             await self.cancel(review.review_plan)
         return True
 
-    async def _begin(self, sheet: Sheet, policy: ReviewPolicy, review: Review) -> bool:
+    async def _begin(self, sheet: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> bool:
         """Submit the plan of a review. Doing it again changes nothing."""
         limit = _limit(sheet.policies)
         timeout = limit.timeout_seconds if limit else PATIENCE
@@ -97,16 +97,16 @@ class Reviewing:
                 agent_id, task_id = node.assigned_agent_id, node.task_id
                 name, plan_id = rules.given_as(task_id), review.review_plan
                 key = f"{plan_id}/{task_id}"
-                questions.send(tx, key, plan_id, task_id, name, (name, sha256), agent_id, at, arrived=True)
+                questions.send_artifact(tx, key, plan_id, task_id, name, (name, sha256), agent_id, at, arrived=True)
                 if profiles[agent_id].driver == FOLDER:
-                    records.show(tx, f"agents/{agent_id}/inbox/{plan_id}/{name}", None, content=sha256)
+                    records.publish_file(tx, f"agents/{agent_id}/inbox/{plan_id}/{name}", None, content=sha256)
 
         board = self.store.name
         return await submission.submit(
             self.deps, compiled.dag, compiled.manifest, compiled.profiles, board=board, also=hand_in
         )
 
-    async def _decide(self, sheet: Sheet, policy: ReviewPolicy, review: Review) -> None:
+    async def _decide(self, sheet: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> None:
         said: dict[str, rules.Review | str] = {}
         files = []
         for number, reviewer in enumerate(policy.reviewers, 1):
@@ -140,7 +140,7 @@ class Reviewing:
                     return error.message, ""
         return f"it delivered no {name}", ""
 
-    async def _answered(self, plan_id: str, review: Review) -> bool:
+    async def _answered(self, plan_id: str, review: DagReviewRecord) -> bool:
         """See whether a person has decided about a DAG that was not approved."""
         rows = await self.store.read("request", request_id=review.request_id)
         if not rows or rows[0][7] != "answered":
@@ -161,22 +161,22 @@ def _limit(policies: Policies) -> PhaseTimeout | None:
     return policies.timeouts.dag_review if policies.timeouts else None
 
 
-def _is_late(review: Review, policies: Policies, at: str) -> bool:
+def _is_late(review: DagReviewRecord, policies: Policies, at: str) -> bool:
     limit = _limit(policies)
     return limit is not None and (moment(at) - moment(review.began_at)).total_seconds() > limit.timeout_seconds
 
 
 def conclude(
-    moves: Moves,
+    moves: TaskTransitions,
     plan_id: str,
-    review: Review,
+    review: DagReviewRecord,
     ruling: Ruling,
     said: list[dict[str, Any]],
     files: list[tuple[str, str]],
 ) -> bool:
     """Write a decision down; only APPROVE lets the plan begin. False when it is decided, or about another revision."""
     tx = moves.tx
-    now = dag_reviews.latest(tx, plan_id)
+    now = dag_reviews.read_latest(tx, plan_id)
     if now is None or not now.undecided or now.revision != review.revision or now.state != review.state:
         return False
     approved = ruling.decision == "APPROVE"
@@ -197,11 +197,13 @@ def conclude(
     tx.record("review.decided", plan_id, {**told, "revision": review.revision, "dag_sha256": review.dag_sha256})
     _tell_people(moves, plan_id, review, ruling)
     if approved and not now.held and tx.run("run_state", plan_id=plan_id) == [("PAUSED",)]:
-        control.begin(moves, plan_id)
+        control.begin_tasks(moves, plan_id)
     return True
 
 
-def _show(moves: Moves, plan_id: str, review: Review, ruling: Ruling, files: list[tuple[str, str]]) -> None:
+def _show(
+    moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: Ruling, files: list[tuple[str, str]]
+) -> None:
     suffix = "-by-operator" if ruling.by == "operator" else ""
     decision_id = f"{review.review_plan}{suffix}"
     folder = f"plans/{plan_id}/decided"
@@ -212,19 +214,19 @@ def _show(moves: Moves, plan_id: str, review: Review, ruling: Ruling, files: lis
         "decision_type": "DAG_REVIEW",
         "decision": ruling.decision,
         "decided_by_agent_id": ruling.by,
-        "decided_at": records.written(moves.at),
+        "decided_at": records.format_time(moves.at),
         "subject": {"kind": "task_dag", "ref_sha256": review.dag_sha256},
         "missing_participants": list(ruling.missing),
         "evidence_files": [f"{review.review_plan}/{name}" for name, _ in files],
         "reasons": list(ruling.reasons),
     }
     DecisionRecord.from_json(record)
-    records.show(moves.tx, f"{folder}/{decision_id}.json", record)
+    records.publish_file(moves.tx, f"{folder}/{decision_id}.json", record)
     for name, sha256 in files:
-        records.show(moves.tx, f"{folder}/{review.review_plan}/{name}", None, content=sha256)
+        records.publish_file(moves.tx, f"{folder}/{review.review_plan}/{name}", None, content=sha256)
 
 
-def _tell_people(moves: Moves, plan_id: str, review: Review, ruling: Ruling) -> None:
+def _tell_people(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: Ruling) -> None:
     said = "; ".join(ruling.reasons)
     if ruling.missing:
         records.alert(
@@ -248,9 +250,9 @@ def _tell_people(moves: Moves, plan_id: str, review: Review, ruling: Ruling) -> 
         )
 
 
-def _ask(moves: Moves, plan_id: str, review: Review, ruling: Ruling) -> str:
+def _ask(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: Ruling) -> str:
     """Ask a person what to do with a plan whose DAG was not approved."""
-    request_id = records.named("req", f"{plan_id}/{review.review_plan}")
+    request_id = records.derive_id("req", f"{plan_id}/{review.review_plan}")
     reasons = "\n".join(f"- {each}" for each in ruling.reasons)
     question = f"{ruling.decision} by {ruling.by}:\n{reasons}\nThe DAG has the hash {review.dag_sha256}."
     choices = [{"key": "approve", "label": "begin all the same"}, {"key": "give up", "label": "call it off"}]
@@ -258,7 +260,7 @@ def _ask(moves: Moves, plan_id: str, review: Review, ruling: Ruling) -> str:
         "schema_version": "1.0",
         "request_id": request_id,
         "plan_id": plan_id,
-        "created_at": records.written(moves.at),
+        "created_at": records.format_time(moves.at),
         "created_by": {"agent_id": rules.ENGINE},
         "severity": "HIGH",
         "type": "APPROVAL",

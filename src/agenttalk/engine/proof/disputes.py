@@ -14,7 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.people import dispute_rows as kept
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans.definition import Sheets
+from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.ports import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.messages.routing import Rejection
@@ -33,10 +33,10 @@ async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, rea
     Raises UsageError when that may not be said now, or the attempt is over.
     """
     reason = deps.discretion.secrets.redact(reason)
-    store, at = await task_comments.board_of(deps, task), deps.stamp()
+    store, at = await task_comments.board_of_task(deps, task), deps.stamp()
 
     def work(tx: Tx) -> Dispute | Problem:
-        task_comments.fence(tx, task, caller)
+        task_comments.require_current_attempt(tx, task, caller)
         return _raise(tx, task.plan_id, task.task_id, caller.name, check_id, reason, at)
 
     found = await store.transact(work)
@@ -62,9 +62,9 @@ def by_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str, at: str) ->
 def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, reason: str, at: str) -> Dispute | Problem:
     if not tx.run("run", plan_id=plan_id):
         return Problem(Code.TASK_NOT_FOUND, "task", f"the engine runs no plan {plan_id!r}, so it checks nothing of it")
-    sheet = Sheets().of(tx, plan_id)
+    sheet = DefinitionCache().of(tx, plan_id)
     checks = {each.id: each.as_json() for each in sheet.promise(sheet.node(tx, task_id)).checks}
-    known = kept.of(tx, plan_id, task_id)
+    known = kept.list_disputes(tx, plan_id, task_id)
     [(seq,)] = tx.run("last_seq", plan_id=plan_id, task_id=task_id)
     found = disputes.judge(known, checks, check_id=check_id, seq=seq, reason=reason)
     if found is not None:
@@ -74,7 +74,7 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
     request = HumanInterventionRequest.from_json(
         {
             "schema_version": "1.0",
-            "request_id": records.named("req", f"dispute/{subject}/{check_id}/{seq}"),
+            "request_id": records.derive_id("req", f"dispute/{subject}/{check_id}/{seq}"),
             "created_at": write_time(moment(at)),
             "created_by": {"agent_id": agent_id, "task_id": task_id},
             "severity": "MEDIUM",

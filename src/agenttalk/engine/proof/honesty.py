@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.rules.core.artifacts import bundle
 from agenttalk.rules.proof import honesty
 from agenttalk.rules.proof.honesty import NOTHING, Tally, Who
@@ -34,7 +34,7 @@ _KINDS: Final = {"_toolchain": "toolchain", "_mail": "mail"}
 
 async def count(deps: Deps, *, most: int | None = None) -> int:
     """Count what is new on every board, at most so many links of each; how many are left."""
-    return sum([await _count_board(store, most) for store in await boards(deps)])
+    return sum([await _count_board(store, most) for store in await list_boards(deps)])
 
 
 async def _count_board(store: Store, most: int | None) -> int:
@@ -118,7 +118,7 @@ def _read(data: Any) -> dict[str, Any]:
 async def tallies(deps: Deps) -> dict[tuple[str, Who], Tally]:
     """What was counted, by kind of task and by whom it is about."""
     found: dict[tuple[str, Who], Tally] = {}
-    for store in await boards(deps):
+    for store in await list_boards(deps):
         kind = _KINDS.get(store.name, store.name if store.name in deps.kinds else "plan")
         for agent_id, model, *numbers in await store.read("honesty"):
             key = (kind, Who(agent_id, model))

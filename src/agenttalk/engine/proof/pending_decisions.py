@@ -12,13 +12,13 @@ from typing import Protocol
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import dag_reviews
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import release
 from agenttalk.engine.proof.dag_review import Reviewing
 from agenttalk.ports import Prover, Store
 
 LOG = logging.getLogger(__name__)
-Stepped = Callable[[Store, Callable[[Moves], object]], Awaitable[object]]
+Stepped = Callable[[Store, Callable[[TaskTransitions], object]], Awaitable[object]]
 """Does something in a transaction of a board, and what follows from it."""
 
 
@@ -72,12 +72,12 @@ class Deciding:
             self.tell(again=task.result())
 
     async def _review(self, store: Store, plan_id: str) -> bool:
-        async def step(do: Callable[[Moves], object]) -> object:
+        async def step(do: Callable[[TaskTransitions], object]) -> object:
             return await self.step(store, do)
 
         reviewing = Reviewing(self.deps, store, step, self.cancel)  # type: ignore[arg-type]
         try:
-            review = await dag_reviews.last(store, plan_id)
+            review = await dag_reviews.read_latest_committed(store, plan_id)
             if review is None:
                 return False
             self._reviews.add(review.review_plan)

@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.policy import AuditPolicy
 from agenttalk.contracts.promise import CompletionPromise, GateResult
 from agenttalk.engine.budgets import denials
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import rework_rounds
 from agenttalk.ports import Store
@@ -49,7 +49,7 @@ async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
     """What a policy says of some of what was called done, how much of each, and where to go on (None: that was all)."""
     found: list[dict[str, Any]] = []
     looked = 0
-    stores = sorted(await boards(deps), key=lambda each: each.name)
+    stores = sorted(await list_boards(deps), key=lambda each: each.name)
     if asked.board and asked.board not in {each.name for each in stores}:
         raise UsageError(
             Code.NAME_UNKNOWN, f"there is no board {asked.board[:80]!r}", hint="go on as the page before says"
@@ -136,7 +136,7 @@ async def _work(
     if not rows:
         return None
     promise = await _promise(store, plan_id, task_id, body)
-    held = [denials.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)]
+    held = [denials.to_json(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)]
     verdict = body.get("verdict") or {}
     tier = body.get("sandbox")
     about: dict[str, Any] = {
@@ -191,9 +191,9 @@ async def _rounds(store: Store, plan_id: str, task_id: str, at: str) -> int:
 
 async def _history(store: Store, plan_id: str, task_id: str) -> list[rework_rounds.Round]:
     rows = await store.read(
-        "facts_of", subject=rework_rounds.subject(plan_id, task_id), after=0, limit=rework_rounds.ALL
+        "facts_of", subject=rework_rounds.ledger_subject(plan_id, task_id), after=0, limit=rework_rounds.ALL
     )
-    return rework_rounds.read(rows)
+    return rework_rounds.read_rounds(rows)
 
 
 def _read(body: Any) -> dict[str, Any]:

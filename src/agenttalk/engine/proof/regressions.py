@@ -12,7 +12,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine.plans import releases
 from agenttalk.engine.plans.commands import ENGINE
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import Refusal
 from agenttalk.engine.proof.staleness import Review, Seen
@@ -25,7 +25,7 @@ _PRINTED: Final = 2_000
 """Characters of what a check printed that are sent back."""
 
 
-def mark(moves: Moves, plan_id: str, review: Review) -> list[str]:
+def mark(moves: TaskTransitions, plan_id: str, review: Review) -> list[str]:
     """Write down which evidence is stale, and which is as it was once more; the tasks whose freshness that changed."""
     changed = [each for each in review.seen if each.kept.fresh is bool(each.why)]
     changed = [each for each in changed if _set_fresh(moves, plan_id, each, fresh=not each.why)]
@@ -44,14 +44,14 @@ def mark(moves: Moves, plan_id: str, review: Review) -> list[str]:
     return list(_by_task(changed))
 
 
-def _go_on(moves: Moves, plan_id: str, task_id: str) -> None:
+def _go_on(moves: TaskTransitions, plan_id: str, task_id: str) -> None:
     """A plan has not ended while something that it proved is stale."""
     if moves.tx.run("run_state", plan_id=plan_id) == [("ENDED",)]:
         moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
         moves.tx.record("plan.reopened", plan_id, {"stale": task_id})
 
 
-def settle(moves: Moves, plan_id: str, review: Review) -> list[str]:
+def settle(moves: TaskTransitions, plan_id: str, review: Review) -> list[str]:
     """Write down what came of making checks again; the tasks that are reopened because of it."""
     mark(moves, plan_id, review)
     renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
@@ -63,7 +63,7 @@ def settle(moves: Moves, plan_id: str, review: Review) -> list[str]:
     return _reopen(moves, plan_id, broken) if broken else []
 
 
-def end(moves: Moves, plan_id: str) -> Literal["ended", "open", "stale"]:
+def end(moves: TaskTransitions, plan_id: str) -> Literal["ended", "open", "stale"]:
     """End a plan in which nothing is open and nothing stale; what is in the way. One that is paused stays open."""
     tx = moves.tx
     state, _, still_open, *totals = tx.run("run", plan_id=plan_id)[0]
@@ -93,16 +93,16 @@ def _about(plan_id: str, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _set_fresh(moves: Moves, plan_id: str, seen: Seen, *, fresh: bool) -> bool:
+def _set_fresh(moves: TaskTransitions, plan_id: str, seen: Seen, *, fresh: bool) -> bool:
     return bool(moves.tx.run("set_evidence_fresh", **_about(plan_id, seen), fresh=int(fresh)))
 
 
-def _is_current(moves: Moves, plan_id: str, seen: Seen) -> bool:
+def _is_current(moves: TaskTransitions, plan_id: str, seen: Seen) -> bool:
     """Whether what was looked at is still what shows that the task is done."""
     return bool(moves.tx.run("is_still_evidence", **_about(plan_id, seen)))
 
 
-def _renew(moves: Moves, plan_id: str, seen: Seen, commit: str) -> bool:
+def _renew(moves: TaskTransitions, plan_id: str, seen: Seen, commit: str) -> bool:
     """Evidence that passed again is about the tip from now on."""
     result = seen.result
     if result is None:
@@ -119,7 +119,7 @@ def _renew(moves: Moves, plan_id: str, seen: Seen, commit: str) -> bool:
     return bool(rows)
 
 
-def _reopen(moves: Moves, plan_id: str, broken: Sequence[Seen]) -> list[str]:
+def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[Seen]) -> list[str]:
     """Have whoever broke checks mend them, each with all that it broke; who that is."""
     tx = moves.tx
     checks = ", ".join(sorted({each.kept.check.id for each in broken}))
@@ -138,7 +138,7 @@ def _reopen(moves: Moves, plan_id: str, broken: Sequence[Seen]) -> list[str]:
     ]
 
 
-def _send_back(moves: Moves, plan_id: str, task_id: str, broken: Sequence[Seen]) -> bool:
+def _send_back(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[Seen]) -> bool:
     """Reopen one task; False when another round makes no sense, and it has failed."""
     tx = moves.tx
     _join(moves, plan_id, task_id, broken)
@@ -153,7 +153,7 @@ def _send_back(moves: Moves, plan_id: str, task_id: str, broken: Sequence[Seen])
     return bool(tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][1] != "FAILED")
 
 
-def _join(moves: Moves, plan_id: str, task_id: str, broken: Sequence[Seen]) -> None:
+def _join(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[Seen]) -> None:
     """From now on the promise of whoever broke checks of others demands them."""
     others = [each.kept for each in broken if each.kept.owner != task_id]
     for kept in others:

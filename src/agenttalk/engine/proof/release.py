@@ -19,7 +19,7 @@ from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases, validator_verdicts
-from agenttalk.engine.plans.definition import Sheet, Sheets
+from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.engine.plans.releases import Release
 from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
 from agenttalk.rules.core.artifacts import bundle
@@ -90,7 +90,7 @@ async def release(
             return None
         if not ground.over:
             await store.transact(lambda tx: _not_due(tx, plan_id))
-            return await releases.last(store, plan_id)
+            return await releases.read_latest_committed(store, plan_id)
         shipment = _shipment(store.name, plan_id, ground)
         examined = await _examined(prover, shipment, ground.policies)
         findings, faults = await _read(deps, store, ground)
@@ -103,7 +103,7 @@ async def release(
             return _decide(tx, deps, plan_id, ground, examined, found, faults)
 
         if await store.transact(work):
-            return await releases.last(store, plan_id)
+            return await releases.read_latest_committed(store, plan_id)
     raise MachineError(Code.STORE_CONFLICT, f"plan {plan_id!r} changes while its release is decided", hint="try again")
 
 
@@ -113,21 +113,21 @@ def _ask_again(tx: Tx, plan_id: str, *, by: str, at: str) -> None:
         raise UsageError(Code.NAME_UNKNOWN, f"plan {plan_id!r} ships nothing", hint="write release: into the plan")
     if not ground.over:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"plan {plan_id!r} has not ended", hint="it is released then")
-    known = releases.latest(tx, plan_id)
+    known = releases.read_latest(tx, plan_id)
     if known is None or known.state != "due":
-        releases.due(tx, plan_id, ground.policies, at=at)
+        releases.mark_due(tx, plan_id, ground.policies, at=at)
         tx.record("release.requested", plan_id, {"by": by})
 
 
 def _not_due(tx: Tx, plan_id: str) -> None:
     """Tasks are open again: it is decided when they have ended."""
-    known = releases.latest(tx, plan_id)
+    known = releases.read_latest(tx, plan_id)
     if known is not None and known.state == "due":
         tx.run("drop_due_release", plan_id=plan_id, number=known.number)
 
 
 def _ground(tx: Tx, plan_id: str) -> _Ground | None:
-    sheet = Sheets().of(tx, plan_id)
+    sheet = DefinitionCache().of(tx, plan_id)
     policy = sheet.policies.release
     if policy is None:
         return None
@@ -152,7 +152,7 @@ def _ground(tx: Tx, plan_id: str) -> _Ground | None:
     )
 
 
-def _made(tx: Tx, sheet: Sheet, task_id: str, name: str) -> tuple[Made, dict[str, str]]:
+def _made(tx: Tx, sheet: PlanDefinition, task_id: str, name: str) -> tuple[Made, dict[str, str]]:
     """What has become of a deliverable."""
     rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
     if not rows:
@@ -187,7 +187,7 @@ def _needed(node: Node, name: str) -> bool:
     return any(each.name == name and each.when is None and not each.optional for each in node.outputs)
 
 
-def _documents(tx: Tx, sheet: Sheet) -> list[_Document]:
+def _documents(tx: Tx, sheet: PlanDefinition) -> list[_Document]:
     """The newest results of gates that tasks delivered, and whether they saw all that was merged."""
     merged = _merged_at(tx, sheet)
     found: dict[tuple[str, str], _Document] = {}
@@ -208,7 +208,7 @@ def _documents(tx: Tx, sheet: Sheet) -> list[_Document]:
     return list(found.values())
 
 
-def _merged_at(tx: Tx, sheet: Sheet) -> dict[str, str]:
+def _merged_at(tx: Tx, sheet: PlanDefinition) -> dict[str, str]:
     """Tasks that work on the repository → when their work was merged last."""
     if sheet.workspace is None:
         return {}
@@ -318,12 +318,12 @@ def _decide(
         return False
     at = deps.stamp()
     footing = ground.footing(examined.commit)
-    known = releases.latest(tx, plan_id)
+    known = releases.read_latest(tx, plan_id)
     if known is None or known.state != "due":
         if known is not None and known.footing == footing and known.state != "revoked":
             return True
-        releases.due(tx, plan_id, ground.policies, at=at)
-        known = releases.latest(tx, plan_id)
+        releases.mark_due(tx, plan_id, ground.policies, at=at)
+        known = releases.read_latest(tx, plan_id)
     if known is None:
         return False
     required = _required(ground.policies)
@@ -343,7 +343,7 @@ def _write(
     footing: str,
     at: str,
 ) -> None:
-    when = records.written(at)
+    when = records.format_time(at)
     manifest = _manifest(plan_id, due.release_id, examined, decision, required, ground.unisolated, when)
     record = _record(plan_id, due.release_id, manifest, decision, when)
     ReleaseManifest.from_json(manifest)
@@ -371,7 +371,7 @@ def _write(
     tx.record("release.decided", plan_id, told | {"manifest": manifest})
     if not decision.approved:
         releases.revoke(tx, plan_id, f"{due.release_id} is rejected", at=at)
-    releases.show(tx, plan_id, due.release_id, manifest, record)
+    releases.publish_decision(tx, plan_id, due.release_id, manifest, record)
     if decision.approved:
         _archive(tx, plan_id, due.release_id, ground, decision)
     else:
@@ -460,6 +460,6 @@ def _manifest(
 def _archive(tx: Tx, plan_id: str, release_id: str, ground: _Ground, decision: Decision) -> None:
     """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
     for each in decision.shipped:
-        folder = f"{releases.folder(plan_id, release_id)}/{each.task_id}/{root_layout.segment(each.name)}"
+        folder = f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.segment(each.name)}"
         for path, sha256 in ground.files[each.task_id, each.name].items():
-            records.show(tx, f"{folder}/{path}", None, content=sha256)
+            records.publish_file(tx, f"{folder}/{path}", None, content=sha256)

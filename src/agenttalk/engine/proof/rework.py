@@ -16,9 +16,9 @@ from agenttalk.contracts.validation import Issue
 from agenttalk.engine.core import records
 from agenttalk.engine.people import dispute_rows
 from agenttalk.engine.plans import commands, questions, rework_rounds, supersede, validator_verdicts
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Made, Performance, Proof, Row, Tx
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.plans.input_selection import Picked
@@ -52,7 +52,13 @@ class Refusal:
     """By which it was judged, as far as that is known."""
 
 
-def send_back(moves: Moves, sheet: Sheet, granted: Granted, judgements: Mapping[str, Judgement], model: str) -> None:
+def send_back(
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
+    granted: LeasedAttempt,
+    judgements: Mapping[str, Judgement],
+    model: str,
+) -> None:
     """Have the tasks whose outputs were refused done again. Who refused waits for the new versions."""
     job = granted.job
     moves.tx.run(
@@ -69,7 +75,7 @@ def send_back(moves: Moves, sheet: Sheet, granted: Granted, judgements: Mapping[
                 refuse(moves, sheet, producer, refusal)
 
 
-def note(moves: Moves, granted: Granted, judgements: Mapping[str, Judgement], model: str) -> None:
+def note(moves: TaskTransitions, granted: LeasedAttempt, judgements: Mapping[str, Judgement], model: str) -> None:
     """Write down what was said of inputs, and by which model."""
     job = granted.job
     body = {
@@ -79,16 +85,18 @@ def note(moves: Moves, granted: Granted, judgements: Mapping[str, Judgement], mo
         **({"model": model} if model else {}),
     }
     moves.tx.record("inputs.judged", f"{job.plan_id}/{job.task_id}", body)
-    validator_verdicts.note(moves.tx, job, judgements, model=model, at=moves.at)
+    validator_verdicts.record_input_judgements(moves.tx, job, judgements, model=model, at=moves.at)
 
 
-def _paths(granted: Granted, name: str) -> list[str]:
+def _paths(granted: LeasedAttempt, name: str) -> list[str]:
     return [
         path for each in granted.job.command.resolved_inputs or () if each.input_name == name for path in each.paths
     ]
 
 
-def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: Cause = "REWORK") -> bool:
+def refuse(
+    moves: TaskTransitions, sheet: PlanDefinition, producer: str, refusal: Refusal, cause: Cause = "REWORK"
+) -> bool:
     """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
 
     False when it is not done, so that there is nothing to refuse.
@@ -99,7 +107,7 @@ def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: C
         return False
     row, node = rows[0], sheet.node(tx, producer)
     issues = refusal.judgement.issues
-    answer = rework_rounds.another(tx, sheet, node, issues, used=row[14], consumer=refusal.consumer)
+    answer = rework_rounds.decide_another_round(tx, sheet, node, issues, used=row[14], consumer=refusal.consumer)
     files = in_force(moves, sheet, producer)
     told = {
         "by": refusal.validator,
@@ -117,19 +125,19 @@ def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: C
         _give_up(moves, sheet, node, told, stuck=answer == "stuck")
         return True
     [(number,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
-    tx.record(rework_rounds.ORDERED, rework_rounds.subject(plan_id, producer), {"round": number, **told})
+    tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(plan_id, producer), {"round": number, **told})
     result = refusal.judgement.as_result(refusal.validator)
     again = reexecution(plan_id, producer, row[0], number, result, files, moves)
     _again(moves, sheet, node, row, "COMPLETED", cause, again)
-    supersede.superseded(moves, sheet, producer)
+    supersede.update_consumers(moves, sheet, producer)
     return True
 
 
 def reexecution(
-    plan_id: str, task_id: str, agent_id: str, number: int, result: dict[str, Any], files: Files, moves: Moves
+    plan_id: str, task_id: str, agent_id: str, number: int, result: dict[str, Any], files: Files, moves: TaskTransitions
 ) -> dict[str, Any]:
     """The part of a command that says what was refused, and why; and what people said of checks that are disputed."""
-    disputed = dispute_rows.issues(moves.tx, plan_id, task_id)
+    disputed = dispute_rows.make_issues(moves.tx, plan_id, task_id)
     if disputed:
         result = {**result, "issues": [*result.get("issues", ()), *disputed]}
     return {
@@ -137,15 +145,17 @@ def reexecution(
         "original_agent": agent_id,
         "attempt": max(number, 1),
         "validation_result": result,
-        "validated_at": records.written(moves.at),
+        "validated_at": records.format_time(moves.at),
         "previous": files[:_FILES],
     }
 
 
-def _again(moves: Moves, sheet: Sheet, node: Node, row: Row, state: Any, cause: Cause, again: dict[str, Any]) -> None:
+def _again(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: Row, state: Any, cause: Cause, again: dict[str, Any]
+) -> None:
     """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
     inputs = commands.inputs_of(moves.tx, row[4]) if row[4] is not None else ()
-    if supersede.is_lost(moves.tx, sheet, inputs):
+    if supersede.has_lost_input(moves.tx, sheet, inputs):
         moves.put(sheet, node.task_id, state, cause)
         supersede.wait_for_inputs(moves, sheet, node.task_id)
         return
@@ -153,15 +163,15 @@ def _again(moves: Moves, sheet: Sheet, node: Node, row: Row, state: Any, cause: 
     moves.queue(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
 
 
-def again(moves: Moves, sheet: Sheet, node: Node, row: Row, reexecute: dict[str, Any]) -> None:
+def again(moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: Row, reexecute: dict[str, Any]) -> None:
     """Have a task that failed done once more."""
     _again(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
 
 
-def in_force(moves: Moves, sheet: Sheet, task_id: str) -> Files:
+def in_force(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> Files:
     """The files of what a task made last, as far as nobody refused it."""
     found: dict[str, Files] = {}
-    for row in supersede.in_force(moves.tx, sheet.plan_id, task_id):
+    for row in supersede.list_versions_in_force(moves.tx, sheet.plan_id, task_id):
         listed = [
             {"output_name": row[4], "path": path, "sha256": sha256, "size_bytes": size}
             for path, sha256, size in supersede.files_of(row[6])
@@ -170,7 +180,7 @@ def in_force(moves: Moves, sheet: Sheet, task_id: str) -> Files:
     return [each for listed in found.values() for each in listed]
 
 
-def _give_up(moves: Moves, sheet: Sheet, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
+def _give_up(moves: TaskTransitions, sheet: PlanDefinition, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
     """Another round makes no sense: the work has failed, and people are told."""
     why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
     reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
@@ -182,15 +192,17 @@ def _give_up(moves: Moves, sheet: Sheet, node: Node, told: dict[str, Any], *, st
         code=Code.COMMAND_FAILED,
         message=f"task {node.task_id!r} failed: {reason}",
         key=f"{node.task_id}/{told['command_id']}",
-        source=records.Source(told["by"], node.task_id, told["command_id"]),
+        source=records.RecordSource(told["by"], node.task_id, told["command_id"]),
         details={key: told[key] for key in ("decision", "score", "reason", "issues")},
     )
-    supersede.superseded(moves, sheet, node.task_id)
+    supersede.update_consumers(moves, sheet, node.task_id)
     moves.lost(sheet, node.task_id)
     exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
 
 
-def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[str, Any], *, diff: str = "") -> None:
+def exhausted(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
+) -> None:
     """Write down that a task has no round left, and ask a person what is to become of it."""
     tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
     why = "came back with the same issues unchanged" if told.get("stuck") else "has no round of rework left"
@@ -198,24 +210,24 @@ def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[st
     seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
     seen |= {"commit": told["left"]} if told.get("left") else {}
     shown = shown_hash(question, seen)
-    tx.record(rework_rounds.EXHAUSTED, rework_rounds.subject(plan_id, task_id), {**told, "shown": shown})
+    tx.record(rework_rounds.EXHAUSTED, rework_rounds.ledger_subject(plan_id, task_id), {**told, "shown": shown})
     criteria = {
         "shown": shown,
         "files": seen,
-        "history": rework_rounds.shown(rework_rounds.history(tx, plan_id, task_id), _ASKED),
+        "history": rework_rounds.rounds_to_json(rework_rounds.read_history(tx, plan_id, task_id), _ASKED),
         **({"diff": diff} if diff else {}),
     }
-    request_id = questions.request(
+    request_id = questions.ask_about_task(
         tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.at, criteria=criteria
     )
     tx.run("note_request", plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
 
 
 def order_again(
-    moves: Moves,
-    sheet: Sheet,
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
     node: Node,
-    granted: Granted,
+    granted: LeasedAttempt,
     performance: Performance,
     proof: Proof,
     *,
@@ -240,9 +252,9 @@ def order_again(
         "files": files,
         **({"breach": list(proof.breach)} if proof.breach else {}),
     }
-    tx.record(rework_rounds.ORDERED, rework_rounds.subject(job.plan_id, job.task_id), told)
+    tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(job.plan_id, job.task_id), told)
     inputs = rework.own_inputs(job.command)
-    if supersede.is_lost(tx, sheet, inputs):
+    if supersede.has_lost_input(tx, sheet, inputs):
         supersede.wait_for_inputs(moves, sheet, job.task_id)
         return
     picked = Picked(inputs=inputs, sources={}, absent=())
@@ -267,7 +279,7 @@ def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
 
 def told_of(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> tuple[Issue, ...]:
     """All that is told with a judgement of the engine's: also what became of disputes, which is news to the agent."""
-    disputed = dispute_rows.issues(tx, plan_id, task_id)
+    disputed = dispute_rows.make_issues(tx, plan_id, task_id)
     return (*judgement.issues, *(Issue.model_validate(each) for each in disputed))
 
 
@@ -281,7 +293,7 @@ def dropped(proof: Proof) -> list[str]:
     return found
 
 
-def left_files(moves: Moves, performance: Performance) -> Files:
+def left_files(moves: TaskTransitions, performance: Performance) -> Files:
     """What a turn left that is not good enough. It is kept, because the next one is to mend it."""
     found = []
     for each in performance.outputs[:_FILES]:
@@ -294,10 +306,10 @@ def left_files(moves: Moves, performance: Performance) -> Files:
 
 
 def out_of_rounds(
-    moves: Moves,
-    sheet: Sheet,
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
     node: Node,
-    granted: Granted,
+    granted: LeasedAttempt,
     performance: Performance,
     proof: Proof,
     *,

@@ -15,8 +15,8 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.people import questions as people_questions
 from agenttalk.engine.plans import artifacts, control, questions, rework_rounds, supersede
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework as proof_rework
 from agenttalk.ports import Left, Row, Tx
 from agenttalk.rules.proof import done, rework
@@ -26,7 +26,7 @@ from agenttalk.rules.proof.rework import Abort, Accept, Decision, Grant
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 
 
-def left(tx: Tx, sheet: Sheet, task_id: str) -> Left | None:
+def left(tx: Tx, sheet: PlanDefinition, task_id: str) -> Left | None:
     """What has to be merged when a task is accepted as it is; None when there is nothing."""
     _stuck(tx, sheet, task_id)
     told = _last(tx, sheet, task_id)
@@ -38,7 +38,9 @@ def left(tx: Tx, sheet: Sheet, task_id: str) -> Left | None:
     return Left(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
 
 
-def decide(moves: Moves, sheet: Sheet, task_id: str, decision: Decision, *, by: str, commit: str = "") -> None:
+def decide(
+    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, decision: Decision, *, by: str, commit: str = ""
+) -> None:
     """Do what a person decided. Raises UsageError when the task is not waiting for that, or cannot be accepted."""
     row = _stuck(moves.tx, sheet, task_id)
     match decision:
@@ -47,7 +49,7 @@ def decide(moves: Moves, sheet: Sheet, task_id: str, decision: Decision, *, by: 
         case Accept():
             _accept(moves, sheet, task_id, row, by, commit)
         case Abort():
-            moves.tx.record(rework_rounds.ABORTED, rework_rounds.subject(sheet.plan_id, task_id), {"by": by})
+            moves.tx.record(rework_rounds.ABORTED, rework_rounds.ledger_subject(sheet.plan_id, task_id), {"by": by})
             moves.tx.run(
                 "note_request",
                 plan_id=sheet.plan_id,
@@ -59,7 +61,7 @@ def decide(moves: Moves, sheet: Sheet, task_id: str, decision: Decision, *, by: 
         people_questions.close(moves.tx, row[16], f"{by} decided: {decision}", at=moves.at)
 
 
-def ask_again(moves: Moves, sheet: Sheet, task_id: str, answered: str, why: str) -> None:
+def ask_again(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, answered: str, why: str) -> None:
     """An answer could not be carried out: the question is put once more, and says why."""
     tx = moves.tx
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
@@ -68,7 +70,7 @@ def ask_again(moves: Moves, sheet: Sheet, task_id: str, answered: str, why: str)
     [asked] = tx.run("request", request_id=answered)
     body = people_questions.read_request(asked)
     needed = body.needed
-    request_id = questions.request(
+    request_id = questions.ask_about_task(
         tx,
         sheet,
         sheet.node(tx, task_id),
@@ -82,7 +84,7 @@ def ask_again(moves: Moves, sheet: Sheet, task_id: str, answered: str, why: str)
     tx.run("note_request", plan_id=sheet.plan_id, task_id=task_id, request_id=request_id, reason=row[9])
 
 
-def _stuck(tx: Tx, sheet: Sheet, task_id: str) -> Row:
+def _stuck(tx: Tx, sheet: PlanDefinition, task_id: str) -> Row:
     """The row of a task that has no round left."""
     rows = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)
     hint = _HINT.format(sheet.plan_id, task_id)
@@ -94,17 +96,17 @@ def _stuck(tx: Tx, sheet: Sheet, task_id: str) -> Row:
     return rows[0]
 
 
-def _last(tx: Tx, sheet: Sheet, task_id: str) -> dict[str, Any]:
+def _last(tx: Tx, sheet: PlanDefinition, task_id: str) -> dict[str, Any]:
     """What was found when the last round was used up."""
-    return rework_rounds.latest(tx, sheet.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
+    return rework_rounds.find_latest(tx, sheet.plan_id, task_id, rework_rounds.EXHAUSTED) or {"files": []}
 
 
-def _grant(moves: Moves, sheet: Sheet, task_id: str, row: Row, number: int, by: str) -> None:
+def _grant(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row, number: int, by: str) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     told = _last(tx, sheet, task_id)
     tx.record(
         rework_rounds.GRANTED,
-        rework_rounds.subject(plan_id, task_id),
+        rework_rounds.ledger_subject(plan_id, task_id),
         {"by": by, "rounds": number, "most": row[14] + number},
     )
     _reopen_plan(moves, plan_id)
@@ -117,7 +119,7 @@ def _grant(moves: Moves, sheet: Sheet, task_id: str, row: Row, number: int, by: 
     _wake(moves, sheet, task_id)
 
 
-def _accept(moves: Moves, sheet: Sheet, task_id: str, row: Row, by: str, commit: str) -> None:
+def _accept(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row, by: str, commit: str) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
     told = _last(tx, sheet, task_id)
     verdict, confirmed = verdict_of(moves, sheet, task_id, told, by)
@@ -135,7 +137,9 @@ def _accept(moves: Moves, sheet: Sheet, task_id: str, row: Row, by: str, commit:
         "verdict": {"fulfilled": True, "unverified": list(verdict.unverified), "trust": verdict.trust},
     }
     tx.record(
-        rework_rounds.ACCEPTED, rework_rounds.subject(plan_id, task_id), body | ({"commit": commit} if commit else {})
+        rework_rounds.ACCEPTED,
+        rework_rounds.ledger_subject(plan_id, task_id),
+        body | ({"commit": commit} if commit else {}),
     )
     _reopen_plan(moves, plan_id)
     moves.put(sheet, task_id, "FAILED", "ACCEPTED", reason=f"{by} accepted it as it is")
@@ -143,12 +147,12 @@ def _accept(moves: Moves, sheet: Sheet, task_id: str, row: Row, by: str, commit:
     moves.count(plan_id, "completed")
     _send(moves, sheet, task_id, row, told)
     moves.fine(sheet, task_id)
-    supersede.superseded(moves, sheet, task_id)
+    supersede.update_consumers(moves, sheet, task_id)
     _wake(moves, sheet, task_id)
 
 
 def verdict_of(
-    moves: Moves, sheet: Sheet, task_id: str, told: dict[str, Any], by: str
+    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, told: dict[str, Any], by: str
 ) -> tuple[Verdict, list[Evidence]]:
     """What the promise comes to with what a person confirms on top; and that."""
     promise = sheet.promise(sheet.node(moves.tx, task_id), told.get("made_score"))
@@ -160,7 +164,7 @@ def verdict_of(
     ), confirmed
 
 
-def _send(moves: Moves, sheet: Sheet, task_id: str, row: Row, told: dict[str, Any]) -> None:
+def _send(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row, told: dict[str, Any]) -> None:
     """Deliver what was refused, as new messages: the old ones went no further."""
     tx = moves.tx
     [(message_id, envelope)] = tx.run("command_of_delivery", id=row[4])
@@ -189,14 +193,14 @@ class _Work:
     command: Command
 
 
-def _reopen_plan(moves: Moves, plan_id: str) -> None:
+def _reopen_plan(moves: TaskTransitions, plan_id: str) -> None:
     if moves.tx.run("run_state", plan_id=plan_id) == [("ENDED",)]:
         moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
     moves.left = True
 
 
-def _wake(moves: Moves, sheet: Sheet, task_id: str) -> None:
+def _wake(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> None:
     """Those that the failure stopped wait again, for whatever is open before them. Nobody needs to decide on them."""
     for woken in control.wake_stopped(moves, sheet, task_id):
-        supersede.count_anew(moves, sheet, woken)
+        supersede.recount_waits(moves, sheet, woken)
         supersede.close_questions(moves, sheet, woken)

@@ -15,7 +15,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine.plans import commands
-from agenttalk.engine.plans.definition import Sheet, Sheets
+from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.ports import Job, Prover, Row, Store, Tip, Tx
 from agenttalk.rules.core.isolation import Words
 from agenttalk.rules.proof import findings_json, staleness
@@ -84,7 +84,7 @@ class Review:
 
 async def review(
     store: Store,
-    sheets: Sheets,
+    sheets: DefinitionCache,
     prover: Prover | None,
     plan_id: str,
     words: Words,
@@ -161,7 +161,7 @@ async def _stood(prover: Prover, kept: Kept, commit: str) -> bool | None:
     return result.passed if result.passed or tells_of_the_work(result) else None
 
 
-def _kept(tx: Tx, sheets: Sheets, plan_id: str, rows: Sequence[Row], words: Words) -> list[Kept]:
+def _kept(tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], words: Words) -> list[Kept]:
     """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
     sheet = sheets.of(tx, plan_id)
     found: list[Kept] = []
@@ -177,7 +177,7 @@ def _kept(tx: Tx, sheets: Sheets, plan_id: str, rows: Sequence[Row], words: Word
     return found
 
 
-def _checks(tx: Tx, sheet: Sheet, task_id: str, words: Words) -> dict[str, tuple[Job, AnyCheck, str]]:
+def _checks(tx: Tx, sheet: PlanDefinition, task_id: str, words: Words) -> dict[str, tuple[Job, AnyCheck, str]]:
     """The checks of a done task by their ids, each with the task whose check it is; none if it is not done."""
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
     if row[1] != "COMPLETED" or sheet.workspace is None:
@@ -188,7 +188,7 @@ def _checks(tx: Tx, sheet: Sheet, task_id: str, words: Words) -> dict[str, tuple
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}
 
 
-def _job(tx: Tx, sheet: Sheet, task_id: str, profile: AgentProfile) -> Job:
+def _job(tx: Tx, sheet: PlanDefinition, task_id: str, profile: AgentProfile) -> Job:
     """A job that nobody carries out, for whoever makes checks."""
     _, command = commands.compose(sheet, sheet.node(tx, task_id), (), _SEQ)
     return Job(

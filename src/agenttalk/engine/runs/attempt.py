@@ -15,10 +15,10 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.engine.budgets.turn_monitor import Watching
+from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.engine.plans import inputs as plan_inputs
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN, Passage
 from agenttalk.ports import Handed, Job, KindTask, TaskKind
@@ -64,7 +64,7 @@ class Attempt:
     fence: str = ""
     """What stands around the texts of others in the prompt."""
     passage: Passage = PLAIN
-    watching: Watching | None = None
+    watching: TurnMonitor | None = None
 
     def __post_init__(self) -> None:
         chance = secrets.token_bytes(48)
@@ -73,10 +73,10 @@ class Attempt:
         secret = urlsafe_b64encode(chance[24:]).decode()
         self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
 
-    def watch(self) -> Watching:
+    def watch(self) -> TurnMonitor:
         """Who looks on."""
         if self.watching is None:
-            self.watching = Watching(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
+            self.watching = TurnMonitor(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
         return self.watching
 
     def lease_row(self, at: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Attempt:
             self.profile.prompt or "",
             command,
             [
-                plan_inputs.shown(each, "" if is_model else f"{base}/inputs/")
+                plan_inputs.to_input_text(each, "" if is_model else f"{base}/inputs/")
                 for each in self.inputs
                 if not _is_told(each)
             ],
@@ -173,10 +173,10 @@ def _is_told(file: Handed) -> bool:
 
 
 def begun(
-    moves: Moves,
+    moves: TaskTransitions,
     owner: str,
     root: str,
-    sheet: Sheet,
+    sheet: PlanDefinition,
     agent_id: str,
     command: Command,
     epoch: int,
@@ -210,13 +210,15 @@ def begun(
     )
 
 
-def _kind(moves: Moves, task_id: str) -> tuple[TaskKind, KindTask] | None:
+def _kind(moves: TaskTransitions, task_id: str) -> tuple[TaskKind, KindTask] | None:
     kind = moves.deps.kinds.get(moves.tx.board)
     task = kind.task(moves.tx, task_id) if kind is not None else None
     return (kind, task) if kind is not None and task is not None else None
 
 
-def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command, used: Sequence[str]) -> Iterator[str]:
+def _made_by(
+    moves: TaskTransitions, sheet: PlanDefinition, agent_id: str, command: Command, used: Sequence[str]
+) -> Iterator[str]:
     """Inputs of a command that an agent made itself, at least in part.
 
     It did when it sent them, or when the task that made them is its own by now.
@@ -232,7 +234,7 @@ def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command, used: 
 
 
 def note(
-    moves: Moves,
+    moves: TaskTransitions,
     attempt: Attempt,
     message_id: str,
     prompt_sha256: str,

@@ -15,11 +15,11 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise
 from agenttalk.engine.budgets import day_limit, denials
-from agenttalk.engine.budgets.spending import Allowance, Purse
+from agenttalk.engine.budgets.spending import Allowance, Budgets
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Performance, Proof
 from agenttalk.rules.budgets import aborts, budgets
 from agenttalk.rules.budgets.aborts import Abort
@@ -54,15 +54,15 @@ class Passage:
 PLAIN: Final = Passage()
 
 
-def is_plain(sheet: Sheet, node: Node, purse: Purse) -> bool:
+def is_plain(sheet: PlanDefinition, node: Node, purse: Budgets) -> bool:
     """Whether there is nothing that a checkpoint before a turn could say."""
     return node.promise is None and sheet.limits is None and purse.day_cost_usd is None
 
 
 def before_turn(
-    moves: Moves,
-    purse: Purse,
-    sheet: Sheet,
+    moves: TaskTransitions,
+    purse: Budgets,
+    sheet: PlanDefinition,
     node: Node,
     command: Command,
     message_id: str,
@@ -98,7 +98,7 @@ def before_turn(
     for checkpoint, findings in found.items():
         decision = checkpoints.decide(checkpoint, findings, trace_id=f"{message_id}:{checkpoint}")
         if decision.severity == "soft-deny":
-            overridden = denials.overridden(tx, *about, checkpoint)
+            overridden = denials.list_overridden_reasons(tx, *about, checkpoint)
             decision = checkpoints.decide(checkpoint, findings, trace_id=decision.trace_id, overridden=overridden)
             if allowance is not None:
                 allowance = allowance.without(overridden)
@@ -106,16 +106,16 @@ def before_turn(
     return Passage(tuple(decisions), allowance)
 
 
-def allowance_of(moves: Moves, purse: Purse, sheet: Sheet, node: Node) -> Allowance | None:
+def allowance_of(moves: TaskTransitions, purse: Budgets, sheet: PlanDefinition, node: Node) -> Allowance | None:
     """What limits an attempt at a task; None if nothing does."""
     promise = sheet.promise(node) if node.promise is not None else None
     limits = budgets.limits(promise, sheet.limits, purse.day_cost_usd)
     return purse.allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.at) if limits else None
 
 
-def hold_back(moves: Moves, sheet: Sheet, node: Node, delivery: int, denied: Decision) -> None:
+def hold_back(moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int, denied: Decision) -> None:
     """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
-    denials.note(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
+    denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
     moves.left = True
     why = "; ".join(denied.reasons)
     if denied.severity == "soft-deny":
@@ -130,7 +130,7 @@ def hold_back(moves: Moves, sheet: Sheet, node: Node, delivery: int, denied: Dec
         code=Code.COMMAND_FAILED,
         message=f"task {node.task_id!r} must not begin: {why}",
         key=denied.trace_id,
-        source=records.Source(node.assigned_agent_id, node.task_id),
+        source=records.RecordSource(node.assigned_agent_id, node.task_id),
     )
 
 
@@ -181,7 +181,7 @@ def after_turn(
     return tuple(found)
 
 
-def by_hand(sheet: Sheet, node: Node, delivery: int, performance: Performance) -> tuple[Decision, ...]:
+def by_hand(sheet: PlanDefinition, node: Node, delivery: int, performance: Performance) -> tuple[Decision, ...]:
     """The checkpoints of a task that was worked by hand: nobody was asked before it began, and only time limited it."""
     promise = sheet.promise(node)
     lease = f"{sheet.plan_id}/{node.task_id}#{delivery}"
@@ -197,7 +197,7 @@ def told(decisions: Sequence[Decision]) -> list[dict[str, object]]:
     return [each.as_json() for each in decisions]
 
 
-def let_go(moves: Moves) -> int:
+def let_go(moves: TaskTransitions) -> int:
     """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
     rows = moves.tx.run("held_by", like=day_limit.HELD)
     for plan_id, task_id, delivery, request_id, _ in rows:

@@ -15,10 +15,10 @@ from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.budgets.spending import Allowance
 from agenttalk.engine.core import records
 from agenttalk.engine.plans import artifacts, board_run, questions, supersede
-from agenttalk.engine.plans.artifacts import FOLDER, Parcel
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.artifacts import FOLDER, OutgoingArtifact
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, Left
@@ -42,12 +42,12 @@ _ROWS: Final = 3
 class End:
     """A turn that has ended, and what came of it."""
 
-    granted: Granted
+    granted: LeasedAttempt
     performance: Performance
     proof: Proof = NO_PROOF
 
 
-def conclude(moves: Moves, ends: Sequence[End]) -> list[Outcome]:
+def conclude(moves: TaskTransitions, ends: Sequence[End]) -> list[Outcome]:
     """Write the ends of turns down: first each of them, and then what follows from them.
 
     Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
@@ -72,7 +72,7 @@ def _is_plainly_done(end: End, outcome: Outcome) -> bool:
     return outcome.cause == "FULFILLED" and not chosen and end.granted.job.command.command_seq == 1
 
 
-def _write_end(moves: Moves, end: End) -> Outcome:
+def _write_end(moves: TaskTransitions, end: End) -> Outcome:
     """Write down what a turn is worth."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
@@ -88,7 +88,7 @@ def _write_end(moves: Moves, end: End) -> Outcome:
     _keep(moves, granted, outcome, proof)
     if outcome.again:
         return outcome
-    board_run.note_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict, proof.evidence)
+    board_run.report_turn_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict, proof.evidence)
     _end_delivery(moves, granted, outcome)
     for parcel in parcels:
         parcel.send(moves, sheet, job)
@@ -100,7 +100,7 @@ def _write_end(moves: Moves, end: End) -> Outcome:
     return outcome
 
 
-def _is_all(granted: Granted, parcels: Sequence[Parcel]) -> bool:
+def _is_all(granted: LeasedAttempt, parcels: Sequence[OutgoingArtifact]) -> bool:
     """Whether nothing else can have come from a task.
 
     It made nothing before, what its agent leaves in an outbox does not count, and no person gave it anything, which
@@ -114,7 +114,7 @@ def _is_all(granted: Granted, parcels: Sequence[Parcel]) -> bool:
     return len(inputs) >= len(needs) and not any(path.startswith(given) for each in inputs for path in each.paths)
 
 
-def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
+def _follow(moves: TaskTransitions, end: End, outcome: Outcome) -> None:
     """Have everything done that follows from the end of a turn."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
@@ -124,7 +124,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
         if job.command.command_seq > 1:  # it may have made another version before
             moves.look_at_waiting(sheet, job.task_id)
-            supersede.superseded(moves, sheet, job.task_id)
+            supersede.update_consumers(moves, sheet, job.task_id)
     elif outcome.cause == "GATE_UNMET":
         moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
     elif outcome.cause == "INPUT_REJECTED":
@@ -146,7 +146,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
         title = f"{job.task_id}: {outcome.reason}"
         request_id = moves.ask_person(sheet, node, title)
         if performance.how == "unfit":
-            questions.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
+            questions.request_new_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     elif outcome.cause == "MOOT":
         moves.ended(sheet, job.task_id, outcome.cause)
     else:
@@ -167,7 +167,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
             )
 
 
-def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: Allowance | None = None) -> None:
+def give_up(moves: TaskTransitions, left: Left, used: Used = usage.NOTHING, allowance: Allowance | None = None) -> None:
     """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
 
     What it `used` until then counts, as far as somebody still knows it.
@@ -210,7 +210,7 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
     body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
     tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
     if revoked:
-        supersede.released(moves, sheet, task_id, left.delivery)
+        supersede.return_to_waiting(moves, sheet, task_id, left.delivery)
     elif state == "READY":
         moves.agents[left.agent_id] = None
     else:
@@ -218,7 +218,7 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
 
 
 def _end_turn(
-    moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, proof: Proof, fact: int
+    moves: TaskTransitions, granted: LeasedAttempt, performance: Performance, outcome: Outcome, proof: Proof, fact: int
 ) -> None:
     job = granted.job
     bad_score = performance.code in SCORE_CODES
@@ -255,7 +255,7 @@ def _end_turn(
     )
 
 
-def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> None:
+def _keep(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome, proof: Proof) -> None:
     """Keep what shows that a task is done. Of one that is not done, nothing does."""
     job = granted.job
     if proof.foreign:
@@ -266,7 +266,7 @@ def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> Non
         kept.put(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
 
 
-def _warn(moves: Moves, granted: Granted, proof: Proof) -> None:
+def _warn(moves: TaskTransitions, granted: LeasedAttempt, proof: Proof) -> None:
     """Tell people that somebody else put something on the plan's branch; once for each such commit."""
     job = granted.job
     records.alert(
@@ -277,11 +277,11 @@ def _warn(moves: Moves, granted: Granted, proof: Proof) -> None:
         message=f"the branch of the plan holds what no task merged: {', '.join(proof.foreign)}",
         key=proof.foreign[0],
         severity="WARNING",
-        source=records.Source(None, job.task_id, job.command.command_id),
+        source=records.RecordSource(None, job.task_id, job.command.command_id),
     )
 
 
-def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
+def _end_delivery(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome) -> None:
     status, details = receipt(outcome)
     acted = int(status == "SUCCEEDED")
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
@@ -289,7 +289,9 @@ def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
     moves.tx.later("end_delivery", ended, lost)
 
 
-def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> list[Parcel]:
+def _parcels(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance
+) -> list[OutgoingArtifact]:
     """The outputs of a turn, for whom the DAG names. Those that the score does not choose go nowhere."""
     score = performance.score
     due = {each.name: each for each in node.outputs if each.when is None or score_gates.holds(each.when, score)}
@@ -303,7 +305,7 @@ def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performan
     ]
 
 
-def _alert(moves: Moves, granted: Granted, outcome: Outcome) -> None:
+def _alert(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome) -> None:
     job = granted.job
     records.alert(
         moves.tx,
@@ -312,5 +314,5 @@ def _alert(moves: Moves, granted: Granted, outcome: Outcome) -> None:
         code=Code.COMMAND_FAILED,
         message=f"task {job.task_id!r} failed: {results.error_of(outcome.reason or outcome.cause, b'')}",
         key=granted.message_id,
-        source=records.Source(job.agent_id, job.task_id, job.command.command_id),
+        source=records.RecordSource(job.agent_id, job.task_id, job.command.command_id),
     )

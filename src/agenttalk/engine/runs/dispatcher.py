@@ -18,13 +18,13 @@ from typing import Final, TypeVar
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.engine.budgets import day_limit
-from agenttalk.engine.budgets.spending import Allowance, Purse
-from agenttalk.engine.budgets.turn_monitor import Watches
-from agenttalk.engine.core.boards import VIRTUAL, boards
+from agenttalk.engine.budgets.spending import Allowance, Budgets
+from agenttalk.engine.budgets.turn_monitor import TurnMonitors
+from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof.closing import Closing
 from agenttalk.engine.proof.pending_decisions import Deciding
@@ -71,13 +71,13 @@ class Dispatcher(Attending, Operating, Recovering):
         self._prover = prover
         self._slots = slots or Slots(max_running)
         owner = wire.write(processes.me()._asdict()).decode()
-        purse = Purse(day_cost_usd)
+        purse = Budgets(day_cost_usd)
         self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots, purse)
         """What may be spent on a day."""
         self._boards: dict[str, Board] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
-        self.watches = Watches()
-        self.days = day_limit.Days(deps, purse, day_cost_usd, self.watches)
+        self.watches = TurnMonitors()
+        self.days = day_limit.DayLimitTracker(deps, purse, day_cost_usd, self.watches)
         self.only_new = False
         """Whether plans that were open before it began are left as they are, until somebody takes them up."""
         self._closings: dict[str, asyncio.Task[None]] = {}
@@ -151,7 +151,7 @@ class Dispatcher(Attending, Operating, Recovering):
             await self.recover()
             self._revoked &= self._turns.keys()
         another_day, everywhere = await self.days.look(), True
-        for store in await boards(self._deps):
+        for store in await list_boards(self._deps):
             try:
                 more = await self._look_on(store, another_day=another_day) or more
             except MachineError as error:
@@ -199,13 +199,15 @@ class Dispatcher(Attending, Operating, Recovering):
             plans.popleft()
         return more
 
-    async def _step(self, board: Board, do: Callable[[Moves], T], *, after: Sequence[Granted] = ()) -> T:
+    async def _step(
+        self, board: Board, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
+    ) -> T:
         """Do something in a transaction, and begin in it what it made possible."""
-        taken: list[Granted] = []
-        seen: list[Moves] = []
+        taken: list[LeasedAttempt] = []
+        seen: list[TaskTransitions] = []
 
         def work(tx: Tx) -> T:
-            moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+            moves = TaskTransitions(tx, self._deps, board.sheets, self._deps.stamp())
             seen[:] = [moves]
             outcome = do(moves)
             agents = dict.fromkeys([*(each.job.agent_id for each in after), *moves.agents])
@@ -231,7 +233,9 @@ class Dispatcher(Attending, Operating, Recovering):
             if committed.done() and committed.exception() is None:
                 self._go_on(board, seen[0], taken, after)
 
-    def _go_on(self, board: Board, moves: Moves, taken: list[Granted], after: Sequence[Granted]) -> None:
+    def _go_on(
+        self, board: Board, moves: TaskTransitions, taken: list[LeasedAttempt], after: Sequence[LeasedAttempt]
+    ) -> None:
         """Do what follows from a commit."""
         self._desk.remember(board.store.name, moves.queued)
         for each in taken:
@@ -283,7 +287,7 @@ class Dispatcher(Attending, Operating, Recovering):
         """Plans that are looked at once more before they end."""
         return frozenset(self._closings)
 
-    def _begin(self, board: Board, granted: Granted, performance: Performance | None = None) -> None:
+    def _begin(self, board: Board, granted: LeasedAttempt, performance: Performance | None = None) -> None:
         task = asyncio.create_task(self._turn(board, granted, performance))
         job = granted.job
         self._turns[job.lease] = task
@@ -301,7 +305,7 @@ class Dispatcher(Attending, Operating, Recovering):
             self._working.add(lease)
             self._tell(ended=False)
 
-    def _forget(self, granted: Granted) -> None:
+    def _forget(self, granted: LeasedAttempt) -> None:
         self._free(granted)
         if self._prover is not None:
             self._prover.leave(granted.job)
@@ -312,7 +316,7 @@ class Dispatcher(Attending, Operating, Recovering):
         if granted.job.lease in self._revoked:
             self._wake.set()
 
-    async def _turn(self, board: Board, granted: Granted, known: Performance | None) -> None:
+    async def _turn(self, board: Board, granted: LeasedAttempt, known: Performance | None) -> None:
         """Carry out a job and write down its end. An end that the store refuses is told again until it takes it.
 
         What came of it may be known already: then it is only proven.
@@ -440,18 +444,18 @@ def _is_common(end: End) -> bool:
     return finished and granted.watch.allowance is None and granted.job.command.command_seq == 1
 
 
-def _conclude(end: End, seen: Review | None, moves: Moves) -> None:
+def _conclude(end: End, seen: Review | None, moves: TaskTransitions) -> None:
     """Write down the end of a turn, and what was proven of other tasks and is not as it was since its merge."""
     conclusion.conclude(moves, [end])
     if seen is not None:
         regressions.mark(moves, end.granted.job.plan_id, seen)
 
 
-def _conclude_all(moves: Moves, ends: Sequence[End]) -> None:
+def _conclude_all(moves: TaskTransitions, ends: Sequence[End]) -> None:
     """Write down the ends of turns. What is not as it should be undoes all of it, and each is written by itself."""
     moves.lightly = True
     conclusion.conclude(moves, ends)
 
 
-def _offer(moves: Moves, agents: list[str]) -> None:
+def _offer(moves: TaskTransitions, agents: list[str]) -> None:
     moves.agents.update(dict.fromkeys(agents))

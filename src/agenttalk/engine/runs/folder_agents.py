@@ -13,8 +13,8 @@ from agenttalk.contracts.core.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.engine.plans import supersede
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import Refusal
 from agenttalk.engine.runs import checkpoints as run_checkpoints
@@ -29,7 +29,7 @@ from agenttalk.rules.proof.rework import Judgement
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
 
-def look(moves: Moves, sheet: Sheet) -> None:
+def look(moves: TaskTransitions, sheet: PlanDefinition) -> None:
     """See what became of every task that somebody works on by hand."""
     if all(profile.driver != "folder" for profile in sheet.profiles.values()):
         return
@@ -42,7 +42,9 @@ def look(moves: Moves, sheet: Sheet) -> None:
             _look_at(moves, sheet, row)
 
 
-def _refuse(moves: Moves, sheet: Sheet, refusal_id: str, producer: str, sender: str, body: bytes) -> None:
+def _refuse(
+    moves: TaskTransitions, sheet: PlanDefinition, refusal_id: str, producer: str, sender: str, body: bytes
+) -> None:
     """Somebody who works in folders refuses what it was given: it is done again, and who refused waits for it."""
     tx = moves.tx
     tx.run("end_refusal", refusal_id=refusal_id, at=moves.at)
@@ -56,7 +58,7 @@ def _refuse(moves: Moves, sheet: Sheet, refusal_id: str, producer: str, sender: 
     tx.record("refusal.ended", f"{sheet.plan_id}/{producer}", {"by": sender, "counts": counts})
 
 
-def _look_at(moves: Moves, sheet: Sheet, row: Row) -> None:
+def _look_at(moves: TaskTransitions, sheet: PlanDefinition, row: Row) -> None:
     task_id, state, delivery, ack, details, since = row
     node = sheet.node(moves.tx, task_id)
     made = _made(moves, sheet, node, delivery)
@@ -76,7 +78,7 @@ def _look_at(moves: Moves, sheet: Sheet, row: Row) -> None:
         _end(moves, sheet, node, delivery, made, ack="FAILED", details=f"nothing came within {limit} seconds")
 
 
-def _made(moves: Moves, sheet: Sheet, node: Node, delivery: int) -> tuple[Made, ...]:
+def _made(moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int) -> tuple[Made, ...]:
     """What was handed in for the command that is in force."""
     [(_, data)] = moves.tx.run("command_of_delivery", id=delivery)
     command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
@@ -93,7 +95,14 @@ def _made(moves: Moves, sheet: Sheet, node: Node, delivery: int) -> tuple[Made, 
 
 
 def _end(
-    moves: Moves, sheet: Sheet, node: Node, delivery: int, made: tuple[Made, ...], *, ack: str, details: str | None
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
+    node: Node,
+    delivery: int,
+    made: tuple[Made, ...],
+    *,
+    ack: str,
+    details: str | None,
 ) -> None:
     performance = Performance("finished", result=details, outputs=made)
     gate = score_gates.judge(node, scores={}, evidence=())
@@ -129,7 +138,7 @@ def _end(
         moves.ended(sheet, node.task_id, cause, activated=gate.activate)
         if moves.tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0] > 1:
             moves.look_at_waiting(sheet, node.task_id)
-            supersede.superseded(moves, sheet, node.task_id)
+            supersede.update_consumers(moves, sheet, node.task_id)
     elif cause == "RETRY":
         moves.order_again(sheet, node, cause)
     else:
@@ -137,7 +146,7 @@ def _end(
 
 
 def _worth(
-    moves: Moves, sheet: Sheet, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
 ) -> tuple[Cause, str | None]:
     if ack == "SUCCEEDED" and verdict.fulfilled:
         return "FULFILLED", None

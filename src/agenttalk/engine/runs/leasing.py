@@ -10,14 +10,14 @@ from typing import Any, Final
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.engine.budgets.spending import Purse
+from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans import commands, supersede
 from agenttalk.engine.plans import inputs as plan_inputs
-from agenttalk.engine.plans.commands import Order
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transaction import changed_meanwhile
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.commands import PreparedCommand
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transaction import make_task_changed_error
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt as run_attempt
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN
@@ -69,7 +69,7 @@ class Crowds:
         return found
 
 
-def is_full(moves: Moves, plan_id: str) -> bool:
+def is_full(moves: TaskTransitions, plan_id: str) -> bool:
     """Whether as many tasks of a plan run as may, those included that this transaction began."""
     limits = moves.sheets.of(moves.tx, plan_id).limits
     if limits is None or limits.max_running is None:
@@ -87,23 +87,23 @@ class Desk:
     root: str
     """Where the root lies, for paths in prompts."""
     slots: Slots
-    purse: Purse = field(default_factory=Purse)
+    purse: Budgets = field(default_factory=Budgets)
     """Budgets that tasks share."""
-    queued: dict[tuple[str, int], Order] = field(default_factory=dict)
+    queued: dict[tuple[str, int], PreparedCommand] = field(default_factory=dict)
     """Commands in queues by board and delivery, as far as they are remembered: then they need not be read again."""
     crowds: Crowds = field(default_factory=Crowds)
     """Who waits for plans of which as many tasks run as may."""
 
-    def remember(self, board: str, orders: Mapping[int, Order]) -> None:
+    def remember(self, board: str, orders: Mapping[int, PreparedCommand]) -> None:
         """Remember commands whose queueing is committed."""
         if len(self.queued) > _REMEMBERED:
             self.queued.clear()
         self.queued.update({(board, delivery): order for delivery, order in orders.items()})
 
 
-def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
+def grant(moves: TaskTransitions, desk: Desk, agents: Iterable[str]) -> list[LeasedAttempt]:
     """Lease the first task in the queue of each agent that is free, and of those that asked for a place in vain."""
-    granted: list[Granted] = []
+    granted: list[LeasedAttempt] = []
     tickets: dict[str, int] = {}
     going: dict[str, bool] = {}
     """Plans whose tasks may begin, as far as somebody asked."""
@@ -126,7 +126,7 @@ def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
     return granted
 
 
-def _queues(moves: Moves, agents: Iterable[str]) -> dict[str, list[Row]]:
+def _queues(moves: TaskTransitions, agents: Iterable[str]) -> dict[str, list[Row]]:
     """The first in the queue of each agent."""
     found: dict[str, list[Row]] = {each: [] for each in agents}
     for *row, agent_id in moves.tx.run_each("next_tasks", [{"agent_id": each} for each in found]):
@@ -134,7 +134,7 @@ def _queues(moves: Moves, agents: Iterable[str]) -> dict[str, list[Row]]:
     return found
 
 
-def _ask_which_go_on(moves: Moves, going: dict[str, bool]) -> None:
+def _ask_which_go_on(moves: TaskTransitions, going: dict[str, bool]) -> None:
     """Ask at once of all plans for which this transaction made commands, whether they go on."""
     plans = {each[0].plan_id for made in moves.orders.values() for each in made} - going.keys()
     going.update(dict.fromkeys(plans, False))
@@ -153,8 +153,8 @@ def _seated(desk: Desk, agents: Iterable[str]) -> dict[str, int]:
 
 
 def _next(
-    moves: Moves, desk: Desk, agent_id: str, ticket: int, queues: dict[str, list[Row]], going: dict[str, bool]
-) -> Granted | None:
+    moves: TaskTransitions, desk: Desk, agent_id: str, ticket: int, queues: dict[str, list[Row]], going: dict[str, bool]
+) -> LeasedAttempt | None:
     """The first in an agent's queue, or what this transaction made for it if that goes before it.
 
     `queues` are the first of each queue, as far as nothing has changed since.
@@ -183,7 +183,9 @@ def _next(
         queues.clear()  # a checkpoint has denied it, with all that follows; the next one is looked at
 
 
-def _first_queued(moves: Moves, agent_id: str, queues: dict[str, list[Row]], full: Sequence[str]) -> list[Row]:
+def _first_queued(
+    moves: TaskTransitions, agent_id: str, queues: dict[str, list[Row]], full: Sequence[str]
+) -> list[Row]:
     """The first in an agent's queue, of those plans that are not full."""
     if full:
         return moves.tx.run("next_task_apart", agent_id=agent_id, plans=wire.text(list(full)))
@@ -191,8 +193,8 @@ def _first_queued(moves: Moves, agent_id: str, queues: dict[str, list[Row]], ful
 
 
 def _first_made(
-    moves: Moves, agent_id: str, going: dict[str, bool], full: Sequence[str]
-) -> tuple[Order, Picked, Cause] | None:
+    moves: TaskTransitions, agent_id: str, going: dict[str, bool], full: Sequence[str]
+) -> tuple[PreparedCommand, Picked, Cause] | None:
     """The most urgent command of those that were just made for an agent, and of those the oldest."""
     made = []
     for each in moves.orders.get(agent_id, ()):
@@ -204,7 +206,9 @@ def _first_made(
     return min(made, key=lambda each: each[0].priority, default=None)
 
 
-def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: int) -> Granted | None:
+def _start(
+    moves: TaskTransitions, desk: Desk, made: tuple[PreparedCommand, Picked, Cause], ticket: int
+) -> LeasedAttempt | None:
     """Give a command that was just made to its agent; None when a checkpoint denies it."""
     order, picked, cause = made
     tx, command = moves.tx, order.command
@@ -216,9 +220,9 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     sheet = moves.sheets.of(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
-        inputs, used = plan_inputs.picked(moves, command, sources)
+        inputs, used = plan_inputs.read_picked_files(moves, command, sources)
     else:
-        inputs, used, _ = plan_inputs.of_command(tx, sheet, command, order.agent_id, moves.at)
+        inputs, used, _ = plan_inputs.read_command_inputs(tx, sheet, command, order.agent_id, moves.at)
     attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, order.agent_id, command, epoch + 1, inputs, used)
     passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
     if passage is not PLAIN:
@@ -228,20 +232,20 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
         attempt.passage = passage.under(attempt.lease)
     prompt = attempt.prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    delivery = commands.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
+    delivery = commands.deliver_at_once(tx, order, at=moves.at, prompt_sha256=sha256)
     starts = "start_first" if moves.is_unmet(order.plan_id, command.task_id) else "start_task"
     row = attempt.lease_row(moves.at)
     row["delivery"], row["epoch"] = delivery, epoch
-    tx.later(starts, row, changed_meanwhile(command.task_id))
+    tx.later(starts, row, make_task_changed_error(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.note(moves, attempt, order.message_id, sha256, used, order.line)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
-def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted | None:
+def _resume(moves: TaskTransitions, desk: Desk, agent_id: str, row: Row, ticket: int) -> LeasedAttempt | None:
     """Give the command in an agent's queue to it; it may have had it before.
 
     None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
@@ -250,7 +254,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
-    inputs, used, lost = plan_inputs.of_command(tx, sheet, command, agent_id, moves.at)
+    inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
         supersede.wait_for_inputs(moves, sheet, task_id, delivery)
         return None
@@ -262,7 +266,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
             return None
         attempt.passage = passage.under(attempt.lease)
     attempt.number = before + 1
-    lost_to = changed_meanwhile(task_id)
+    lost_to = make_task_changed_error(task_id)
     tx.later("lease_task", attempt.lease_row(moves.at), lost_to)
     prompt = attempt.prompt()
     if sent_back and reason:
@@ -277,12 +281,12 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     run_attempt.note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
 def take_over(
-    moves: Moves, desk: Desk, agent_id: str, delivery: int, inputs: tuple[Handed, ...], ticket: int, task: Row
-) -> Granted:
+    moves: TaskTransitions, desk: Desk, agent_id: str, delivery: int, inputs: tuple[Handed, ...], ticket: int, task: Row
+) -> LeasedAttempt:
     """Give the attempt that is under way to this process, which is to verify what it left."""
     tx = moves.tx
     message_id, command = _ordered(tx, desk, delivery)
@@ -294,15 +298,17 @@ def take_over(
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
     job = replace(attempt.job("", History(crashes=task[11], bad_scores=task[12])), again=True)
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
-def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: int, task: Row) -> Granted | None:
+def take_back(
+    moves: TaskTransitions, desk: Desk, agent_id: str, delivery: int, ticket: int, task: Row
+) -> LeasedAttempt | None:
     """The attempt that an agent elsewhere has taken, as it was; None when its inputs are gone."""
     tx = moves.tx
     message_id, command = _ordered(tx, desk, delivery)
     sheet = moves.sheets.of(tx, command.plan_id)
-    inputs, used, lost = plan_inputs.of_command(tx, sheet, command, agent_id, moves.at)
+    inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
         return None
     attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, agent_id, command, task[2], inputs, used)
@@ -312,7 +318,7 @@ def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: in
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
     job = attempt.job(attempt.prompt(), History(crashes=task[11], bad_scores=task[12]))
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
 def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:

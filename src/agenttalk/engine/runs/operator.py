@@ -14,10 +14,10 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine.core.boards import VIRTUAL, boards
+from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import control, dag_reviews, revision
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof import rework_decisions
 from agenttalk.engine.runs.state import Board, Dispatching, look
@@ -39,7 +39,7 @@ class Operating(Dispatching):
     async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
         """Look now whether what a plan, or a task of it, proved still holds; also when it has ended."""
         board = await self._board_of(plan_id)
-        await board.store.transact(partial(control.require, plan_id=plan_id, task_id=task_id))
+        await board.store.transact(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
         return await self._closing(board, plan_id).verify(task_id)
 
     async def glance(self, plan_id: str) -> bool:
@@ -57,7 +57,7 @@ class Operating(Dispatching):
 
     async def glance_at_all(self) -> None:
         """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
-        for store in await boards(self._deps):
+        for store in await list_boards(self._deps):
             after = ""
             while rows := await store.read("watched_branches", plan_id=after, limit=_WATCHED):
                 for plan_id, _ in rows:
@@ -81,14 +81,14 @@ class Operating(Dispatching):
     async def take_up(self, plan_id: str) -> None:
         """Somebody wants a plan to go on, with the review that it may have to pass first."""
         board = await self._board_of(plan_id)
-        review = await dag_reviews.last(board.store, plan_id)
+        review = await dag_reviews.read_latest_committed(board.store, plan_id)
         for each in (plan_id, *([review.review_plan] if review is not None and review.review_plan else [])):
             self._desk.crowds.take_up(each)
         self.nudge()
 
     async def _leave_others(self) -> None:
         """Leave plans as they are that are open, and that nobody has taken up."""
-        for store in await boards(self._deps):
+        for store in await list_boards(self._deps):
             if store.name not in VIRTUAL:
                 self._desk.crowds.leave(row[0] for row in await store.read("open_runs"))
 
@@ -108,18 +108,18 @@ class Operating(Dispatching):
         """Call a plan off: first nothing new begins, then what runs is ended, then the rest is called off."""
         board = await self._board_of(plan_id)
         at = self._deps.stamp()
-        await board.store.transact(lambda tx: control.hold(tx, plan_id, by=by, at=at))
+        await board.store.transact(lambda tx: control.pause_if_running(tx, plan_id, by=by, at=at))
         if plan_id in self._closings:
             self._closings[plan_id].cancel()
             await asyncio.wait({self._closings[plan_id]})
         tasks = {row[1] for row in await board.store.read("working_in_plan", plan_id=plan_id)}
-        review = await dag_reviews.last(board.store, plan_id)
+        review = await dag_reviews.read_latest_committed(board.store, plan_id)
         await self._end_turns(board, plan_id, tasks)
         count = await self._step(board, lambda moves: control.cancel(moves, plan_id, by=by, why=why))
         await self._drop_review(board, review, by)
         return count
 
-    async def _drop_review(self, board: Board, review: dag_reviews.Review | None, by: str) -> None:
+    async def _drop_review(self, board: Board, review: dag_reviews.DagReviewRecord | None, by: str) -> None:
         """Nobody needs to know any more what reviewers think."""
         if review is not None and review.state == "open" and await board.store.read("run", plan_id=review.review_plan):
             await self.cancel(review.review_plan, by=by, why="the review is over")
@@ -130,9 +130,9 @@ class Operating(Dispatching):
         await self.take_up(plan_id)
         if not onwards:
             return await self._step(board, lambda moves: control.retry(moves, plan_id, task_id, by=by))
-        tasks = await self._step(board, lambda moves: control.runs_again(moves, plan_id, task_id))
+        tasks = await self._step(board, lambda moves: control.list_rerun_tasks(moves, plan_id, task_id))
         at = self._deps.stamp()
-        state = await board.store.transact(lambda tx: control.hold(tx, plan_id, by=by, at=at))
+        state = await board.store.transact(lambda tx: control.pause_if_running(tx, plan_id, by=by, at=at))
         paused = state == "RUNNING"
         try:
             await self._end_turns(board, plan_id, tasks)
@@ -166,11 +166,11 @@ class Operating(Dispatching):
         """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
         board = await self._board_of(plan_id)
         await self.take_up(plan_id)
-        await board.store.transact(lambda tx: control.require(tx, plan_id, task_id))
+        await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
         rows = await board.store.read("engine_task", plan_id=plan_id, task_id=task_id)
         found = await board.store.read("objections_to", plan_id=plan_id, task_id=task_id)
-        request_id, denial = control.held_up(plan_id, task_id, rows, found, checkpoint)
-        _, asked = await questions.request(self._deps, request_id)
+        request_id, denial = control.find_override_question(plan_id, task_id, rows, found, checkpoint)
+        _, asked = await questions.find_question(self._deps, request_id)
         if asked.state == "open":  # else whoever answered it died before that was carried out
             said: dict[str, Any] = {"decision": "APPROVE", "answers": ["override"], "notes": why}
             await questions.answer(self._deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
@@ -182,7 +182,7 @@ class Operating(Dispatching):
         """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
         board = await self._board_of(plan_id)
         await self.take_up(plan_id)
-        await board.store.transact(lambda tx: control.require(tx, plan_id, task_id))
+        await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
         await self._decided(board, plan_id, task_id, decision, by)
 
     async def _decided(self, board: Board, plan_id: str, task_id: str, decision: Decision, by: str) -> None:
@@ -199,7 +199,7 @@ class Operating(Dispatching):
                     )
                 commit = await self._prover.accept(left)
 
-        def work(moves: Moves) -> None:
+        def work(moves: TaskTransitions) -> None:
             sheet = moves.sheets.of(moves.tx, plan_id)
             rework_decisions.decide(moves, sheet, task_id, decision, by=by, commit=commit)
 
@@ -247,9 +247,9 @@ class Operating(Dispatching):
         board = await self._board_of(dag.plan_id)
         await self.take_up(dag.plan_id)
         at = self._deps.stamp()
-        found = await board.store.transact(lambda tx: revision.difference(tx, dag))
-        review = await dag_reviews.last(board.store, dag.plan_id)
-        state = await board.store.transact(lambda tx: control.hold(tx, dag.plan_id, by=by, at=at))
+        found = await board.store.transact(lambda tx: revision.compare_dag(tx, dag))
+        review = await dag_reviews.read_latest_committed(board.store, dag.plan_id)
+        state = await board.store.transact(lambda tx: control.pause_if_running(tx, dag.plan_id, by=by, at=at))
         paused = review.held if review is not None and review.undecided else state == "PAUSED"
         await self._end_turns(board, dag.plan_id, {*found.changed, *found.removed})
         found = await self._step(

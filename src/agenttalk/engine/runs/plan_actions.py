@@ -46,7 +46,7 @@ async def act(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: Action) 
             return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
         case "release":
             await dispatcher.release(plan_id, by=by)
-            return (await releases.found(deps, plan_id)).as_json()
+            return (await releases.require_release(deps, plan_id)).as_json()
         case "retry" if task_id:
             return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=action.onwards)}
         case "abort" if task_id:

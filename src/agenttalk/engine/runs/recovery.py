@@ -10,9 +10,9 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.engine.agents import transcript
 from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import TURNS
-from agenttalk.engine.core.boards import VIRTUAL, boards
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.core.boards import VIRTUAL, list_boards
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, Left
 from agenttalk.engine.runs.state import Board, Dispatching
@@ -30,7 +30,7 @@ class Recovering(Dispatching):
         `unwanted`, by plan and task.
         """
         count = 0
-        for store in await boards(self._deps):
+        for store in await list_boards(self._deps):
             board = self._board(store)
             for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
                 if lease in self._ours or self._lives(owner) or (stopping and owner == resume.NOBODY):
@@ -50,14 +50,14 @@ class Recovering(Dispatching):
         leaves = stopping or not ("remote" in self._performers if apart else self._verifies(board.store.name))
         needs = (apart or left.phase == "verifying") and wanted and not leaves
         ticket = self._slots.take(left.agent_id, apart=apart) if needs else None
-        found: list[tuple[Granted, Performance | None]] = []
+        found: list[tuple[LeasedAttempt, Performance | None]] = []
 
         allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
         if left.died and used == NOTHING:
             used = await self._transcribed(board, left)
 
         def work(tx: Tx) -> None:
-            moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+            moves = TaskTransitions(tx, self._deps, board.sheets, self._deps.stamp())
             limited = allowance
             if limited is None and used != NOTHING:
                 sheet = board.sheets.of(tx, left.plan_id)
@@ -97,7 +97,7 @@ class Recovering(Dispatching):
         envelope: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
         own = root_layout.task(left.agent_id, left.plan_id, left.task_id)
         path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task[5]}{transcript.ENDING}"
-        return await asyncio.to_thread(transcript.used, self._deps.root, path)
+        return await asyncio.to_thread(transcript.read_used, self._deps.root, path)
 
     def _verifies(self, board: str) -> bool:
         """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""

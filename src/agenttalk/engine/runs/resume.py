@@ -13,8 +13,8 @@ from typing import Any, Final
 from agenttalk.contracts.core import wire
 from agenttalk.engine.agents.remote import OFFERED
 from agenttalk.engine.core.access import ELSEWHERE
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt, leasing
 from agenttalk.engine.runs.leasing import Desk
 from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
@@ -70,7 +70,7 @@ def _hand_on(tx: Tx, left: Left, owner: str) -> None:
     tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=owner)
 
 
-def _take_back(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted, None] | None:
+def _take_back(moves: TaskTransitions, desk: Desk, left: Left, ticket: int) -> tuple[LeasedAttempt, None] | None:
     """Take care again of an attempt that an agent elsewhere has taken: the same, under the same epoch."""
     tx = moves.tx
     [task] = tx.run("engine_task", plan_id=left.plan_id, task_id=left.task_id)
@@ -83,7 +83,9 @@ def _take_back(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Grant
     return granted, None
 
 
-def take_up(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted, Performance | None] | None:
+def take_up(
+    moves: TaskTransitions, desk: Desk, left: Left, ticket: int
+) -> tuple[LeasedAttempt, Performance | None] | None:
     """Take a lease over to verify again; None if the attempt did not come so far, or ended the engine too often.
 
     Without a performance it is still being done elsewhere.

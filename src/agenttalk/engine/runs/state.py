@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agenttalk.engine.budgets.spending import Allowance
-from agenttalk.engine.budgets.turn_monitor import Watches
+from agenttalk.engine.budgets.turn_monitor import TurnMonitors
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.plans.definition import Sheets
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof.closing import Closing
 from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import End
@@ -31,7 +31,7 @@ class Board:
     """A board and what is known of its plans."""
 
     store: Store
-    sheets: Sheets
+    sheets: DefinitionCache
     ends: list[tuple[End, asyncio.Future[bool]]] = field(default_factory=list)
     """Turns whose ends wait for the transaction that writes them down together."""
     writing: asyncio.Task[None] | None = None
@@ -66,15 +66,17 @@ class Dispatching(ABC):
     """Leases of turns under way, apart from questions to people."""
     _awaiting: set[asyncio.Event]
     """Those who wait until something is heard of a forge."""
-    watches: Watches
+    watches: TurnMonitors
     """Who looks on at turns under way."""
 
     @abstractmethod
-    async def _step(self, board: Board, do: Callable[[Moves], T], *, after: Sequence[Granted] = ()) -> T:
+    async def _step(
+        self, board: Board, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
+    ) -> T:
         """Do something in a transaction, and begin in it what it made possible."""
 
     @abstractmethod
-    def _begin(self, board: Board, granted: Granted, performance: Performance | None = None) -> None:
+    def _begin(self, board: Board, granted: LeasedAttempt, performance: Performance | None = None) -> None:
         """Have a turn carried out."""
 
     @abstractmethod
@@ -102,10 +104,10 @@ class Dispatching(ABC):
         for each in self._awaiting:
             each.set()
 
-    def _free(self, granted: Granted) -> None:
+    def _free(self, granted: LeasedAttempt) -> None:
         self._slots.free(granted.job.agent_id, granted.ticket)
 
-    def _drop(self, taken: list[Granted]) -> None:
+    def _drop(self, taken: list[LeasedAttempt]) -> None:
         for each in taken:
             self._free(each)
             self._ours.discard(each.job.lease)
@@ -116,11 +118,11 @@ class Dispatching(ABC):
     def _board(self, store: Store) -> Board:
         """A board, and what is known of its plans."""
         if store.name not in self._boards:
-            self._boards[store.name] = Board(store, Sheets(traced=self._deps.traced))
+            self._boards[store.name] = Board(store, DefinitionCache(traced=self._deps.traced))
         return self._boards[store.name]
 
 
-def look(moves: Moves, plans: Sequence[str]) -> tuple[int, bool]:
+def look(moves: TaskTransitions, plans: Sequence[str]) -> tuple[int, bool]:
     """Look at plans until enough is ready for one transaction; at how many, and whether there is more in them."""
     looked, due = 0, 0
     for plan_id in plans:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.turn_outcome import NO_CLAIMS, NO_PROOF, Outcome
@@ -29,8 +29,8 @@ _SHOWN: Final = 16 * 1024
 
 
 def fact(
-    moves: Moves,
-    granted: Granted,
+    moves: TaskTransitions,
+    granted: LeasedAttempt,
     performance: Performance,
     outcome: Outcome,
     proof: Proof,
@@ -46,7 +46,7 @@ def fact(
     return wire.encoded(wire.object_of(texts))
 
 
-def _is_plain(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> bool:
+def _is_plain(granted: LeasedAttempt, performance: Performance, outcome: Outcome, proof: Proof) -> bool:
     """Whether there is nothing to be told of a turn but that it finished, and what is thought of it."""
     command = granted.job.command
     return (
@@ -61,7 +61,12 @@ def _is_plain(granted: Granted, performance: Performance, outcome: Outcome, proo
 
 
 def _plain(
-    moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, state: str, lines: Sequence[str]
+    moves: TaskTransitions,
+    granted: LeasedAttempt,
+    performance: Performance,
+    outcome: Outcome,
+    state: str,
+    lines: Sequence[str],
 ) -> bytes:
     """The fact of a plain turn: the same as of any other, only quicker."""
     job, result, explanation = granted.job, performance.result, performance.explanation
@@ -95,7 +100,7 @@ def _verdict_text(verdict: Verdict) -> tuple[str, str]:
     return f"{{{before}", f"{after}}}"
 
 
-def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:
+def _told(granted: LeasedAttempt, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:
     """The fact of a turn."""
     job = granted.job
     body: dict[str, Any] = {
@@ -189,7 +194,7 @@ def receipt(outcome: Outcome) -> tuple[str, str | None]:
     return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
 
 
-def _ack(moves: Moves, granted: Granted, outcome: Outcome) -> str:
+def _ack(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome) -> str:
     """The receipt for a command, in its canonical form."""
     command = granted.job.command
     status, details = receipt(outcome)

@@ -10,9 +10,9 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.plans import rework_rounds
-from agenttalk.engine.plans.definition import Sheet
-from agenttalk.engine.plans.leased_attempt import Granted
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints as run_checkpoints
 from agenttalk.ports import Performance, Proof
@@ -74,7 +74,14 @@ class Outcome:
         return self.cause == "FULFILLED" and trust in {None, "claimed"}
 
 
-def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> Outcome:
+def gated(
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
+    node: Node,
+    granted: LeasedAttempt,
+    performance: Performance,
+    proof: Proof,
+) -> Outcome:
     """What a turn is worth, with what the checkpoints after it decided."""
     job = granted.job
     promise = job.command.promise
@@ -90,17 +97,19 @@ def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
     return replace(outcome, gates=(*granted.gates, *later))
 
 
-def _breach_ends(moves: Moves, sheet: Sheet, node: Node, granted: Granted, proof: Proof) -> bool:
+def _breach_ends(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, proof: Proof
+) -> bool:
     """Whether a turn that left its scope is the end of its task."""
     if not proof.breach:
         return False
     used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
-    before = rework_rounds.breached(moves.tx, sheet.plan_id, node.task_id, used)
+    before = rework_rounds.has_breached_scope(moves.tx, sheet.plan_id, node.task_id, used)
     acts = aborts.acts(granted.job.command.promise, "scope-drift")
     return checkpoints.ends_it(acts=acts, before=before, hidden=proof.hidden)
 
 
-def _paused(moves: Moves, granted: Granted, abort: Abort) -> Outcome:
+def _paused(moves: TaskTransitions, granted: LeasedAttempt, abort: Abort) -> Outcome:
     """The day stopped a turn: the checkpoint before the next one has it wait, unless that happened too often."""
     before, fact = 0, granted.fact
     while fact is not None and before < failure.DAYS:
@@ -115,12 +124,12 @@ def _paused(moves: Moves, granted: Granted, abort: Abort) -> Outcome:
     return Outcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
 
 
-def model_of(granted: Granted, performance: Performance) -> str:
+def model_of(granted: LeasedAttempt, performance: Performance) -> str:
     """The model that a turn was taken with, as it was told; else the one that was asked for."""
     return honesty.model_of({"usage": performance.usage}) or granted.job.profile.model
 
 
-def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -> bool:
+def is_done(granted: LeasedAttempt, performance: Performance, proof: Proof, at: str) -> bool:
     """Whether what was found would fulfil the task's promise, if its gates are met."""
     node, job = granted.node, granted.job
     promise = job.command.promise or done.derive(node, promise_id="", score=performance.score)
@@ -132,7 +141,7 @@ def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -
 
 
 def _claims(
-    promise: CompletionPromise, granted: Granted, performance: Performance, seen: Sequence[Evidence], at: str
+    promise: CompletionPromise, granted: LeasedAttempt, performance: Performance, seen: Sequence[Evidence], at: str
 ) -> Claims:
     """What the agent says of its work. Under names of checks, and of what the engine sees itself, that is set aside."""
     names = {each.id for each in seen}
@@ -142,10 +151,10 @@ def _claims(
 
 
 def judge(
-    moves: Moves,
-    sheet: Sheet,
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
     node: Node,
-    granted: Granted,
+    granted: LeasedAttempt,
     performance: Performance,
     proof: Proof = NO_PROOF,
     later: tuple[Decision, ...] = (),
@@ -181,10 +190,10 @@ def judge(
 
 
 def _worth(
-    moves: Moves,
-    sheet: Sheet,
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
     node: Node,
-    granted: Granted,
+    granted: LeasedAttempt,
     performance: Performance,
     proof: Proof,
     later: tuple[Decision, ...],
@@ -216,7 +225,13 @@ def _worth(
 
 
 def _sent_back(
-    moves: Moves, sheet: Sheet, node: Node, granted: Granted, proof: Proof, verdict: Verdict, reason: str
+    moves: TaskTransitions,
+    sheet: PlanDefinition,
+    node: Node,
+    granted: LeasedAttempt,
+    proof: Proof,
+    verdict: Verdict,
+    reason: str,
 ) -> Outcome:
     """Whether work that is not good enough is done once more, and why it is not."""
     if read_back.is_beyond_repair(proof.evidence):
@@ -225,7 +240,7 @@ def _sent_back(
     judgement = rework.by_engine(reason, verdict, proof)
     issues = rework.told_of(moves.tx, sheet.plan_id, node.task_id, judgement)
     outside = granted.kind_task is not None
-    answer = rework_rounds.another(moves.tx, sheet, node, issues, used=used, converges=not outside)
+    answer = rework_rounds.decide_another_round(moves.tx, sheet, node, issues, used=used, converges=not outside)
     if answer == "yes":
         return Outcome("NOT_FULFILLED", reason)
     if answer == "stuck":
@@ -233,7 +248,9 @@ def _sent_back(
     return Outcome("REWORK_EXHAUSTED", reason)
 
 
-def _is_plain(sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> bool:
+def _is_plain(
+    sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance, proof: Proof
+) -> bool:
     """Whether nothing was promised but what follows from the node, and nothing was found but what the engine saw."""
     return (
         node.promise is None
@@ -274,7 +291,9 @@ def _faults(performance: Performance, verdict: Verdict) -> list[str]:
     ]
 
 
-def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
+def _unfit(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance
+) -> Outcome:
     """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
     reason = verdict_words.UNFIT(agent=granted.job.agent_id, why=performance.error)
     target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
@@ -284,7 +303,7 @@ def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance
     if (
         target in {None, granted.job.agent_id}
         or target not in sheet.profiles
-        or rework_rounds.another(moves.tx, sheet, node, issues, used=used) != "yes"
+        or rework_rounds.decide_another_round(moves.tx, sheet, node, issues, used=used) != "yes"
     ):
         return Outcome("NEEDS_PERSON", reason)
     return Outcome("NOT_FULFILLED", reason, hand_to=target)
@@ -325,7 +344,7 @@ def _says_something(result: Any) -> bool:
     return result is not None and result not in ([], {})
 
 
-def _scores(moves: Moves, sheet: Sheet, node: Node, own: float | None) -> dict[str, float | None]:
+def _scores(moves: TaskTransitions, sheet: PlanDefinition, node: Node, own: float | None) -> dict[str, float | None]:
     scores: dict[str, float | None] = {node.task_id: own}
     for name in node.gates.thresholds if node.gates else ():
         task_id = name.removesuffix("_min_score")

@@ -13,11 +13,11 @@ from typing import Any
 from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile
 from agenttalk.contracts.errors import AgentTalkError, InputError
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine.agents.input_review import Judges
-from agenttalk.engine.budgets.turn_monitor import counted, listening
+from agenttalk.engine.agents.input_review import InputReviewer
+from agenttalk.engine.budgets.turn_monitor import merge_usage, start_counting
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import board_run, validator_verdicts
-from agenttalk.engine.plans.leased_attempt import Granted
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.runs import resume, turn_outcome
 from agenttalk.engine.runs.state import Board, Dispatching
@@ -35,7 +35,9 @@ LOG = logging.getLogger(__name__)
 class Attending(Dispatching):
     """Has jobs done, and what came of them proven."""
 
-    async def _watched(self, board: Board, granted: Granted, known: Performance | None) -> tuple[Performance, Proof]:
+    async def _watched(
+        self, board: Board, granted: LeasedAttempt, known: Performance | None
+    ) -> tuple[Performance, Proof]:
         """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
         watch = granted.watch
         try:
@@ -59,16 +61,16 @@ class Attending(Dispatching):
         self._working.add(granted.job.lease)
         detail = self._deps.discretion.secrets.redact(watch.abort.detail)  # it may quote what the agent told
         abort = watch.abort._replace(detail=detail)
-        return Performance("aborted", abort=abort, **counted(watch.used, {})), turn_outcome.NO_PROOF
+        return Performance("aborted", abort=abort, **merge_usage(watch.used, {})), turn_outcome.NO_PROOF
 
-    def _believed(self, granted: Granted, performance: Performance, proof: Proof) -> tuple[Performance, Proof]:
+    def _believed(self, granted: LeasedAttempt, performance: Performance, proof: Proof) -> tuple[Performance, Proof]:
         """Believe an agent that says it failed, unless its checks show that it did not."""
         failed = performance.ended_badly == "failed" and not proof.breach
         if not failed or turn_outcome.is_done(granted, performance, proof, at=self._deps.stamp()):
             return performance, proof
         return replace(performance, how="crashed", error=performance.remark, remark=""), turn_outcome.NO_PROOF
 
-    async def _worked(self, board: Board, granted: Granted) -> tuple[Performance, Proof | None]:
+    async def _worked(self, board: Board, granted: LeasedAttempt) -> tuple[Performance, Proof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
         prover = self._prover
@@ -102,15 +104,17 @@ class Attending(Dispatching):
         self._tell(ended=False)
         return performance, None
 
-    async def _proven(self, board: Board, granted: Granted, job: Job, performance: Performance) -> Proof:
+    async def _proven(self, board: Board, granted: LeasedAttempt, job: Job, performance: Performance) -> Proof:
         """Have proven what came of a job."""
         if granted.kind_task is not None:
             return await self._found(board, granted, performance)
         if self._prover is None:
             return Proof(refused="checks and repositories are not supported here")
-        if names := validator_verdicts.others(job):
+        if names := validator_verdicts.list_other_outputs(job):
             blobs = await self._deps.stores.blobs(job.board)
-            job = replace(job, others=await validator_verdicts.stored(board.store, blobs, job.plan_id, names))
+            job = replace(
+                job, others=await validator_verdicts.read_stored_outputs(board.store, blobs, job.plan_id, names)
+            )
         try:
             done = partial(turn_outcome.is_done, granted, performance, at=self._deps.stamp())
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
@@ -118,7 +122,7 @@ class Attending(Dispatching):
         except AgentTalkError as error:
             return Proof(refused=verdict_words.NOT_CHECKED(error=_said(error)))
 
-    async def _found(self, board: Board, granted: Granted, performance: Performance) -> Proof:
+    async def _found(self, board: Board, granted: LeasedAttempt, performance: Performance) -> Proof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
         kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
@@ -126,7 +130,7 @@ class Attending(Dispatching):
         try:
             confirm = partial(self._confirm, board, granted)
             wait = partial(self._await, board, granted)
-            turn = await board_run.turn_of(
+            turn = await board_run.make_kind_turn(
                 kind, board.store, granted, performance, at=self._deps.stamp(), confirm=confirm, wait=wait
             )
             found = tuple(await kind.evidence(task, turn))
@@ -136,18 +140,18 @@ class Attending(Dispatching):
             detail = f"verify_error: {code}{error}"
             found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
-        return self._deps.discretion.proof(Proof(evidence=found, told=board_run.told(found), moot=moot))
+        return self._deps.discretion.proof(Proof(evidence=found, told=board_run.evidence_to_json(found), moot=moot))
 
-    async def _judged(self, board: Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
+    async def _judged(self, board: Board, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used."""
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
-        found = await Judges(self._deps, board.store, self._performers, prover, confirm).judge(granted.job)
+        found = await InputReviewer(self._deps, board.store, self._performers, prover, confirm).judge(granted.job)
         await self._enter(board, granted.job, "executing")
         return found
 
     async def _confirm(
-        self, board: Board, granted: Granted, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
+        self, board: Board, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Confirmation:
         """Ask a person about what a turn left. Meanwhile its agent can do something else."""
         await self._enter(board, granted.job, "asking")
@@ -161,7 +165,7 @@ class Attending(Dispatching):
             self._working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")
 
-    async def _await(self, board: Board, granted: Granted, why: str, longest: Coroutine[Any, Any, None]) -> None:
+    async def _await(self, board: Board, granted: LeasedAttempt, why: str, longest: Coroutine[Any, Any, None]) -> None:
         """Wait for what is not the agent's to do, until something is heard or the time is up. The agent is free."""
         job, heard = granted.job, asyncio.Event()
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
@@ -198,7 +202,7 @@ class Attending(Dispatching):
         if performer is None:
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
         try:
-            watch = listening(job)
+            watch = start_counting(job)
             self._deps.exposed.update(exposed([job.profile]))  # before: what it says meanwhile could be anybody's
             try:
                 performance = await performer.perform(job)
@@ -208,7 +212,9 @@ class Attending(Dispatching):
             self._deps.exposed.update([job.agent_id] if performance.sandbox == "plain" else [])
             if watch is None or not watch.heard:
                 return performance
-            return replace(performance, **counted(watch.used._replace(seconds=performance.seconds), performance.usage))
+            return replace(
+                performance, **merge_usage(watch.used._replace(seconds=performance.seconds), performance.usage)
+            )
         except AgentTalkError as error:  # such as a disk that is full
             LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.perform"})
             return Performance("crashed", error=_said(error))

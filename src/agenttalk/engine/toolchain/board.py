@@ -24,8 +24,8 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.plans import board_run
-from agenttalk.engine.plans.definition import Sheets
-from agenttalk.engine.plans.transitions import Moves
+from agenttalk.engine.plans.definition import DefinitionCache
+from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain import names
 from agenttalk.ports import KindTask, Row, Tx
 from agenttalk.rules.prompts.toolchain_steps import Content, Place, Style, tell
@@ -113,7 +113,7 @@ class Board:
         self._deps = deps
         self.setup = setup
         self._engine_url = engine_url
-        self._sheets = Sheets(traced=deps.traced)
+        self._sheets = DefinitionCache(traced=deps.traced)
         self._last = (0, 0)
 
     async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, Content]]]) -> list[Written]:
@@ -168,7 +168,7 @@ class Board:
         at = self._deps.stamp()
         board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
         self._sheets.forget(BOARD)
-        moves = Moves(tx, self._deps, self._sheets, at)
+        moves = TaskTransitions(tx, self._deps, self._sheets, at)
         made = self._make(moves, task, _NOTHING)
         moves.finish()
         return made
@@ -202,13 +202,13 @@ class Board:
         except _UndoneError as undone:
             return undone.written
 
-    def _begin(self, tx: Tx) -> Moves:
+    def _begin(self, tx: Tx) -> TaskTransitions:
         at = self._deps.stamp()
         board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
         self._sheets.forget(BOARD)
-        return Moves(tx, self._deps, self._sheets, at)
+        return TaskTransitions(tx, self._deps, self._sheets, at)
 
-    def _decide(self, moves: Moves, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
+    def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
         tx = moves.tx
         names.remember(tx, event, self.setup.registry)
         placed = names.placed(tx, event)
@@ -216,7 +216,9 @@ class Board:
         decision = event_tasks.decide(placed, self.registry(tx, event.source), known(tx, placed))
         return self._write(moves, placed, decision, content)
 
-    def _write(self, moves: Moves, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]) -> Written:
+    def _write(
+        self, moves: TaskTransitions, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]
+    ) -> Written:
         tx = moves.tx
         for sighting in decision.sightings:
             _remember(tx, sighting)
@@ -240,7 +242,7 @@ class Board:
             decision=decision,
         )
 
-    def _make(self, moves: Moves, task: ProposedTask, content: Content) -> str | None:
+    def _make(self, moves: TaskTransitions, task: ProposedTask, content: Content) -> str | None:
         kind = self._deps.kinds[BOARD]
         task_id = self._new_id(moves.tx)
         place = replace(self.setup.places.get(task.source, Place("gitea", "")), engine_url=self._engine_url())
@@ -279,7 +281,9 @@ class Board:
         moves.tx.record("toolchain.task", f"{BOARD}/{task_id}", body)
         found = kind.task(moves.tx, task_id) or _as_kind_task(task, task_id, told.title, told.description, moves.at)
         limits = {"retry_times": self.setup.retry_times}
-        board_run.add(moves, kind, found, **limits, **({"timeout": self.setup.timeout} if self.setup.timeout else {}))
+        board_run.add_task(
+            moves, kind, found, **limits, **({"timeout": self.setup.timeout} if self.setup.timeout else {})
+        )
         return task_id
 
     def _new_id(self, tx: Tx) -> str:
@@ -293,7 +297,7 @@ class Board:
                 return task_id
         raise AssertionError("numbers do not end")
 
-    def _withdraw(self, moves: Moves, key: str, why: str) -> str | None:
+    def _withdraw(self, moves: TaskTransitions, key: str, why: str) -> str | None:
         rows = moves.tx.run("toolchain_by_key", key=key)
         if not rows or rows[0][1] in _NOT_IDLE:
             return None
@@ -301,7 +305,7 @@ class Board:
         board_run.withdraw(moves, task_id, state, delivery, why)
         return str(task_id)
 
-    def _restore(self, moves: Moves, key: str) -> str | None:
+    def _restore(self, moves: TaskTransitions, key: str) -> str | None:
         rows = moves.tx.run("toolchain_by_key", key=key)
         if not rows or state_of(*_standing(rows[0])) != "withdrawn":
             return None

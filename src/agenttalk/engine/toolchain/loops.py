@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.loops import Waiter, listening, looped, rest, unless_stopped
+from agenttalk.engine.core.loops import Waiter, run_listener, run_loop, run_unless_stopped, sleep_unless_stopped
 from agenttalk.engine.messages.router import POLL
 from agenttalk.engine.toolchain.board import BOARD, Board, Setup
 from agenttalk.engine.toolchain.deliveries import Asked, Gather, Intake, Rights, Search
@@ -96,18 +96,20 @@ class Forges:
     def loops(self, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
         """What has to run until `stop` is set."""
         found = [
-            looped("intake", stop, self._at_intake, lambda: self._take_in(stop), lambda took: 0.0 if took else POLL),
-            looped("outgoing", stop, self._at_outgoing, self._outgoing.pass_, lambda pause: pause),
+            run_loop("intake", stop, self._at_intake, lambda: self._take_in(stop), lambda took: 0.0 if took else POLL),
+            run_loop("outgoing", stop, self._at_outgoing, self._outgoing.pass_, lambda pause: pause),
         ]
         if self.reconciler is not None:
             look = self._look
             pause = self._every or _NEVER
-            found.append(looped("reconcile", stop, Waiter(), lambda: unless_stopped(stop, look()), lambda _: pause))
+            found.append(
+                run_loop("reconcile", stop, Waiter(), lambda: run_unless_stopped(stop, look()), lambda _: pause)
+            )
         return found
 
     async def listen(self) -> None:
         """Hear of what turns leave behind, so that it is seen to at once, until cancelled."""
-        await listening("effects", self._hear_effects, "nobody hears of effects")
+        await run_listener("effects", self._hear_effects, "nobody hears of effects")
 
     async def _hear_effects(self) -> None:
         """The board is there once the first event was taken in."""
@@ -128,7 +130,7 @@ class Forges:
     async def _take_in(self, stop: asyncio.Event) -> int:
         rush = self.receiver.rush
         while (pause := rush.pause()) and not stop.is_set():
-            await rest(stop, pause)
+            await sleep_unless_stopped(stop, pause)
         while self.receiver.refused:
             await self._board.warn(_refusal(*self.receiver.refused.popitem()))
         took = await self._intake.pass_()

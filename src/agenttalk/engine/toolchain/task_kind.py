@@ -84,7 +84,7 @@ class Toolchain:
         """Event and action data for the prompt."""
         words = PROMISED[locale]
         return replace(
-            prompt_context.context(self.board, task, fence=fence, locale=locale),
+            prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale),
             action_steps=task.steps,
             source=task.source,
             promised=tuple(words[each] for each in self.demanded(task).evidence),

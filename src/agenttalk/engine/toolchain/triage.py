@@ -242,7 +242,7 @@ class Desk:
         told = triage.to_agent(_failure(task, OVERDUE), self._board.setup.registry, self._reached)
         login = told.login if isinstance(told, Comment) else task.agent_id
         title = texts.inline(task.title)
-        head = words.reminder.format(login=login, title=title, task=task.task_id, since=records.written(since))
+        head = words.reminder.format(login=login, title=title, task=task.task_id, since=records.format_time(since))
         said = {"kind": "comment", "author": "system", "type": "general", "claims": None, "epoch": None}
         tx.run("add_comment", plan_id=BOARD, task_id=task.task_id, body=head, at=at, **said)
         tx.record("task.reminded", f"{BOARD}/{task.task_id}", {"since": since})
@@ -258,7 +258,7 @@ class Desk:
             message=head,
             key=f"{task.task_id}/{since}",
             severity="WARNING",
-            source=records.Source(task.agent_id, task.task_id),
+            source=records.RecordSource(task.agent_id, task.task_id),
         )
 
 
@@ -311,7 +311,7 @@ def _history(tx: Tx, task: KindTask, cause: str, reason: str, at: str) -> list[s
     """What happened to a task, line by line."""
     told = [
         f"{each.at} {each.kind.removeprefix('rework.')}: {each.body.get('reason', '')}"
-        for each in rework_rounds.history(tx, BOARD, task.task_id)
+        for each in rework_rounds.read_history(tx, BOARD, task.task_id)
     ]
     return [f"{task.made_at} made for {task.agent_id}", *told, f"{at} {cause.lower()}: {reason}"]
 

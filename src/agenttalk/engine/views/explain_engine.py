@@ -15,8 +15,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import dispute_rows
 from agenttalk.engine.plans import dag_reviews, releases
 from agenttalk.engine.plans import rework_rounds as rounds_of
-from agenttalk.engine.plans.dag_reviews import Review
-from agenttalk.engine.plans.definition import joined_of, sheet_of
+from agenttalk.engine.plans.dag_reviews import DagReviewRecord
+from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.views.plan_status import together
 from agenttalk.ports import Store
 from agenttalk.rules.budgets import budgets
@@ -98,15 +98,18 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     agent_id, state, _, lease, _, _, unmet, phase, cause, reason, score, retries, *rest = rows[0]
     _, _, rounds, missing, request_id, _, _, fact = rest
     [run] = await store.read("run", plan_id=plan_id)
-    sheet = sheet_of(plan_id, run)
-    sheet.joined = joined_of(await store.read("joined_checks", plan_id=plan_id))
+    sheet = read_definition(plan_id, run)
+    sheet.joined = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
     turns = await _turns(store, fact)
-    about = rounds_of.subject(plan_id, task_id)
-    history = rounds_of.read(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
+    about = rounds_of.ledger_subject(plan_id, task_id)
+    history = rounds_of.read_rounds(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
     stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
     driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
-    disputed = dispute_rows.read(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
-    review, release = await dag_reviews.last(store, plan_id), await releases.last(store, plan_id)
+    disputed = dispute_rows.read_disputes(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
+    review, release = (
+        await dag_reviews.read_latest_committed(store, plan_id),
+        await releases.read_latest_committed(store, plan_id),
+    )
     by_person = driver == "human" or phase == "asking"
     asked = bool(by_person and await store.read("open_requests_of", plan_id=plan_id, task_id=task_id))
     paused = run[0] == "PAUSED"
@@ -133,18 +136,18 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "usage": together(_used(turn) for turn in turns),
         "retries": retries,
         "rounds": rounds,
-        "history": _came_of(rounds_of.shown(history, _ISSUES), state),
+        "history": _came_of(rounds_of.rounds_to_json(history, _ISSUES), state),
         "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED", done=state == "COMPLETED"),
-        "gates": [denials.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
+        "gates": [denials.to_json(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "branch": _branch(node, score) if state == "COMPLETED" else None,
         "moves_on": _moves_on(now, review, turns),
-        **({"disputes": dispute_rows.shown(disputed, plan_id, task_id)} if disputed else {}),
+        **({"disputes": dispute_rows.disputes_to_json(disputed, plan_id, task_id)} if disputed else {}),
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
     }
 
 
-def _moves_on(now: _Standing, review: Review | None, turns: Sequence[Mapping[str, Any]]) -> str:
+def _moves_on(now: _Standing, review: DagReviewRecord | None, turns: Sequence[Mapping[str, Any]]) -> str:
     """What has to happen next, and by whom."""
     if review is not None and review.undecided and now.state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED

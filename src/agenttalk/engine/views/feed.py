@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError, MachineError
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Row
 from agenttalk.rules.operation import feed
@@ -66,7 +66,7 @@ class Feed:
 
     async def position(self) -> dict[str, int]:
         """How far everything has come."""
-        return {board.name: (await board.read("newest_fact"))[0][0] for board in await boards(self.deps)}
+        return {board.name: (await board.read("newest_fact"))[0][0] for board in await list_boards(self.deps)}
 
     async def follow(
         self, position: dict[str, int] | None, plan_id: str = "", *, wait: bool = True
@@ -109,7 +109,7 @@ class Feed:
         """The next news, by which `known` moves on, up to a position; whether there are more."""
         found: list[News] = []
         more = False
-        for board in await boards(self.deps):
+        for board in await list_boards(self.deps):
             after, last = known.setdefault(board.name, 0), upto.get(board.name, 0) if upto is not None else None
             if last is not None and after >= last:
                 continue

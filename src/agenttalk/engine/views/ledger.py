@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.core.boards import SYSTEM, VIRTUAL, boards
+from agenttalk.engine.core.boards import SYSTEM, VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.views import plans, toolchain
 from agenttalk.engine.views.plans import LONGEST_PAGE, LOOKED_AT, PAGE
@@ -130,7 +130,7 @@ def _fits(row: Row, kind: str, plan_id: str) -> bool:
 
 async def names(deps: Deps) -> list[str]:
     """Every board that has a ledger."""
-    return [*(store.name for store in await boards(deps)), SYSTEM]
+    return [*(store.name for store in await list_boards(deps)), SYSTEM]
 
 
 async def _board(deps: Deps, board: str) -> Store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from agenttalk.engine.core.boards import SYSTEM, boards
+from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import honesty
 from agenttalk.rules.operation.metrics import Metric, Sample
@@ -35,7 +35,7 @@ async def measured(deps: Deps) -> list[Metric]:
     plans: Counter[tuple[str, str]] = Counter()
     queues: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
-    for store in await boards(deps):
+    for store in await list_boards(deps):
         for state, number in await store.read("counted_states"):
             tasks[store.name, state.lower()] += number
         for state, number, _, *ended in await store.read("counted_runs"):

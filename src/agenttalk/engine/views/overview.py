@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.engine.core.boards import boards
+from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.profiles import agents_in
+from agenttalk.engine.core.profiles import list_agents
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import plans, toolchain
@@ -34,13 +34,13 @@ _IDLE: Final = frozenset({"asking", "offered", "awaiting"})
 
 async def overview(deps: Deps) -> dict[str, Any]:
     """What needs somebody, what runs, what fails, and how far claims could be believed."""
-    found = await boards(deps)
+    found = await list_boards(deps)
     recent = (await plans.listed(deps, Asked(limit=_LOOKED_AT)))["plans"]
     troubled = await _troubled(deps, recent)
     today = deps.stamp()[:10]
     counted = [(await store.read("counted_open"))[0] for store in found]
     return {
-        "requests": (await questions.page(deps, limit=REQUESTS)).requests,
+        "requests": (await questions.read_page(deps, limit=REQUESTS)).requests,
         "waiting_for_people": sum(asked for asked, _ in counted),
         "held": [each for each in troubled if each["cause"] == "SOFT_DENIED" and not each["request_id"]],
         "running": [each for each in await at_work(deps) if each["phase"] not in _IDLE],
@@ -83,14 +83,14 @@ async def _cost(store: Store, today: str) -> float:
 async def agents(deps: Deps) -> list[dict[str, Any]]:
     """Everybody who works or has worked here, by name."""
     await honesty.count(deps, most=honesty.AT_ONCE)
-    names = set(await asyncio.to_thread(agents_in, deps.root)) - {root_layout.GATEWAY}
+    names = set(await asyncio.to_thread(list_agents, deps.root)) - {root_layout.GATEWAY}
     believed = await honesty.of_agents(deps)
     now: dict[str, list[dict[str, Any]]] = {}
     queued: dict[str, int] = {}
     health: dict[str, Any] = {}
     for task in await at_work(deps):
         now.setdefault(task.pop("agent_id"), []).append(task)
-    for store in await boards(deps):
+    for store in await list_boards(deps):
         for agent_id, number in await store.read("queue_lengths"):
             queued[agent_id] = queued.get(agent_id, 0) + number
         for path, body in await store.read("views_under", first="agent_status/", last="agent_status0"):
@@ -107,7 +107,7 @@ async def at_work(deps: Deps) -> list[dict[str, Any]]:
     keys = ("plan_id", "task_id", "agent_id", "state", "phase", "attempt", "since")
     return [
         {"board": store.name, **dict(zip(keys, row, strict=True))}
-        for store in await boards(deps)
+        for store in await list_boards(deps)
         for row in await store.read("at_work")
     ]
 
@@ -141,7 +141,7 @@ async def agent(deps: Deps, agent_id: str) -> dict[str, Any]:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id[:80]!r}", hint="'GET /api/agents' lists them")
     queue = [
         {"board": store.name, "plan_id": plan_id, "task_id": task_id, "priority": priority}
-        for store in await boards(deps)
+        for store in await list_boards(deps)
         for plan_id, task_id, priority in await store.read("queued_for", agent_id=agent_id, limit=100)
     ]
     return {**found, "queue": queue}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.budgets import denials
-from agenttalk.engine.core.boards import VIRTUAL, board_of, boards
+from agenttalk.engine.core.boards import VIRTUAL, board_of, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import dag_reviews, releases
 from agenttalk.rules.core.task_states import board_status
@@ -76,7 +76,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     # review is over, somebody tries it again, or what was proven is found broken may set it going in between, and then
     # all of it is read again.
     while True:
-        review = await dag_reviews.last(store, plan_id)
+        review = await dag_reviews.read_latest_committed(store, plan_id)
         [(running, queued, due, *seen)] = await store.read("activity", plan_id=plan_id)
         rows = await store.read("run", plan_id=plan_id)
         if not rows:
@@ -95,9 +95,9 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     counts["unproven"] = sum(task["proven"] is False for task in tasks)
     counts["not_isolated"] = sum(task["isolated"] is False for task in tasks)
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
-    release = await releases.last(store, plan_id)
+    release = await releases.read_latest_committed(store, plan_id)
     if review is not None and review.undecided and not running:
-        result = "running" if await dag_reviews.goes_on(store, review) else "waiting"
+        result = "running" if await dag_reviews.is_progressing(store, review) else "waiting"
     elif release is not None and state == "ENDED":
         result = _shipped(release.state, result)
     return Standing(
@@ -108,7 +108,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
         began_at,
         ended_at,
         tasks,
-        tuple(denials.shown(row) for row in await store.read("objections_in", plan_id=plan_id)),
+        tuple(denials.to_json(row) for row in await store.read("objections_in", plan_id=plan_id)),
         _closing(tasks) if closing else None,
         review.as_json() if review else None,
         release.as_json() if release else None,
@@ -125,7 +125,7 @@ async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str,
     """What is to be said of a plan in one word, for a list of many; see `Standing.result`."""
     lost = counts["failed"] or (counts["skipped"] and (await store.read("skipped_by_failure", plan_id=plan_id))[0][0])
     if state == "ENDED":
-        release = await releases.last(store, plan_id)
+        release = await releases.read_latest_committed(store, plan_id)
         result = _result(state, goes_on=False, failed=bool(lost))
         return _shipped(release.state, result) if release is not None else result
     [(running, queued, due, *_)] = await store.read("activity", plan_id=plan_id)
@@ -241,7 +241,7 @@ async def some(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]
 
 async def overview(deps: Deps, *, plan_id: str | None = None) -> dict[str, Any]:
     """Where everything stands, for people and programs."""
-    found = [(board, row) for board in await boards(deps) for row in await board.read("plans")]
+    found = [(board, row) for board in await list_boards(deps) for row in await board.read("plans")]
     return {"plans": [await _stand(board, row) for board, row in found if plan_id in {None, row[0]}]}
 
 
@@ -253,14 +253,14 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     tasks = [] if endless else await board.read("tasks_of", plan_id=plan_id)
     reasons: dict[str, str] = {} if endless else dict(await board.read("failures_of", plan_id=plan_id))
     ends = bool(runs) and not endless
-    review = await dag_reviews.last(board, plan_id) if ends else None
-    release = await releases.last(board, plan_id) if ends else None
+    review = await dag_reviews.read_latest_committed(board, plan_id) if ends else None
+    release = await releases.read_latest_committed(board, plan_id) if ends else None
     stands = await board.read("standings", plan_id=plan_id) if ends else []
     taken = {each[0]: usage_of(each) for each in stands}
     fresh = {each[0]: bool(each[7]) for each in stands}
     believed = {each[0] for each in stands if each[20]}
     isolated = {each[0]: isolated_of(each[2], each[21]) for each in stands}
-    held = [denials.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
+    held = [denials.to_json(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
     return {
         "plan_id": plan_id,
         "board": board.name,

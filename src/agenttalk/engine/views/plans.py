@@ -64,7 +64,7 @@ class _Place:
     foreign: bool = False
 
     def __str__(self) -> str:
-        return cursors.written([self.began_at, self.plan_id, self.foreign])
+        return cursors.encode([self.began_at, self.plan_id, self.foreign])
 
 
 async def listed(deps: Deps, asked: Asked) -> dict[str, Any]:
@@ -85,7 +85,7 @@ async def listed(deps: Deps, asked: Asked) -> dict[str, Any]:
 
 
 async def _boards(deps: Deps, board: str) -> list[Store]:
-    stores = [each for each in await boards.boards(deps) if each.name not in VIRTUAL | deps.kinds.keys()]
+    stores = [each for each in await boards.list_boards(deps) if each.name not in VIRTUAL | deps.kinds.keys()]
     if not board:
         return stores
     named = [each for each in stores if each.name == board]
@@ -121,11 +121,11 @@ async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[l
 def _place(text: str) -> _Place:
     if not text:
         return _Place(*_TOP)
-    match cursors.read(text):
+    match cursors.decode(text):
         case [str() as began_at, str() as plan_id, bool() as foreign]:
             return _Place(began_at.replace("\0", ""), plan_id.replace("\0", ""), foreign)
         case _:
-            raise cursors.unreadable()
+            raise cursors.make_cursor_error()
 
 
 async def _run(store: Store, row: Row) -> dict[str, Any]:
@@ -295,7 +295,7 @@ async def deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: int = P
     store = await found(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=size)
-    lines = [wire.read(line) for row in rows for line in records.lines_of(bytes(row[3]))]
+    lines = [wire.read(line) for row in rows for line in records.read_journal_lines(bytes(row[3]))]
     return {"deliveries": lines, "next": rows[-1][0] if len(rows) == size else None}
 
 

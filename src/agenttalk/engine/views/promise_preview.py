@@ -10,10 +10,10 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
-from agenttalk.engine.core.attempt_paths import TURNS, Layout
+from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of
-from agenttalk.engine.plans.definition import joined_of, sheet_of
+from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
+from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.runs import turn_outcome
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import Made, Performance, Store
@@ -29,7 +29,7 @@ NOTE = "The engine decides when your turn has ended, from what it finds itself. 
 
 async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
     """What a task promises, and what of it is not there yet. Raises UsageError when nothing is promised here."""
-    store = await board_of(deps, task)
+    store = await board_of_task(deps, task)
     rows = await store.read("engine_task", plan_id=task.plan_id, task_id=task.task_id)
     nodes = await store.read("node", plan_id=task.plan_id, task_id=task.task_id)
     run = await store.read("run", plan_id=task.plan_id)
@@ -38,8 +38,8 @@ async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {task.subject}", hint=hint)
     node = Node.model_validate_json(bytes(nodes[0][0]))
     agent_id, state, epoch, _, delivery, attempt, *_ = rows[0]
-    sheet = sheet_of(task.plan_id, run[0])
-    sheet.joined = joined_of(await store.read("joined_checks", plan_id=task.plan_id))
+    sheet = read_definition(task.plan_id, run[0])
+    sheet.joined = read_joined_checks(await store.read("joined_checks", plan_id=task.plan_id))
     promise = sheet.promise(node)
     command = await _command(store, delivery)
     outputs = await _outputs(deps, store, task, agent_id, epoch, attempt, command)
@@ -97,7 +97,7 @@ async def _outputs(
     if rows or command is None:
         return {row[1] for row in rows if row[0] == "artifact"}
     own = root_layout.task(agent_id, task.plan_id, task.task_id)
-    layout = Layout(own, f"{own}/{TURNS}/{command.command_id}-{attempt}")
+    layout = AttemptPaths(own, f"{own}/{TURNS}/{command.command_id}-{attempt}")
     return await asyncio.to_thread(_lying, deps, layout.outputs, results.declared(command))
 
 

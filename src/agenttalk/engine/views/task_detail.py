@@ -15,7 +15,7 @@ from agenttalk.engine.core import task_comments
 from agenttalk.engine.core.attempt_paths import TURNS
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.plans.definition import joined_of, sheet_of
+from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.plans.supersede import files_of
 from agenttalk.engine.views import explain, plans
 from agenttalk.engine.views.plan_status import isolated_of, usage_of
@@ -151,7 +151,7 @@ async def file(deps: Deps, plan_id: str, task_id: str, sha256: str) -> tuple[str
 async def remarks(deps: Deps, plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """What was said about a task, in order."""
     store = await plans.found(deps, plan_id, ends=False)
-    shown = await task_comments.show(deps, TaskName(store.name, plan_id, task_id))
+    shown = await task_comments.read_task(deps, TaskName(store.name, plan_id, task_id))
     return sorted([*shown["comments"], *shown["outputs"]], key=lambda each: int(each["id"]))
 
 
@@ -231,8 +231,8 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[Item]:
     """Each line of a task's promise; `told` is what `explain` tells of the task."""
     plan_id, task_id = told["plan_id"], told["task_id"]
     node = Node.model_validate_json(bytes((await store.read("node", plan_id=plan_id, task_id=task_id))[0][0]))
-    sheet = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0])
-    sheet.joined = joined_of(await store.read("joined_checks", plan_id=plan_id))
+    sheet = read_definition(plan_id, (await store.read("run", plan_id=plan_id))[0])
+    sheet.joined = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
     kept = await store.read("evidence_of_task", plan_id=plan_id, task_id=task_id)
     attempts = [turn for turn in told["attempts"] if "verdict" in turn]
     ended_at = (await store.read("task", plan_id=plan_id, task_id=task_id))[0][2]

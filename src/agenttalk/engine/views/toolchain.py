@@ -11,7 +11,7 @@ from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import ACTION_TYPES
 from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
-from agenttalk.engine.core.boards import sound
+from agenttalk.engine.core.boards import open_if_readable
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.ports import Row, Store
@@ -204,7 +204,7 @@ _OUTGOING: Final = (
 
 async def overview(deps: Deps) -> dict[str, Any]:
     """What an overview says of the board; nothing where there is none, or it cannot be read."""
-    store = await sound(deps, BOARD) if deps.stores.has(BOARD) else None
+    store = await open_if_readable(deps, BOARD) if deps.stores.has(BOARD) else None
     if store is None:
         return {}
     rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)

@@ -227,9 +227,9 @@ async def make_token(service: Service, request: Request, caller: Caller) -> Resp
     match body.agent_id, body.role, body.name:
         case (str(agent_id), None, None):
             return answered(await service.make_token(agent_id, body.token, by=caller.name), 201)
-        case (None, str(role), str(name)) if name != access.ENGINE:
+        case (None, str(role), str(name)) if name != access.ENGINE_TOKEN_LABEL:
             return answered(await service.make_person_token(role, name, body.token, by=caller.name), 201)
-    hint = f"give agent_id; or role and name, which is not {access.ENGINE!r}"
+    hint = f"give agent_id; or role and name, which is not {access.ENGINE_TOKEN_LABEL!r}"
     raise UsageError(Code.FIELD_VALUE, "a token is for an agent or for a person", hint=hint)
 
 

@@ -61,7 +61,7 @@ async def believed(service: Service, request: Request, _: Caller) -> Response:
 async def spending(service: Service, request: Request, _: Caller) -> Response:
     """What was spent today of what may be."""
     filters(request)
-    return answered({**await service.day(), **await day_limit.waiting(service.deps)})
+    return answered({**await service.day(), **await day_limit.describe_waiting(service.deps)})
 
 
 async def limit_day(service: Service, request: Request, caller: Caller) -> Response:
@@ -70,7 +70,7 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
     if not body.reset and "limit_usd" not in body.model_fields_set:
         raise UsageError(Code.FIELD_MISSING, "give limit_usd, null for no limit, or reset")
     found = await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset)
-    return answered({**found, **await day_limit.waiting(service.deps)})
+    return answered({**found, **await day_limit.describe_waiting(service.deps)})
 
 
 async def reload_settings(service: Service, request: Request, caller: Caller) -> Response:

@@ -26,7 +26,7 @@ async def login_link(service: Service, request: Request, caller: Caller) -> Resp
 async def requests(service: Service, request: Request, _: Caller) -> Response:
     """Open questions, a page of them."""
     after, limit = place(request, questions.PAGE)
-    found = await questions.page(service.deps, after=after, limit=limit)
+    found = await questions.read_page(service.deps, after=after, limit=limit)
     return answered({"requests": [each.as_json() for each in found.requests], "next": found.next})
 
 
@@ -55,7 +55,7 @@ async def answer(service: Service, request: Request, caller: Caller) -> Response
 async def exhibited(service: Service, request: Request, _: Caller) -> Response:
     """A file that a question is about."""
     digest = request.path_params["sha256"]
-    board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
+    board, name = await exhibits.find_file(service.deps, request.path_params["id"], digest)
     blobs = await service.deps.stores.blobs(board)
     return await attached(blobs, digest, name, wanted=request.headers.get("range", ""))
 

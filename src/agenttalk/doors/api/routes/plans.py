@@ -75,7 +75,7 @@ async def prompt(service: Service, request: Request, _: Caller) -> Response:
     """The prompt of a command, as its agent got it."""
     said = filters(request, "command")
     named = request.path_params
-    found = await prompt_record.prompt(service.deps, named["id"], named["task"], said.get("command", ""))
+    found = await prompt_record.read_prompt(service.deps, named["id"], named["task"], said.get("command", ""))
     return answered(found.as_json())
 
 

@@ -281,7 +281,7 @@ async def _spoken(
     hear: Callable[[Iterator[Event]], None],
 ) -> Ended:
     """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
-    from agenttalk.engine.agents.acp import Speaking, concluded
+    from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
     from agenttalk.ports import Opening
     from agenttalk.rules.agents import acp_table
     from agenttalk.rules.agents.permissions import Policy
@@ -293,11 +293,11 @@ async def _spoken(
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
     policy = Policy.of(use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined)
-    speaking = Speaking(dialogue, policy, None, lambda events: hear(iter(events)), float(use.start_seconds))
+    speaking = AcpConversation(dialogue, policy, None, lambda events: hear(iter(events)), float(use.start_seconds))
     env = {**acp_table.variables(agent, use, confined=confined), **turn.env}
     ended = await driver.run(replace(turn, prompt="", env=env, hear=speaking.hear, talk=speaking))
     await speaking.end()
-    return concluded(ended, speaking, lambda events: hear(iter(events)))
+    return conclude_turn(ended, speaking, lambda events: hear(iter(events)))
 
 
 def _entry(profile: AgentProfile) -> Any:

@@ -43,8 +43,10 @@ def create(
     from agenttalk.engine.core import access
 
     out, folder = root_access.chosen(ctx, root, as_json)
-    if not is_id(name) or name == access.ENGINE:
-        hint = f"use letters, digits, '_', '-' and '.', and not {access.ENGINE!r}, which is the engine's own"
+    if not is_id(name) or name == access.ENGINE_TOKEN_LABEL:
+        hint = (
+            f"use letters, digits, '_', '-' and '.', and not {access.ENGINE_TOKEN_LABEL!r}, which is the engine's own"
+        )
         raise UsageError(Code.ID_INVALID, f"{name!r} cannot be the name of a token", hint=hint)
     if role is not None:
         return _for_person(out, folder, name, role)
@@ -100,7 +102,7 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.core import access
 
-        return {"tokens": [each.as_json() for each in await access.tokens(deps)]}
+        return {"tokens": [each.as_json() for each in await access.list_tokens(deps)]}
 
     found = root_access.asked(folder, "/api/tokens", by_hand)["tokens"]
     if out.as_json:

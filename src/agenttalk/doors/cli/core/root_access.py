@@ -62,14 +62,14 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
     from agenttalk.engine.core import access
     from agenttalk.rules.people.attestation import Proof
 
-    if not await access.is_operators(deps, operator_folder.made_token(root)):
+    if not await access.is_operator_token(deps, operator_folder.made_token(root)):
         raise UsageError(
             Code.TOKEN_REFUSED,
             f"{operator_folder.folder_of(root)} is not the folder of the operator of {root}",
             hint="work as the user who runs its engine, with the same XDG_CONFIG_HOME, or answer on its pages; "
             "after a root was moved, start its engine once",
         )
-    return Proof("operator", access.ENGINE)
+    return Proof("operator", access.ENGINE_TOKEN_LABEL)
 
 
 def asked_all(

@@ -152,7 +152,7 @@ async def _settled(root: Path, configured: Configured, made_at: str, token: str,
     from agenttalk.wiring import opened
 
     async with opened(root, url=configured.store_url) as deps:
-        await access.hand_over(deps, token)
+        await access.replace_operator_token(deps, token)
         return (await after_restore.settle(deps, made_at=made_at, pause=not go_on)).as_json()
 
 

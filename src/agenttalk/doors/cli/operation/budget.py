@@ -63,9 +63,9 @@ def _asked(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str,
 
         if body is not None:
             said = body.get("limit_usd")
-            await (day_limit.reset(deps, by=by) if "reset" in body else day_limit.change(deps, said, by=by))
-        told = await day_limit.told(deps, settings.load(folder).limits.cost_usd_per_day)
-        return {**told, **await day_limit.waiting(deps)}
+            await (day_limit.reset(deps, by=by) if "reset" in body else day_limit.set_limit(deps, said, by=by))
+        told = await day_limit.describe_day(deps, settings.load(folder).limits.cost_usd_per_day)
+        return {**told, **await day_limit.describe_waiting(deps)}
 
     found = root_access.asked(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
     if out.as_json:

@@ -74,10 +74,10 @@ def _require_agent(root: Path, agent: str) -> None:
     from agenttalk.adapters.mailbox.fsio import Folder
     from agenttalk.contracts.core.problems import nearest
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.engine.core.profiles import agents_in
+    from agenttalk.engine.core.profiles import list_agents
 
     with Folder.open(root) as folder:
-        agents = agents_in(folder)
+        agents = list_agents(folder)
     if agent not in agents:
         near = nearest(agent, agents)
         hint = f"did you mean {near!r}?" if near else f"every folder in {root / 'agents'} is one: {_some(agents)}"

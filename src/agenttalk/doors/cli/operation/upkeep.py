@@ -48,7 +48,7 @@ def status(
         await code.glanced(folder, deps)
         told = {**await plan_status.overview(deps), **await view_toolchain.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
-        return {**told, "honesty": await honesty.total(deps), "day": await day_limit.told(deps, most)}
+        return {**told, "honesty": await honesty.total(deps), "day": await day_limit.describe_day(deps, most)}
 
     out, folder = root_access.chosen(ctx, root, as_json)
     found = root_access.asked(folder, "/api/status", by_hand)
@@ -162,10 +162,10 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
     from agenttalk.doors.cli.core import root_access
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.core.boards import boards
+        from agenttalk.engine.core.boards import list_boards
         from agenttalk.engine.messages import published_files
 
-        return {"written": sum([await published_files.republish(deps, board) for board in await boards(deps)])}
+        return {"written": sum([await published_files.republish(deps, board) for board in await list_boards(deps)])}
 
     out, folder = root_access.chosen(ctx, root, as_json)
     written = root_access.asked(folder, "/api/republish", by_hand, {})["written"]

@@ -27,7 +27,7 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.people import questions
 
-        return {"requests": [each.as_json() for each in await questions.requests(deps)]}
+        return {"requests": [each.as_json() for each in await questions.list_open(deps)]}
 
     out, folder = root_access.chosen(ctx, root, as_json)
     requests = root_access.asked_all(folder, "/api/human-requests", "requests", by_hand)
@@ -194,7 +194,7 @@ def _asked(folder: Path, request_id: str) -> dict[str, Any]:
     async def look(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.people import questions
 
-        return (await questions.request(deps, request_id))[1].as_json()
+        return (await questions.find_question(deps, request_id))[1].as_json()
 
     return root_access.asked(folder, f"/api/human-requests/{request_id}", look)
 
@@ -204,9 +204,9 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
 
     from agenttalk.contracts.core.problems import nearest
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.engine.people.questions import Decision
+    from agenttalk.engine.people.questions import AnswerDecision
 
-    allowed = get_args(Decision)
+    allowed = get_args(AnswerDecision)
     if text is None and something_given:
         return "PROVIDE"
     if text is None or text.upper() not in allowed:

@@ -104,9 +104,9 @@ def looked_at(folder: Path, plan: str) -> dict[str, Any]:
 
 async def glanced(folder: Path, deps: Deps) -> None:
     """Have seen, without an engine, whether what ended plans proved has changed since. Nothing is run for it."""
-    from agenttalk.engine.core.boards import boards
+    from agenttalk.engine.core.boards import list_boards
 
-    watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await boards(deps)]
+    watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await list_boards(deps)]
     if any(watched):  # else all that looks at branches need not be loaded
         from agenttalk import wiring
 

@@ -26,7 +26,7 @@ def show_prompt(out: Output, folder: Path, plan: str, task_id: str) -> int:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.agents import prompt_record
 
-        return (await prompt_record.prompt(deps, plan, task_id)).as_json()
+        return (await prompt_record.read_prompt(deps, plan, task_id)).as_json()
 
     told = root_access.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)
     if out.as_json:

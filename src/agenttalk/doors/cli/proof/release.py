@@ -46,7 +46,7 @@ def release(
             store = await board_of(deps, plan)
             await proof_release.release(deps, store, plan, wiring.local_prover(folder, deps), again=True, by=by)
             await published_files.publish(deps, store)
-        return (await releases.found(deps, plan)).as_json()
+        return (await releases.require_release(deps, plan)).as_json()
 
     code.looked_at(folder, plan)  # what an approval rests on may have changed since
     told = root_access.asked(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
