@@ -27,7 +27,7 @@ import apsw
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import SETTLED
-from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.wiring import opened, parts
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -249,7 +249,7 @@ async def loop(root: Path) -> None:
     stop, begun = asyncio.Event(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
 
-    def tell(report: Report) -> None:
+    def tell(report: RouterReport) -> None:
         if not begun.is_set():
             print(report.delivered, flush=True)
         begun.set()

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.core.deps import Deps, EngineLimits
-from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
+from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.ports import Driver, Processes, Row
 from agenttalk.rules.core.isolation import Words
 from agenttalk.wiring import opened
@@ -150,7 +150,7 @@ class Desk:
 
         return asyncio.run(run())
 
-    def once(self, **options: Any) -> Tick:
+    def once(self, **options: Any) -> TickReport:
         """Do everything that can be done now."""
         return self.play(lambda beat, _: beat.run_once(), **options)
 

@@ -29,8 +29,8 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.inbox import leases
-from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
-from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
+from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.ports import Ended, Owner, Turn
 from agenttalk.wiring import opened
 from treekit import Tree, dumped, node, output, sha256
@@ -831,15 +831,15 @@ class World:
     def look(self) -> Look:
         return look(self.place)
 
-    def pass_(self) -> Report:
+    def pass_(self) -> RouterReport:
         return self.run(self.router.pass_())
 
-    def tick(self, agent_id: str, mode: Mode = "good") -> Tick:
+    def tick(self, agent_id: str, mode: Mode = "good") -> TickReport:
         """One look of an agent, and the turn that it began until its end, unless its program holds."""
         self.player.mode = mode
         self.player.held.clear()
 
-        async def go() -> Tick:
+        async def go() -> TickReport:
             before = asyncio.all_tasks()
             tick = await self.beats[agent_id].tick()
             turns = asyncio.all_tasks() - before

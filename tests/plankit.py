@@ -31,7 +31,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
-from agenttalk.engine.proof.evidence_store import KeptFindings
+from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import Standing
@@ -175,7 +175,7 @@ def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> Prov
     """Makes checks, by default without a sandbox."""
     checker = Checker(driver, deps.clock, deps.ids)
     context = Context(path=os.environ["PATH"], sandbox=tier, masked=deps.walls.hidden, readable=deps.walls.readable)
-    return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
+    return Prover(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
 
 
 class _Fine(dict[str, Agent]):

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from agenttalk.contracts.record import Alert, DeadletterEntry, DeliveryEntry
 from agenttalk.engine.core.deps import Deps, EngineLimits
-from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.operation import fsck
 from agenttalk.ports import Clock, Row
 from agenttalk.wiring import opened
 from treekit import Tree, sha256
 
 T = TypeVar("T")
-Route = Callable[[], Report]
+Route = Callable[[], RouterReport]
 COUNTED = ("sent", "delivered", "superseded", "duplicate", "dead")
 
 
@@ -48,7 +48,7 @@ def inside(
     return asyncio.run(go())
 
 
-def routed(root: Path, *, clock: Clock | None = None, limits: EngineLimits | None = None) -> Report:
+def routed(root: Path, *, clock: Clock | None = None, limits: EngineLimits | None = None) -> RouterReport:
     """One pass by a router that has just started."""
     return inside(root, lambda deps: Router(deps).pass_(), clock=clock, limits=limits)
 

@@ -184,7 +184,7 @@ def listening(root: Path) -> Iterator[Door]:
             for token, role in ((OPERATOR, "operator"), (VIEWER, "viewer"), (WORKER, "worker")):
                 await access.admit(deps, token, role, role)  # type: ignore[arg-type]
             await access.admit_agent(deps, FAR, "far")
-            await plan_registry.Plans(deps).refresh()
+            await plan_registry.PlanRegistry(deps).refresh()
             path = socket_folder("test") / "door.sock"
             where = await stack.enter_async_context(
                 serving(create_app(service), host="127.0.0.1", port=0, socket_path=path)

@@ -364,10 +364,10 @@ def test_counting_goes_on_where_it_ended_whenever_it_was_cut_off(tmp_path: Path,
         async with opened(folder) as deps:
             store = await deps.stores.board("default")
             await store.transact(lambda tx: tx.run("set_cursor", name=honesty.CURSOR, value=0))
-            before = await honesty.tallies(deps)
-            while await honesty.count(deps, most=most):
+            before = await honesty.read_tallies(deps)
+            while await honesty.count_new_facts(deps, most=most):
                 pass
-            after = await honesty.tallies(deps)
+            after = await honesty.read_tallies(deps)
             return grown(before, after)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -382,16 +382,16 @@ def test_two_who_count_at_once_count_once(tmp_path: Path, root: Path) -> None:
 
     async def work() -> tuple[Any, Any]:
         async with opened(tmp_path / "copy") as deps:
-            await honesty.count(deps)
-            before = await honesty.tallies(deps)
+            await honesty.count_new_facts(deps)
+            before = await honesty.read_tallies(deps)
             store = await deps.stores.board("default")
             head = (await store.read("ledger_head"))[0][0]
             await store.transact(lambda tx: tx.run("set_cursor", name=honesty.CURSOR, value=head - 30))
-            await asyncio.gather(*(honesty.count(deps) for _ in range(5)))
-            once = await honesty.tallies(deps)
+            await asyncio.gather(*(honesty.count_new_facts(deps) for _ in range(5)))
+            once = await honesty.read_tallies(deps)
             await store.transact(lambda tx: tx.run("set_cursor", name=honesty.CURSOR, value=head - 30))
-            await honesty.count(deps)
-            twice = await honesty.tallies(deps)
+            await honesty.count_new_facts(deps)
+            twice = await honesty.read_tallies(deps)
             return grown(before, once), grown(once, twice)
 
     first, second = asyncio.run(work())

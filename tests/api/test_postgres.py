@@ -135,8 +135,8 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
         sea.command("lead", "deploy")
         report = await Router(deps).pass_()
         assert (report.delivered, report.dead, report.problems) == (2, 1, [])
-        [letter] = await dead_letters.found(deps)
-        shown, original = await dead_letters.show(deps, letter.deadletter_id)
+        [letter] = await dead_letters.list_dead_letters(deps)
+        shown, original = await dead_letters.read_dead_letter(deps, letter.deadletter_id)
         assert (shown.code, b"cmd_deploy_001" in (original or b"")) == ("TASK_NOT_IN_DAG", True)
         assert (await dead_letters.replay(deps, letter.deadletter_id, by="ada"))["ok"] is False
         assert await fsck.check(deps) == []
@@ -210,7 +210,7 @@ def test_two_servers_share_the_store_and_each_hears_of_the_others_effects(
     async def use(here: Deps) -> None:
         async with opened(elsewhere, url=database) as there:
             await plan_registry.submit(there, DAG, manifest=MANIFEST)
-            assert set(await plan_registry.Plans(here).refresh()) == {"plan_sea"}
+            assert set(await plan_registry.PlanRegistry(here).refresh()) == {"plan_sea"}
             mine, theirs = await here.stores.board("default"), await there.stores.board("default")
             seen = await asyncio.wait_for(mine.woken(await mine.woken(0)), 30)
             waiting = asyncio.create_task(mine.woken(seen))

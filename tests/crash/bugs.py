@@ -22,15 +22,15 @@ from agenttalk.engine.core.records import JournalMessage
 from agenttalk.engine.inbox import conclusion, heartbeat
 from agenttalk.engine.inbox import turn as inbox_turn
 from agenttalk.engine.inbox.leases import Lease
-from agenttalk.engine.inbox.ready_commands import Ready
-from agenttalk.engine.inbox.turn import How, Setting
+from agenttalk.engine.inbox.ready_commands import ReadyCommand
+from agenttalk.engine.inbox.turn import TurnEndKind, TurnSetting
 from agenttalk.engine.messages import admission
-from agenttalk.engine.messages.admission import Fate
-from agenttalk.engine.messages.incoming import Arrival
+from agenttalk.engine.messages.admission import AdmissionOutcome
+from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import regressions
 from agenttalk.engine.proof import release as proof_release
-from agenttalk.engine.proof.closing import Closing
+from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.outgoing import Outgoing
@@ -80,8 +80,8 @@ def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
 def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
-    async def take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease) -> How:
-        layout, laid = await inbox_turn._lay_out(seat, ready, inbox_turn.layout_of(seat, ready.order, lease))
+    async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> TurnEndKind:
+        layout, laid = await inbox_turn._lay_out(seat, ready, inbox_turn.build_attempt_paths(seat, ready.order, lease))
         turn = await inbox_turn._turn(seat, setting, ready, lease, layout, laid)
         ended = await setting.driver.run(turn)
         await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, lease, turn.prompt, laid))
@@ -98,8 +98,8 @@ def _deliver_before_commit() -> None:
     real = admission._send
 
     def send(
-        tx: Tx, arrival: Arrival, letter: JournalMessage, message: int, targets: tuple[str, ...], *rest: Any
-    ) -> Fate:
+        tx: Tx, arrival: IncomingFile, letter: JournalMessage, message: int, targets: tuple[str, ...], *rest: Any
+    ) -> AdmissionOutcome:
         deps: Deps = rest[1]
         for receiver in targets:
             box = root_layout.box(receiver, "inbox", letter.plan_id)
@@ -121,7 +121,7 @@ def _no_epoch_check() -> None:
 
 def _turn_before_commit() -> None:
     """A turn begins, and then it is recorded that the one before it has ended and that it has its lease."""
-    real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, leasing.grant
+    real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, leasing.lease_next_tasks
     early: dict[int, Callable[[LeasedAttempt], None]] = {}
     begun: set[str] = set()
 
@@ -202,17 +202,17 @@ def _about(job: Any) -> dict[str, str]:
 
 def _join_after_commit() -> None:
     """Whoever broke a check is sent back, and then it is recorded that it has to keep the check."""
-    real_join, real_look = regressions._join, Closing._look_once
+    real_join, real_look = regressions._join, PlanCloser._look_once
     late: list[tuple[Any, ...]] = []
 
-    async def look_once(self: Closing) -> bool:
+    async def look_once(self: PlanCloser) -> bool:
         more = await real_look(self)
         while late:
             await self.step(partial(_later, real_join, late.pop()))
         return more
 
     _replace(regressions, _join=lambda _, *about: late.append(about))
-    _replace(Closing, _look_once=look_once)
+    _replace(PlanCloser, _look_once=look_once)
 
 
 def _later(do: Callable[..., None], about: tuple[Any, ...], moves: Any) -> None:
@@ -227,7 +227,7 @@ def _replace(where: Any, **new: Any) -> None:
 def _archive_after_the_decision() -> None:
     """What is shipped is archived only once the decision is committed."""
     left: list[tuple[Any, ...]] = []
-    real, archive = proof_release.release, proof_release._archive
+    real, archive = proof_release.decide_release, proof_release._archive
 
     async def release(deps: Deps, store: Any, plan_id: str, prover: Any, **more: Any) -> Any:
         found = await real(deps, store, plan_id, prover, **more)

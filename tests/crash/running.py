@@ -56,7 +56,7 @@ async def show(life: Life) -> None:
     """Write what is shown of plans, as an engine does from time to time."""
     for board in await list_boards(life.deps):
         for plan_id, *_ in await board.read("plans"):
-            await published_files.status(life.deps, board, plan_id)
+            await published_files.publish_status(life.deps, board, plan_id)
         await published_files.publish(life.deps, board)
 
 

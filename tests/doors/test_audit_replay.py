@@ -13,7 +13,7 @@ from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.policy import policy_of
 from agenttalk.doors.cli.main import call
 from agenttalk.engine.proof import policy_replay
-from agenttalk.engine.proof.policy_replay import Asked
+from agenttalk.engine.proof.policy_replay import ReplayQuery
 from plankit import Engine, plan, play, states, task
 from provekit import CALC, FIXES, RUNS, SUITE, program, promise, repository
 
@@ -137,7 +137,7 @@ def test_a_long_past_is_judged_page_by_page(tmp_path: Path, monkeypatch: pytest.
         following: dict[str, Any] | None = {}
         policy = policy_of({"min_trust": "observed"})
         while following is not None:
-            page = await policy_replay.page(engine.deps, Asked(policy, **following))
+            page = await policy_replay.replay_page(engine.deps, ReplayQuery(policy, **following))
             assert len(page["dones"]) <= 7
             assert page["totals"] == {"kept": len(page["dones"]), "refused": 0, "unknown": 0}
             assert all(each["stands"] for each in page["dones"])

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.wiring import opened
 from provekit import CALC, SUITE, repository
 from treekit import Tree, node, output
 
-Route = Callable[[], Report]
+Route = Callable[[], RouterReport]
 
 SHOP = [
     node("design", "pm", outputs=[output("design.md", "dev", "tester"), output("notes.md", "dev")]),
@@ -23,7 +23,7 @@ SHOP = [
 ]
 
 
-async def routed(root: Path) -> Report:
+async def routed(root: Path) -> RouterReport:
     """One pass by a router that has just started, as after every crash."""
     async with opened(root, answers_by_file=True) as deps:
         return await Router(deps).pass_()

@@ -20,7 +20,7 @@ from agenttalk.contracts.forge import ForgeUser
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.mail.board import Post
+from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.proof import disputes as proof_disputes
 from agenttalk.ports import Job, KindTask, MailRules, Performance
 from agenttalk.rules.prompts import mail, toolchain_rules, wording
@@ -221,7 +221,7 @@ def test_a_letter_that_was_not_answered_comes_back_in_chinese(tmp_path: Path) ->
             prompts.append(job.prompt)
             return Performance("finished", result="好")
 
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         await mailkit.sent(post, mailkit.draft(subject="通知", body="构建通过。"))
         mail_id = await mailkit.sent(post, mailkit.draft(kind="request", subject="问题", body="6 x 7？"))
 

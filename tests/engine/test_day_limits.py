@@ -176,7 +176,7 @@ def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: 
             "the day stopped its turn in the middle, which does not count against s; it goes on"
         )
         assert await day_limit.describe_waiting(engine.deps) == {"waiting": 1, "stopped": ["p/one"]}
-        assert [each["claims"] for each in (await honesty.report(engine.deps))["agents"]] == [0]
+        assert [each["claims"] for each in (await honesty.build_report(engine.deps))["agents"]] == [0]
 
     async def second(engine: Engine) -> None:
         await engine.dispatcher.looked()

@@ -17,7 +17,7 @@ from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.loops import Waiter, WakeBroadcaster
 from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.inbox.supervisor import Heartbeats
+from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
 from agenttalk.wiring import opened
 from treekit import Tree
 
@@ -31,11 +31,11 @@ def desk(tmp_path: Path) -> Desk:
 
 
 @asynccontextmanager
-async def driven(root: Path, configured: ProfileOverlay) -> AsyncIterator[Heartbeats]:
+async def driven(root: Path, configured: ProfileOverlay) -> AsyncIterator[HeartbeatSupervisor]:
     """Heartbeats that are ended when the block is."""
     processes, stop = LocalProcesses(), asyncio.Event()
     async with opened(root) as deps:
-        found = Heartbeats(
+        found = HeartbeatSupervisor(
             deps,
             ScriptDriver(processes),
             processes,

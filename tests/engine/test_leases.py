@@ -69,7 +69,7 @@ class Dies:
         self.began = asyncio.Event()
 
     async def run(self, turn: Turn) -> Ended:
-        leases.forget(turn.lease)
+        leases.forget_lease(turn.lease)
         self.began.set()
         await asyncio.Event().wait()
         raise AssertionError

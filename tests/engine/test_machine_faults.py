@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import MachineError
-from agenttalk.engine.messages.router import Report
+from agenttalk.engine.messages.router import RouterReport
 from routerkit import Watch, alerts, counts, routed, sound, statuses
 from treekit import Tree, node
 
@@ -206,7 +206,7 @@ def test_a_clock_that_jumps_changes_no_decision(tmp_path: Path, jumps: tuple[int
     clock = Watch()
     tree = planted(tmp_path)
     sent = tree.box("lead", "outbox") / ".sent"
-    reports: list[Report] = []
+    reports: list[RouterReport] = []
     steps: list[Callable[[], Any]] = [
         lambda: [tree.command("lead", "build", seq, message_id=f"m{seq}") for seq in (2, 1)],
         lambda: [tree.command("pm", "build", 3, message_id="m3"), tree.put("lead", "bad.msg.json", b"{")],

@@ -239,7 +239,7 @@ def test_the_same_is_decided_once_and_anew_when_somebody_asks(tmp_path: Path) ->
         await engine.submit(compiled)
         await engine.ended()
         store = await board_of(engine.deps, "p")
-        await proof_release.release(
+        await proof_release.decide_release(
             engine.deps, store, "p", proved(tmp_path, engine.deps, ScriptDriver(LocalProcesses()))
         )
         return await decided(engine)
@@ -564,8 +564,8 @@ def test_nothing_is_decided_while_tasks_are_open_or_nothing_is_shipped(tmp_path:
         await engine.dispatcher.pause("p", by="ada")
         await engine.ended("plain")
         store = await board_of(engine.deps, "p")
-        assert await proof_release.release(engine.deps, store, "plain", None) is None
-        assert await proof_release.release(engine.deps, store, "p", None) is None
+        assert await proof_release.decide_release(engine.deps, store, "plain", None) is None
+        assert await proof_release.decide_release(engine.deps, store, "p", None) is None
         for plan_id, why in (("plain", "ships nothing"), ("p", "has not ended")):
             with pytest.raises(UsageError, match=why):
                 await engine.dispatcher.release(plan_id, by="ada")

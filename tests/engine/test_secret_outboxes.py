@@ -12,7 +12,7 @@ import pytest
 from agenttalk.contracts.errors import InputError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.secrets import SecretGuard
-from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.operation.service import Service
 from plankit import plan, task
 from routerkit import inside, sound
@@ -33,8 +33,8 @@ def kept(root: Path) -> list[str]:
     return [name for name, data in found.items() if any(each.encode() in data or each in name for each in SPELLINGS)]
 
 
-def routed(root: Path) -> Report:
-    async def use(deps: Deps) -> Report:
+def routed(root: Path) -> RouterReport:
+    async def use(deps: Deps) -> RouterReport:
         deps.discretion.keep({"API_KEY": CANARY})
         return await Router(deps).run_once()
 
@@ -85,7 +85,7 @@ def test_a_file_whose_very_name_is_a_secret_is_put_aside_under_another(tree: Tre
     (box / f"artifact_{envelope_id}.msg.json").rename(box / name)
     secret = name.removeprefix("artifact_").removesuffix(".msg.json")
 
-    async def use(deps: Deps) -> Report:
+    async def use(deps: Deps) -> RouterReport:
         deps.discretion.keep({"API_KEY": secret})
         return await Router(deps).run_once()
 

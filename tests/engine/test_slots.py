@@ -11,7 +11,7 @@ import pytest
 from agentkit import Desk
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
+from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.ports import Ended, Turn
 from treekit import Tree
 
@@ -120,7 +120,7 @@ def desk(tmp_path: Path) -> Desk:
     return desk
 
 
-Use = Callable[[Played, asyncio.Queue[Tick]], Awaitable[None]]
+Use = Callable[[Played, asyncio.Queue[TickReport]], Awaitable[None]]
 
 
 def driven(desk: Desk, slots: Slots, use: Use, *commands: str) -> int:
@@ -131,7 +131,7 @@ def driven(desk: Desk, slots: Slots, use: Use, *commands: str) -> int:
     driver = Played()
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
-        stop, ticks = asyncio.Event(), asyncio.Queue[Tick]()
+        stop, ticks = asyncio.Event(), asyncio.Queue[TickReport]()
         running = asyncio.create_task(beat.run(stop, Never(), ticks.put_nowait))
         try:
             async with asyncio.timeout(PATIENCE):
@@ -150,7 +150,7 @@ def test_a_heartbeat_begins_when_its_agent_has_done_what_others_asked_for(desk: 
     ticket = slots.take("dev")
     assert ticket is not None
 
-    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+    async def use(driver: Played, ticks: asyncio.Queue[TickReport]) -> None:
         tick = await ticks.get()
         assert (tick.waiting, tick.running, driver.began.empty()) == (1, 0, True)
         await asyncio.to_thread(slots.free, "dev", ticket)  # whoever writes to a board has a thread of its own
@@ -166,7 +166,7 @@ def test_a_heartbeat_begins_when_its_agent_has_done_what_others_asked_for(desk: 
 def test_a_heartbeat_and_others_take_turns(desk: Desk) -> None:
     slots = Slots(8)
 
-    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+    async def use(driver: Played, ticks: asyncio.Queue[TickReport]) -> None:
         await driver.began.get()
         assert slots.take("dev") is None
         driver.goes.put_nowait(None)
@@ -187,7 +187,7 @@ def test_a_heartbeat_and_others_take_turns(desk: Desk) -> None:
 def test_a_heartbeat_goes_on_when_others_do_not_want_the_place_any_more(desk: Desk) -> None:
     slots = Slots(8)
 
-    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+    async def use(driver: Played, ticks: asyncio.Queue[TickReport]) -> None:
         await driver.began.get()
         assert slots.take("dev") is None
         for _ in range(2):
@@ -199,7 +199,7 @@ def test_a_heartbeat_goes_on_when_others_do_not_want_the_place_any_more(desk: De
 
 
 def test_a_heartbeat_that_nobody_shares_with_goes_on_at_once(desk: Desk) -> None:
-    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+    async def use(driver: Played, ticks: asyncio.Queue[TickReport]) -> None:
         for _ in range(2):
             await driver.began.get()
             driver.goes.put_nowait(None)
@@ -214,7 +214,7 @@ def test_a_heartbeat_that_ends_waits_for_nothing(desk: Desk) -> None:
     ticket = slots.take("dev")
     assert ticket is not None
 
-    async def use(_: Played, ticks: asyncio.Queue[Tick]) -> None:
+    async def use(_: Played, ticks: asyncio.Queue[TickReport]) -> None:
         assert (await ticks.get()).waiting == 1
 
     with pytest.raises(AssertionError, match="dev"):

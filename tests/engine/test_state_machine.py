@@ -1030,8 +1030,8 @@ def plant_no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
 def plant_no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody ends the leases of the dead."""
 
-    async def recover(*_: object) -> leases.Recovered:
-        return leases.Recovered()
+    async def recover(*_: object) -> leases.RecoveryResult:
+        return leases.RecoveryResult()
 
     monkeypatch.setattr(leases, "recover", recover)
 

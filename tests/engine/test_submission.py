@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.boards import place_plan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import published_files
-from agenttalk.engine.messages.plan_registry import Plans
+from agenttalk.engine.messages.plan_registry import PlanRegistry
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.plans import submission
 from agenttalk.engine.views import plan_status
@@ -143,7 +143,7 @@ def test_whoever_is_stopped_between_two_parts_leaves_nothing_that_anybody_sees(t
                 await hand_over(deps, chain(5))
         assert [row[1] for row in await store.read("open_runs")] == ["SUBMITTED"]
         assert await store.read("plans") == []
-        assert await Plans(deps).refresh() == {}
+        assert await PlanRegistry(deps).refresh() == {}
         with pytest.raises(UsageError):
             await plan_status.of(deps, "p")
         other = chain(3)  # another plan under that id: nothing of the first one is left in it
@@ -151,7 +151,7 @@ def test_whoever_is_stopped_between_two_parts_leaves_nothing_that_anybody_sees(t
         assert [each["task_id"] for each in (await plan_status.of(deps, "p")).tasks] == ["t0", "t1", "t2"]
         assert [row[0] for row in await store.read("nodes_of", plan_id="p")] == ["t0", "t1", "t2"]
         assert await store.read("dependants", plan_id="p", task_id="t2") == []
-        assert set(await Plans(deps).refresh()) == {"p"}
+        assert set(await PlanRegistry(deps).refresh()) == {"p"}
 
     play(tmp_path, do)
 

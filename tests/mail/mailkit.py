@@ -13,9 +13,9 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.mail.board import Post
-from agenttalk.engine.mail.letters import Draft
-from agenttalk.engine.mail.task_kind import Letters
+from agenttalk.engine.mail.board import MailBoard
+from agenttalk.engine.mail.letters import LetterDraft
+from agenttalk.engine.mail.task_kind import MailTaskKind
 from agenttalk.engine.operation.fsck import check
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import mail as showing
@@ -31,15 +31,20 @@ RULES = MailRules(PROFILES, frozenset(PROFILES), remind_after=600, answer_within
 
 
 def play(
-    root: Path, work: Callable[[Deps, Post], Awaitable[T]], *, clock: Clock | None = None, url: str = "", **changes: Any
+    root: Path,
+    work: Callable[[Deps, MailBoard], Awaitable[T]],
+    *,
+    clock: Clock | None = None,
+    url: str = "",
+    **changes: Any,
 ) -> T:
     """Do something with a root whose board `_mail` nobody else works on."""
     (root / "agents" / "visitor").mkdir(parents=True, exist_ok=True)
 
     async def run() -> T:
-        kind = Letters(changes.get("rules", RULES))
+        kind = MailTaskKind(changes.get("rules", RULES))
         async with opened(root, kinds={BOARD: kind}, clock=clock or Clock(), url=url) as deps:
-            post = Post(deps)
+            post = MailBoard(deps)
             kind.replies = post
             found = await work(deps, post)
             assert [str(fault) for fault in await check(deps)] == []
@@ -48,16 +53,16 @@ def play(
     return asyncio.run(run())
 
 
-def draft(sender: str = "operator", to: tuple[str, ...] = ("dev",), kind: Any = "inform", **more: Any) -> Draft:
+def draft(sender: str = "operator", to: tuple[str, ...] = ("dev",), kind: Any = "inform", **more: Any) -> LetterDraft:
     said = {"subject": "Hello", "body": "What is 6 x 7?", **more}
-    return Draft(sender, to, kind, **said)
+    return LetterDraft(sender, to, kind, **said)
 
 
 def by(name: str) -> Caller:
     return OPERATOR if name == "operator" else Caller("agent", name)
 
 
-async def sent(post: Post, letter: Draft, key: str | None = None) -> str:
+async def sent(post: MailBoard, letter: LetterDraft, key: str | None = None) -> str:
     """The id of a letter that was sent."""
     return str((await post.send(letter, by(letter.sender), key))["message_id"])
 

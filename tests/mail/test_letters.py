@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.mail.board import Post
+from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import mail as showing
 from agenttalk.ports import Job, Performance
@@ -28,7 +28,7 @@ HOSTILE = "你好 \u202etxt.exe\u202c \x00\x07\x1b[2J\r\n\u2028 مرحبا 𝒳 
 
 @pytest.mark.shows("A01")
 def test_a_notice_is_done_when_its_addressee_asks_for_it_and_not_when_others_do(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("dev", "pm", "operator"), sender="visitor"))
         await post.read(mail_id, "visitor")
         await post.read(mail_id, "hand")
@@ -46,7 +46,7 @@ def test_a_notice_is_done_when_its_addressee_asks_for_it_and_not_when_others_do(
 
 @pytest.mark.shows("A02")
 def test_a_request_is_not_done_by_being_read_but_by_the_answer_of_its_addressee(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("operator", "visitor"), sender="pm", kind="request"))
         await post.read(mail_id, "operator")
         again = await post.reply(mail_id, draft("pm", (), subject="", body="please!"), by("pm"))
@@ -67,7 +67,7 @@ def test_a_request_is_not_done_by_being_read_but_by_the_answer_of_its_addressee(
 
 @pytest.mark.shows("A01", "A02")
 def test_who_only_hands_a_request_on_has_not_answered_it(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         asked = await sent(post, draft("pm", ("visitor",), "request"))
         told = await sent(post, draft("pm", ("visitor",)))
         for mail_id in (asked, told):
@@ -88,7 +88,7 @@ def test_who_only_hands_a_request_on_has_not_answered_it(tmp_path: Path) -> None
 def test_who_does_not_answer_is_reminded_once_and_then_it_has_failed(tmp_path: Path) -> None:
     clock = Clock()
 
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("visitor",), kind="request"))
         await post.pass_()
         file = box(tmp_path, "visitor") / f"mail_{mail_id}.json"
@@ -123,7 +123,7 @@ def test_who_does_not_answer_is_reminded_once_and_then_it_has_failed(tmp_path: P
 
 
 def test_the_same_key_sends_one_letter_and_another_letter_under_it_is_refused(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> list[str]:
+    async def work(deps: Deps, post: MailBoard) -> list[str]:
         letter = draft(to=("dev", "pm"))
         first = await asyncio.gather(*(post.send(letter, by("operator"), "key") for _ in range(5)))
         assert all(each == first[0] for each in first)
@@ -139,7 +139,7 @@ def test_the_same_key_sends_one_letter_and_another_letter_under_it_is_refused(tm
 
 
 def test_the_same_letter_under_its_own_id_is_sent_once(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         letter = draft(message_id="m.1")
         assert await sent(post, letter) == await sent(post, letter) == "m.1"
         for other in (replace(letter, body="another"), replace(letter, sender="pm")):
@@ -152,7 +152,7 @@ def test_the_same_letter_under_its_own_id_is_sent_once(tmp_path: Path) -> None:
 
 
 def test_nobody_writes_in_the_name_of_another(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         for caller in (Caller("agent", "dev"), Caller("operator", "operator")):
             with pytest.raises(AgentTalkError) as refused:
                 await post.send(draft("pm"), caller)
@@ -166,7 +166,7 @@ def test_nobody_writes_in_the_name_of_another(tmp_path: Path) -> None:
 def test_whatever_is_written_comes_out_as_it_was(tmp_path: Path, store: str, request: pytest.FixtureRequest) -> None:
     url = request.getfixturevalue("database") if store == "postgres" else ""
 
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("visitor",), subject="主题 \u202etxt", body=HOSTILE))
         large = await sent(post, draft(to=("visitor",), body="很长 " * 200_000))
         found = await showing.one(deps, mail_id, "visitor")
@@ -184,7 +184,7 @@ def test_whatever_is_written_comes_out_as_it_was(tmp_path: Path, store: str, req
 
 
 def test_lists_go_page_by_page_and_agents_see_their_own_alone(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         for number in range(7):
             await sent(post, draft(to=("visitor",), body=f"notice {number} of may"))
             await sent(post, draft("pm", ("operator",), body=f"secret {number} of may"))
@@ -231,7 +231,7 @@ class Answering:
 
 @pytest.mark.shows("A01", "A02")
 def test_a_request_runs_its_agent_whose_prompt_has_read_the_notices_too(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         note = await sent(post, draft(subject="FYI", body=f"the build is green {HOSTILE}"))
         other = await sent(post, draft(subject="FYI", body="and fast"))
         mail_id = await sent(post, draft(kind="request"))
@@ -261,7 +261,7 @@ def test_a_request_runs_its_agent_whose_prompt_has_read_the_notices_too(tmp_path
 
 @pytest.mark.parametrize("result", ["I have answered it, done!", {"reply": " "}, {"done": True}, None])
 def test_an_agent_that_only_says_so_has_not_answered(tmp_path: Path, result: Any) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(kind="request"))
         agent = Answering(result)
 
@@ -276,7 +276,7 @@ def test_an_agent_that_only_says_so_has_not_answered(tmp_path: Path, result: Any
 
 
 def test_what_is_answered_before_its_agent_began_is_not_run(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(kind="request"))
         other = await sent(post, draft(kind="request", body="And 6 x 8?"))
         await post.reply(mail_id, draft("dev", (), subject="", body="42"), by("dev"))
@@ -293,7 +293,7 @@ def test_what_is_answered_before_its_agent_began_is_not_run(tmp_path: Path) -> N
 
 
 def test_agents_that_answer_agents_with_requests_are_stopped(tmp_path: Path) -> None:
-    async def work(_: Deps, post: Post) -> None:
+    async def work(_: Deps, post: MailBoard) -> None:
         mail_id, codes = await sent(post, draft("dev", ("pm",), kind="request")), []
         for number in range(4):
             name = ("pm", "dev")[number % 2]
@@ -308,7 +308,7 @@ def test_agents_that_answer_agents_with_requests_are_stopped(tmp_path: Path) -> 
 
 
 def test_a_token_of_an_attempt_that_is_over_writes_nothing(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(kind="request"))
         tokens: list[str] = []
 
@@ -330,7 +330,7 @@ def test_a_token_of_an_attempt_that_is_over_writes_nothing(tmp_path: Path) -> No
 def test_at_the_deadline_the_turn_of_who_has_not_answered_is_ended(tmp_path: Path) -> None:
     clock = Clock()
 
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(kind="request"))
         began, stop = asyncio.Event(), asyncio.Event()
 
@@ -350,7 +350,7 @@ def test_at_the_deadline_the_turn_of_who_has_not_answered_is_ended(tmp_path: Pat
             async with asyncio.timeout(40):
                 await began.wait()
                 clock.forward(3600)
-                await Post(deps, stop=ended).pass_()
+                await MailBoard(deps, stop=ended).pass_()
                 told = await at(deps, mail_id)
         finally:
             stop.set()
@@ -363,7 +363,7 @@ def test_at_the_deadline_the_turn_of_who_has_not_answered_is_ended(tmp_path: Pat
 
 @pytest.mark.parametrize("state", ["BLOCKED_WAITING_REVIEW", "BLOCKED_WAITING_HUMAN", "BLOCKED_WAITING_INPUT"])
 def test_an_answer_ends_a_request_that_waits_for_something_else(tmp_path: Path, state: str) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(kind="request"))
         about: dict[str, Any] = {"plan_id": BOARD, "task_id": mail_id, "state": state, "cause": "NEEDS_PERSON"}
         about |= {"reason": None, "missing": None, "request_id": None, "at": deps.stamp()}

@@ -10,20 +10,20 @@ import pytest
 
 from agentkit import Clock
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.mail.board import Post
-from agenttalk.engine.messages.dead_letters import found
-from agenttalk.engine.messages.router import Report, Router
+from agenttalk.engine.mail.board import MailBoard
+from agenttalk.engine.messages.dead_letters import list_dead_letters
+from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.views import mail as showing
 from agenttalk.ports import Job, Performance
 from mail.mailkit import at, box, draft, left, listed, play, sent, worked
 
 
-def routed(root: Path) -> tuple[Report, list[str], list[tuple[str, str]]]:
+def routed(root: Path) -> tuple[RouterReport, list[str], list[tuple[str, str]]]:
     """One look of a router: what it says, all letters, and what was dead-lettered, with codes."""
 
-    async def work(deps: Deps, _: Post) -> tuple[Report, list[str], list[tuple[str, str]]]:
+    async def work(deps: Deps, _: MailBoard) -> tuple[RouterReport, list[str], list[tuple[str, str]]]:
         report = await Router(deps).run_once()
-        dead = [(each.name, each.code) for each in await found(deps)]
+        dead = [(each.name, each.code) for each in await list_dead_letters(deps)]
         mails = (await showing.page(deps, showing.Asked()))["mails"]
         return report, [each["message_id"] for each in mails], dead
 
@@ -100,7 +100,7 @@ def test_a_file_of_that_name_in_the_outbox_of_a_plan_is_no_letter(tmp_path: Path
 
 @pytest.mark.shows("A01")
 def test_a_notice_lies_in_the_inbox_and_was_read_by_who_took_it(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("visitor", "pm")))
         await post.pass_()
         file = box(tmp_path, "visitor") / f"mail_{mail_id}.json"
@@ -120,7 +120,7 @@ def test_a_notice_lies_in_the_inbox_and_was_read_by_who_took_it(tmp_path: Path) 
 
 
 def test_an_inbox_that_is_gone_has_read_nothing(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("visitor",)))
         await post.pass_()
         (box(tmp_path, "visitor") / f"mail_{mail_id}.json").unlink()
@@ -140,7 +140,7 @@ class Idle:
 
 @pytest.mark.shows("A01", "A02")
 def test_who_works_by_hand_gets_commands_and_answers_by_outbox(tmp_path: Path) -> None:
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         router = Router(deps)
         note = await sent(post, draft(to=("hand",), message_id="note"))
         request = await sent(post, draft(to=("hand",), kind="request", message_id="ask"))
@@ -190,7 +190,7 @@ def test_who_works_by_hand_gets_commands_and_answers_by_outbox(tmp_path: Path) -
 def test_a_request_by_hand_that_nobody_answers_fails_at_the_deadline(tmp_path: Path) -> None:
     clock = Clock()
 
-    async def work(deps: Deps, post: Post) -> None:
+    async def work(deps: Deps, post: MailBoard) -> None:
         router = Router(deps)
         request = await sent(post, draft(to=("hand",), kind="request"))
 

@@ -87,7 +87,7 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                 letters: list[dead_letters.DeadLetter] = []
                 place = ""
                 while place is not None:
-                    found, place = await dead_letters.page(deps, after=place, limit=size)
+                    found, place = await dead_letters.read_page(deps, after=place, limit=size)
                     letters += found
                 assert len({each.deadletter_id for each in letters}) == len(letters) == 205
                 for board, _ in PLACES:
@@ -98,7 +98,7 @@ def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
                     await people_questions.read_page(deps, after=bad)
                 if bad != "W10":
                     with pytest.raises(UsageError, match="no place in the list"):
-                        await dead_letters.page(deps, after=bad)
+                        await dead_letters.read_page(deps, after=bad)
 
     asyncio.run(look())
 

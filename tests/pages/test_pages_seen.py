@@ -17,9 +17,9 @@ from agenttalk.doors.pages import words
 from agenttalk.doors.pages.rendering import FOLDER
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.access import Caller
-from agenttalk.engine.mail.board import Post
-from agenttalk.engine.mail.letters import Draft
-from agenttalk.engine.mail.task_kind import Letters
+from agenttalk.engine.mail.board import MailBoard
+from agenttalk.engine.mail.letters import LetterDraft
+from agenttalk.engine.mail.task_kind import MailTaskKind
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import ledger as view_ledger
@@ -269,9 +269,9 @@ def test_letters_have_a_page_of_their_own(tmp_path: Path) -> None:
     async def run() -> None:
         (tmp_path / "agents" / "dev").mkdir(parents=True)
         (tmp_path / "system_runtime").mkdir()
-        async with opened(tmp_path, kinds={MAIL: Letters(rules)}) as deps:
-            post = Post(deps)
-            sent = Draft(
+        async with opened(tmp_path, kinds={MAIL: MailTaskKind(rules)}) as deps:
+            post = MailBoard(deps)
+            sent = LetterDraft(
                 "ada", ("dev",), "request", subject=f"Six times seven {HOSTILE}", body=f"What is it? {HOSTILE}"
             )
             letter = await post.send(sent, Caller("operator", "ada"))

@@ -10,7 +10,7 @@ from typing import Any, cast
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import evidence_store
-from agenttalk.engine.proof.evidence_store import KeptFindings
+from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.ports import Baseline, Job, Proof
 from agenttalk.rules.proof.evidence import Fingerprint, Result
 from agenttalk.rules.proof.junit import Outcomes
@@ -36,8 +36,8 @@ def job(task_id: str = "t") -> Job:
     return cast("Job", SimpleNamespace(**about))
 
 
-def kept(stores: RootStores) -> KeptFindings:
-    return KeptFindings(Deps(cast("Any", None), stores, Clock(), cast("Any", None)))
+def kept(stores: RootStores) -> StoredFindings:
+    return StoredFindings(Deps(cast("Any", None), stores, Clock(), cast("Any", None)))
 
 
 def test_a_baseline_keeps_its_first_tip_and_its_newest_results(place: Place) -> None:
@@ -76,9 +76,13 @@ def test_new_evidence_takes_the_place_of_all_that_was_there(place: Place) -> Non
     async def use(stores: RootStores) -> None:
         board = await stores.board("shop")
         both = Proof(results=(RESULT, replace(RESULT, id="old")), commit="c1")
-        await board.transact(lambda tx: evidence_store.put(tx, job(), both, at="then"))
-        await board.transact(lambda tx: evidence_store.put(tx, job(), Proof(results=(RESULT,), commit="c2"), at="now"))
-        await board.transact(lambda tx: evidence_store.put(tx, job("other"), Proof(results=(RESULT,)), at="now"))
+        await board.transact(lambda tx: evidence_store.write_evidence(tx, job(), both, at="then"))
+        await board.transact(
+            lambda tx: evidence_store.write_evidence(tx, job(), Proof(results=(RESULT,), commit="c2"), at="now")
+        )
+        await board.transact(
+            lambda tx: evidence_store.write_evidence(tx, job("other"), Proof(results=(RESULT,)), at="now")
+        )
         rows = await board.read("evidence_of_task", plan_id="p", task_id="t")
         assert [(row[0], row[2], row[6], row[7]) for row in rows] == [("tests", "c2", 1, "now")]
         assert [row[3] for row in await board.read("evidence_of_plan", plan_id="p")] == [None, "c2"]

@@ -16,9 +16,9 @@ from agenttalk.adapters.mailbox import fsio, tree
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.doors.cli.core.output import Output, plain
-from agenttalk.engine.inbox.heartbeat import Tick
+from agenttalk.engine.inbox.heartbeat import TickReport
 from agenttalk.engine.messages import dead_letters
-from agenttalk.engine.messages.router import Report
+from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.operation import fsck
 from agenttalk.rules.commands import envelopes, generation
 from agenttalk.wiring import SystemClock, opened, parts
@@ -107,7 +107,7 @@ def refused(out: Output, root: Path) -> bool:
 
 async def _checked(root: Path) -> tuple[list[dead_letters.DeadLetter], list[fsck.Fault]]:
     async with opened(root) as deps:
-        return await dead_letters.found(deps), await fsck.check(deps)
+        return await dead_letters.list_dead_letters(deps), await fsck.check(deps)
 
 
 def _profile(root: Path, agent: str, program: str) -> None:
@@ -132,14 +132,14 @@ def _order(root: Path, sender: str, task: str, prompt: str, **fields: Any) -> No
     fsio.write_file(root / root_layout.box(sender, "outbox", PLAN) / wrapped.file_name, wrapped.to_bytes())
 
 
-def _route(root: Path) -> Report:
-    seen: list[Report] = []
+def _route(root: Path) -> RouterReport:
+    seen: list[RouterReport] = []
     asyncio.run(parts.route(root, seen.append))
     return seen[0]
 
 
-def _beat(root: Path, agent: str) -> Tick:
-    seen: list[Tick] = []
+def _beat(root: Path, agent: str) -> TickReport:
+    seen: list[TickReport] = []
     asyncio.run(parts.heartbeat(root, agent, seen.append))
     return seen[0]
 

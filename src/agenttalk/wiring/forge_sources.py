@@ -20,7 +20,7 @@ from agenttalk.contracts.errors import Code, ForgeError, UsageError
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository, Review
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.engine.mail.task_kind import Letters
+from agenttalk.engine.mail.task_kind import MailTaskKind
 from agenttalk.engine.toolchain import failures
 from agenttalk.engine.toolchain.board import Caps, Setup
 from agenttalk.engine.toolchain.task_kind import Toolchain, Verify
@@ -247,7 +247,7 @@ def verify_of(settings: Settings, source: SourceSettings) -> Verify:
 def kinds_of(settings: Settings, forges: Mapping[str, Forge] | None = None, **more: Any) -> dict[str, TaskKind]:
     """All kinds by their boards: ours, and those of installed packages. `forges` are asked what was done there."""
     ours = toolchain(settings, read_back=read_back(settings, forges or {}), **more)
-    return kinds.registered([ours, Letters(mail_rules(settings)), *kinds.installed()])
+    return kinds.registered([ours, MailTaskKind(mail_rules(settings)), *kinds.installed()])
 
 
 @asynccontextmanager

@@ -141,12 +141,12 @@ class _Letters(Mapping[str, "TaskKind"]):
         self._made: TaskKind | None = None
 
     def __getitem__(self, board: str) -> TaskKind:
-        from agenttalk.engine.mail.task_kind import Letters
+        from agenttalk.engine.mail.task_kind import MailTaskKind
         from agenttalk.wiring.settings.mail import mail_rules
 
         if board != MAIL:
             raise KeyError(board)
-        self._made = self._made or Letters(mail_rules(self._settings))
+        self._made = self._made or MailTaskKind(mail_rules(self._settings))
         return self._made
 
     def __contains__(self, board: object) -> bool:

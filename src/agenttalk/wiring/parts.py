@@ -25,9 +25,9 @@ from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.loops import WakeSource
 from agenttalk.engine.core.profiles import profile_of
-from agenttalk.engine.inbox.heartbeat import Tick
-from agenttalk.engine.inbox.supervisor import Worker
-from agenttalk.engine.messages.router import POLL, Report, Router
+from agenttalk.engine.inbox.heartbeat import TickReport
+from agenttalk.engine.inbox.supervisor import OnDemandHeartbeat
+from agenttalk.engine.messages.router import POLL, Router, RouterReport
 from agenttalk.engine.operation.monitor import Monitor, Watchlist
 from agenttalk.wiring import settings
 
@@ -52,7 +52,7 @@ async def part(root: Path, name: str) -> AsyncIterator[Deps]:
             yield deps
 
 
-async def route(root: Path, tell: Tell[Report], *, stop: asyncio.Event | None = None) -> None:
+async def route(root: Path, tell: Tell[RouterReport], *, stop: asyncio.Event | None = None) -> None:
     """Route what lies in the outboxes: one pass, or with `stop` until it is set."""
     async with part(root, "route") as deps:
         router = Router(deps)
@@ -74,12 +74,14 @@ async def monitor(root: Path, tell: Tell[Watchlist], *, stop: asyncio.Event | No
             await looped(stop, wake, watcher.pass_, tell, pause=lambda _: POLL)
 
 
-async def heartbeat(root: Path, agent_id: str, tell: Tell[Tick], *, stop: asyncio.Event | None = None) -> None:
+async def heartbeat(root: Path, agent_id: str, tell: Tell[TickReport], *, stop: asyncio.Event | None = None) -> None:
     """Work an agent's inbox: until nothing is left to do now, or with `stop` until it is set."""
     async with part(root, f"heartbeat-{agent_id}") as deps, wiring.agent_api(deps, root) as api:
         processes = LocalProcesses()
         profile = partial(profile_of, deps, agent_id, settings.load(root).profile)
-        beat = Worker(deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ, profile=profile)
+        beat = OnDemandHeartbeat(
+            deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ, profile=profile
+        )
         if stop is None:
             tell(await beat.run_once())
             return

@@ -11,7 +11,7 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.proving import Prover
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.proof.evidence_store import KeptFindings
+from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.ports import Driver
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.wiring.settings import load
@@ -32,7 +32,7 @@ def prover(root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forg
         readable=deps.walls.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
     )
-    return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
+    return Prover(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:

@@ -19,7 +19,7 @@ from agenttalk.contracts.errors import Code, ContractError, JsonError, MachineEr
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import Checkpoint
 from agenttalk.engine.core.task_comments import CommentType
-from agenttalk.engine.messages.sent_commands import Logged
+from agenttalk.engine.messages.sent_commands import CommandLogKind
 from agenttalk.engine.people.questions import AnswerDecision
 from agenttalk.rules.plans import dag_checks
 
@@ -169,7 +169,7 @@ class SendBody(Body):
 class LogBody(Body):
     """How a command came out that somebody made or checked for this root."""
 
-    what: Logged
+    what: CommandLogKind
     subject: Text
     ok: bool
     repairs: list[dict[str, Any]] = Field(default_factory=list)

@@ -17,7 +17,7 @@ from agenttalk.doors.pages.sessions import Told, form
 from agenttalk.doors.pages.words import say
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.questions import AnswerDecision
-from agenttalk.engine.runs.plan_actions import Action
+from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.engine.views import ledger
 from agenttalk.rules.people.attestation import Proof
 
@@ -54,7 +54,7 @@ async def steer(service: Service, request: Request, reader: Reader, sent: FormDa
     answer = _text(sent, "answer")
     if answer == "grant":
         answer = f"grant {_text(sent, 'rounds')}"
-    wanted = Action(
+    wanted = PlanAction(
         name=action,
         by=_name(reader),
         proof=Proof("page", _name(reader)),

@@ -39,10 +39,10 @@ async def replay(service: Service, _: Request, reader: Reader, sent: FormData) -
         text = await _policy(sent)
         policy = _read(text)
         before = int(said["before"]) if said["before"].isascii() and said["before"].isdecimal() else 0
-        asked = policy_replay.Asked(
-            policy, policy_replay.since(said["since"]), said["plan"], said["board"], min(before, 2**53)
+        asked = policy_replay.ReplayQuery(
+            policy, policy_replay.parse_since(said["since"]), said["plan"], said["board"], min(before, 2**53)
         )
-        found = await policy_replay.page(service.deps, asked)
+        found = await policy_replay.replay_page(service.deps, asked)
     except (ContractError, UsageError) as error:
         problems = error.problems if isinstance(error, ContractError) else ()
         faults = [f"{each.field}: {each.message}" if each.field else each.message for each in problems]

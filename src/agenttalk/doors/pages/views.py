@@ -221,7 +221,7 @@ async def exhibited(service: Service, request: Request, _: Reader) -> Response:
 
 async def deadletters(service: Service, request: Request, reader: Reader) -> Response:
     """What was refused, a page of it."""
-    found = await refused.page(service.deps, after=request.query_params.get("after", ""))
+    found = await refused.read_page(service.deps, after=request.query_params.get("after", ""))
     return page("deadletters", reader, letters=[each.as_json() for each in found.letters], next=found.next)
 
 

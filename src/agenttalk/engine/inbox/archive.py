@@ -24,7 +24,7 @@ _AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class ClaimedArtifact:
     """A claimed artifact."""
 
     delivery: int
@@ -39,14 +39,14 @@ class Parcel:
     consumed_at: str
 
     @classmethod
-    def of(cls, row: Row) -> Parcel:
+    def of(cls, row: Row) -> ClaimedArtifact:
         """From a row of `claimed_messages`."""
         delivery, message_id, sha256, _, task_id, command_id, seq, output_name, name, envelope, consumed_at = row
         return cls(delivery, message_id, sha256, task_id, command_id, seq, output_name, name, envelope, consumed_at)
 
     def payload(self) -> list[File]:
         """Its files, as the envelope names them."""
-        return _named(bytes(self.envelope))
+        return _read_files(bytes(self.envelope))
 
     def about(self) -> dict[str, Any]:
         """It as a receipt names it."""
@@ -59,14 +59,14 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class ArchiveResult:
     """What became of claimed artifacts."""
 
     archived: int = 0
     dead: int = 0
 
 
-async def archive_claimed(seat: AgentInPlan) -> Archived:
+async def archive_claimed(seat: AgentInPlan) -> ArchiveResult:
     """Keep every claimed artifact, or refuse it."""
     archived = dead = after = 0
     while rows := await seat.store.read(
@@ -77,16 +77,16 @@ async def archive_claimed(seat: AgentInPlan) -> Archived:
         after=after,
         limit=_AT_ONCE,
     ):
-        parcels = [Parcel.of(row) for row in rows]
+        parcels = [ClaimedArtifact.of(row) for row in rows]
         loaded = [(each, await _load(seat, each)) for each in parcels]
         kept = await seat.store.transact(lambda tx, loaded=loaded: [_keep(tx, seat, *each) for each in loaded])  # type: ignore[misc]
         archived += sum(kept)
         dead += len(kept) - sum(kept)
         after = parcels[-1].delivery
-    return Archived(archived, dead)
+    return ArchiveResult(archived, dead)
 
 
-async def _load(seat: AgentInPlan, parcel: Parcel) -> list[bytes] | Rejection:
+async def _load(seat: AgentInPlan, parcel: ClaimedArtifact) -> list[bytes] | Rejection:
     """The small contents that the store has not got yet; large ones are kept at once."""
     small: list[bytes] = []
     for file in parcel.payload():
@@ -121,7 +121,7 @@ def _require(file: File, sha256: str) -> None:
         raise InputError(Code.PAYLOAD_HASH_MISMATCH, f"its file {file.path!r} has another hash than the envelope says")
 
 
-def _keep(tx: Tx, seat: AgentInPlan, parcel: Parcel, loaded: list[bytes] | Rejection) -> bool:
+def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes] | Rejection) -> bool:
     """One artifact, decided and written down with all that follows; False when it is refused."""
     at = seat.deps.stamp()
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": parcel.task_id}
@@ -172,7 +172,7 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: Parcel, loaded: list[bytes] | Rejec
     return True
 
 
-def _refuse(tx: Tx, seat: AgentInPlan, parcel: Parcel, why: Rejection, at: str) -> bool:
+def _refuse(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, why: Rejection, at: str) -> bool:
     details = f"{why.code}: {why.message}"
     if not tx.run("finish_delivery", id=parcel.delivery, state="dead", ack="FAILED", at=at, details=details, acted=0):
         return False
@@ -196,20 +196,20 @@ def _refuse(tx: Tx, seat: AgentInPlan, parcel: Parcel, why: Rejection, at: str) 
     return False
 
 
-def stored_at(task_id: str, output_name: str, path: str) -> str:
+def build_archive_path(task_id: str, output_name: str, path: str) -> str:
     """Where a file of an output lies below an agent's inputs."""
     return f"{task_id}/{root_layout.segment(output_name)}/{path}"
 
 
 async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
     """Make the workspace show an archived artifact. What has to be there follows from the rows alone."""
-    files = artifacts.files_of(message_id, _named(envelope))
+    files = artifacts.files_of(message_id, _read_files(envelope))
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": task_id}
     rows = {row[0]: row for row in await seat.store.read("inputs_of_output", **where, output_name=output_name)}
     for file in dict.fromkeys(files):
         _, current, _, holder, before_message_id, before_sha256 = rows[file.path]
         if current == file.sha256:
-            await show_file(seat, stored_at(task_id, output_name, file.path), current)
+            await show_file(seat, build_archive_path(task_id, output_name, file.path), current)
             if holder == message_id and before_sha256:
                 await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{file.path}", before_sha256)
         else:  # a newer version came before or after it
@@ -217,7 +217,7 @@ async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output
     for path, sha256, _, holder, before_message_id, before_sha256 in rows.values():
         if holder == message_id and not sha256:
             await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{path}", before_sha256)
-            await asyncio.to_thread(_remove, seat, stored_at(task_id, output_name, path))
+            await asyncio.to_thread(_remove, seat, build_archive_path(task_id, output_name, path))
     await put_payloads_away(seat, root_layout.PROCESSED, message_id, envelope)
 
 
@@ -242,14 +242,16 @@ def _holds(seat: AgentInPlan, path: str, sha256: str) -> bool:
         return False
 
 
-def _named(envelope: bytes) -> list[File]:
+def _read_files(envelope: bytes) -> list[File]:
     files = ArtifactEnvelope.from_bytes(envelope).payload.files
     return [File(file.path, file.sha256) for file in files]
 
 
 async def put_payloads_away(seat: AgentInPlan, folder: str, message_id: str, envelope: bytes) -> None:
     """Payloads leave the inbox with their message. A file that is not the message's own stays."""
-    await asyncio.to_thread(_put_payloads_away, seat, f"{folder}/{root_layout.PAYLOAD}/{message_id}", _named(envelope))
+    await asyncio.to_thread(
+        _put_payloads_away, seat, f"{folder}/{root_layout.PAYLOAD}/{message_id}", _read_files(envelope)
+    )
 
 
 def _put_payloads_away(seat: AgentInPlan, folder: str, files: list[File]) -> None:
@@ -291,7 +293,9 @@ async def show_index(seat: AgentInPlan) -> None:
                 "files": [],
             },
         )
-        entry["files"].append({"path": path, "sha256": sha256, "stored_at": stored_at(task_id, output_name, path)})
+        entry["files"].append(
+            {"path": path, "sha256": sha256, "stored_at": build_archive_path(task_id, output_name, path)}
+        )
     document = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "entries": list(entries.values())}
     data = InputIndex.from_json(document).to_bytes() + b"\n"
     await asyncio.to_thread(seat.root.write, f"{seat.inputs}/{root_layout.INPUT_INDEX}", data, parents=True)

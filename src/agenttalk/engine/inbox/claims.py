@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.contracts.record import Ack
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.engine.inbox.origins import Inbound
+from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.messages import control_files
 from agenttalk.engine.messages.recall import recall
 from agenttalk.ports import Entry, Folder, Row, Tx
@@ -27,12 +27,12 @@ from agenttalk.rules.messages.routing import Order, Parcel, Rejection
 _COPIES: Final = 10_000
 """How many copies of one message are kept."""
 
-Fate = Literal["claim", "wait", "copy", "done"]
+ClaimDecision = Literal["claim", "wait", "copy", "done"]
 """Taken, left for now, put aside beside the one that was taken, or put aside as the one that was worked before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InboxFile:
     """A message file in an inbox, read."""
 
     entry: Entry
@@ -64,7 +64,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimResult:
     """What came of a look into an inbox."""
 
     found: int = 0
@@ -76,20 +76,20 @@ class Claimed:
     """Whether nobody knows of any of them where it comes from: there may be others behind them."""
 
 
-async def claim(seat: AgentInPlan, inbound: Inbound) -> Claimed:
+async def claim_messages(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult:
     """Take the next new messages, except for those that wait because nobody knows where they come from."""
     while True:
         waiting = await inbound.waiting(seat.plan_id)
-        claimed = await _take(seat, inbound, await asyncio.to_thread(_new, seat, waiting))
+        claimed = await _claim_files(seat, inbound, await asyncio.to_thread(_new, seat, waiting))
         if not claimed.all_wait or await inbound.waiting(seat.plan_id) == waiting:
             return claimed
 
 
-async def resume(seat: AgentInPlan, inbound: Inbound) -> Claimed:
+async def resume_claims(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult:
     """Finish what a crash left: files moved and not noted, and messages whose files are gone from the inbox."""
     rows = await seat.store.read("claimed_names", plan_id=seat.plan_id, receiver=seat.agent_id)
     known = {kept_name(message_id, name) for message_id, name in rows}
-    total = await _take(seat, inbound, await asyncio.to_thread(_pending, seat, known))
+    total = await _claim_files(seat, inbound, await asyncio.to_thread(_pending, seat, known))
     await _restore(seat)
     return total
 
@@ -108,7 +108,7 @@ async def _restore(seat: AgentInPlan) -> None:
         await asyncio.to_thread(work)
 
 
-def _new(seat: AgentInPlan, waiting: set[str]) -> tuple[list[Found], list[str]]:
+def _new(seat: AgentInPlan, waiting: set[str]) -> tuple[list[InboxFile], list[str]]:
     try:
         with seat.root.sub(seat.inbox) as inbox:
             found = (name for name in inbox.names() if name.endswith(root_layout.MESSAGE) and not name.startswith("."))
@@ -120,7 +120,7 @@ def _new(seat: AgentInPlan, waiting: set[str]) -> tuple[list[Found], list[str]]:
         return [], [error.message]
 
 
-def _pending(seat: AgentInPlan, known: set[str]) -> tuple[list[Found], list[str]]:
+def _pending(seat: AgentInPlan, known: set[str]) -> tuple[list[InboxFile], list[str]]:
     try:
         with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING) as pending:
             names = [name for name in pending.names() if name not in known and not name.startswith(".")]
@@ -131,8 +131,8 @@ def _pending(seat: AgentInPlan, known: set[str]) -> tuple[list[Found], list[str]
         return [], [error.message]
 
 
-def _read_all(seat: AgentInPlan, inbox: Folder, where: str, names: Iterable[str]) -> tuple[list[Found], list[str]]:
-    found: list[Found] = []
+def _read_all(seat: AgentInPlan, inbox: Folder, where: str, names: Iterable[str]) -> tuple[list[InboxFile], list[str]]:
+    found: list[InboxFile] = []
     errors: list[str] = []
     for name in names:
         try:
@@ -142,35 +142,37 @@ def _read_all(seat: AgentInPlan, inbox: Folder, where: str, names: Iterable[str]
     return found, errors
 
 
-def _read(seat: AgentInPlan, inbox: Folder, where: str, name: str) -> list[Found]:
+def _read(seat: AgentInPlan, inbox: Folder, where: str, name: str) -> list[InboxFile]:
     path = f"{where}/{name}" if where else name
     entry = inbox.entry(path)
     if entry is None:
         return []
     if not entry.is_text:
-        return [Found(entry, where, Rejection(Code.FILE_UNSAFE, "its name is not UTF-8"))]
+        return [InboxFile(entry, where, Rejection(Code.FILE_UNSAFE, "its name is not UTF-8"))]
     try:
         data = inbox.read(path, wire.ENVELOPE_LIMIT)
     except MissingError:
         return []
     except InputError as error:
-        return [Found(entry, where, Rejection(error.code, error.message))]
+        return [InboxFile(entry, where, Rejection(error.code, error.message))]
     parcel = routing.unpack(data, owner=None, plan_id=seat.plan_id)
-    return [Found(entry, where, parcel, data, original=data)]
+    return [InboxFile(entry, where, parcel, data, original=data)]
 
 
-async def _take(seat: AgentInPlan, inbound: Inbound, looked: tuple[list[Found], list[str]]) -> Claimed:
+async def _claim_files(
+    seat: AgentInPlan, inbound: OriginJudge, looked: tuple[list[InboxFile], list[str]]
+) -> ClaimResult:
     found, errors = looked
     if not found:
-        return Claimed(errors=tuple(errors))
-    dead: list[tuple[Found, Rejection]] = []
-    taken: list[Found] = []
+        return ClaimResult(errors=tuple(errors))
+    dead: list[tuple[InboxFile, Rejection]] = []
+    taken: list[InboxFile] = []
     waits = 0
-    copies: list[Found] = []
-    worked: list[tuple[Found, Ack]] = []
+    copies: list[InboxFile] = []
+    worked: list[tuple[InboxFile, Ack]] = []
     seen: dict[str, tuple[str, str]] = {}
     for each in found:
-        fate = await _fate(seat, inbound, each, seen)
+        fate = await _decide_claim(seat, inbound, each, seen)
         if isinstance(fate, Rejection):
             dead.append((await _with_original(seat, each), fate))
             continue
@@ -189,12 +191,12 @@ async def _take(seat: AgentInPlan, inbound: Inbound, looked: tuple[list[Found], 
         await seat.store.transact(lambda tx: _note(tx, seat, taken, dead, worked))
     copies += [each for each, _ in worked]
     await asyncio.to_thread(_put_away, seat, [each for each, _ in dead], copies, errors)
-    return Claimed(len(found), len(taken), len(dead), tuple(errors), waits == len(found))
+    return ClaimResult(len(found), len(taken), len(dead), tuple(errors), waits == len(found))
 
 
-async def _fate(
-    seat: AgentInPlan, inbound: Inbound, found: Found, seen: dict[str, tuple[str, str]]
-) -> tuple[Fate, str] | Rejection:
+async def _decide_claim(
+    seat: AgentInPlan, inbound: OriginJudge, found: InboxFile, seen: dict[str, tuple[str, str]]
+) -> tuple[ClaimDecision, str] | Rejection:
     """What becomes of a file, and under which name. `seen`: hash and name of messages found before."""
     if isinstance(found.parcel, Rejection):
         return found.parcel
@@ -236,7 +238,7 @@ def _final_receipt(seat: AgentInPlan, message_id: str) -> Ack | None:
     return None
 
 
-async def _with_original(seat: AgentInPlan, found: Found) -> Found:
+async def _with_original(seat: AgentInPlan, found: InboxFile) -> InboxFile:
     """A dead letter keeps the whole original, also of a file that is too large to be a message."""
     parcel = found.parcel
     if not isinstance(parcel, Rejection):
@@ -250,7 +252,7 @@ async def _with_original(seat: AgentInPlan, found: Found) -> Found:
         return found  # larger than anything we keep; it stays whole in .deadletter
 
 
-def _move_to_pending(seat: AgentInPlan, found: list[Found], errors: list[str]) -> list[Found]:
+def _move_to_pending(seat: AgentInPlan, found: list[InboxFile], errors: list[str]) -> list[InboxFile]:
     """The move is the claim: what somebody else moved first is his."""
     if not found:
         return []
@@ -269,7 +271,7 @@ def _move_to_pending(seat: AgentInPlan, found: list[Found], errors: list[str]) -
     return taken
 
 
-def _put_away(seat: AgentInPlan, dead: list[Found], copies: list[Found], errors: list[str]) -> None:
+def _put_away(seat: AgentInPlan, dead: list[InboxFile], copies: list[InboxFile], errors: list[str]) -> None:
     for folder, batch in ((root_layout.DEADLETTER, dead), (root_layout.PROCESSED, copies)):
         if not batch:
             continue
@@ -283,7 +285,7 @@ def _put_away(seat: AgentInPlan, dead: list[Found], copies: list[Found], errors:
                     errors.append(error.message)
 
 
-def _move_aside(inbox: Folder, found: Found, target: Folder) -> None:
+def _move_aside(inbox: Folder, found: InboxFile, target: Folder) -> None:
     for copy in range(found.copy, _COPIES):
         if found.name:
             new = kept_name(found.message_id, found.name, copy)
@@ -296,9 +298,9 @@ def _move_aside(inbox: Folder, found: Found, target: Folder) -> None:
 def _note(
     tx: Tx,
     seat: AgentInPlan,
-    taken: list[Found],
-    dead: list[tuple[Found, Rejection]],
-    worked: list[tuple[Found, Ack]],
+    taken: list[InboxFile],
+    dead: list[tuple[InboxFile, Rejection]],
+    worked: list[tuple[InboxFile, Ack]],
 ) -> None:
     at = seat.deps.stamp()
     for found in taken:
@@ -309,7 +311,7 @@ def _note(
         _bury(tx, seat, found, why, at)
 
 
-def _bury(tx: Tx, seat: AgentInPlan, found: Found, why: Rejection, at: str) -> None:
+def _bury(tx: Tx, seat: AgentInPlan, found: InboxFile, why: Rejection, at: str) -> None:
     kept = wire.sha256(found.original) if isinstance(found.original, bytes) else found.original
     identity = kept or f"{found.entry.inode}/{found.entry.mtime_ns}"
     tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
@@ -337,7 +339,7 @@ def _bury(tx: Tx, seat: AgentInPlan, found: Found, why: Rejection, at: str) -> N
         )
 
 
-def _sender(found: Found) -> str | None:
+def _sender(found: InboxFile) -> str | None:
     return found.parcel.envelope.producer_agent_id if isinstance(found.parcel, Parcel) else None
 
 
@@ -345,7 +347,7 @@ def _origin(plan_id: str) -> str:
     return "virtual" if plan_id.startswith("_") else "foreign"
 
 
-def _note_claim(tx: Tx, seat: AgentInPlan, found: Found, at: str) -> None:
+def _note_claim(tx: Tx, seat: AgentInPlan, found: InboxFile, at: str) -> None:
     rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
     if rows and rows[0][4] == "superseded":
         tx.run("taken_withdrawn", id=rows[0][3])
@@ -358,10 +360,10 @@ def _note_claim(tx: Tx, seat: AgentInPlan, found: Found, at: str) -> None:
         return  # somebody else noted it
     tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
     if is_command:
-        outbox_writer.acknowledge(tx, seat, named_message(found), "CONSUMED", consumed_at=at)
+        outbox_writer.acknowledge(tx, seat, describe_message(found), "CONSUMED", consumed_at=at)
 
 
-def _note_worked(tx: Tx, seat: AgentInPlan, found: Found, receipt: Ack, at: str) -> None:
+def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: str) -> None:
     """A message that the agent worked before, as its receipt says. It does not run again."""
     rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
     if not rows or rows[0][3] is None:
@@ -371,7 +373,7 @@ def _note_worked(tx: Tx, seat: AgentInPlan, found: Found, receipt: Ack, at: str)
     control_files.acknowledge(tx, receipt, plan_id=seat.plan_id, foreign=origin == "foreign", at=at)
 
 
-def named_message(found: Found) -> dict[str, object]:
+def describe_message(found: InboxFile) -> dict[str, object]:
     """A message as a receipt names it."""
     assert isinstance(found.parcel, Parcel)  # noqa: S101 - a claim is always of something that could be read
     envelope = found.parcel.envelope
@@ -384,7 +386,7 @@ def named_message(found: Found) -> dict[str, object]:
     }
 
 
-def _import(tx: Tx, seat: AgentInPlan, found: Found, rows: list[Row], at: str) -> int:
+def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[Row], at: str) -> int:
     """Take a message into the store that another router delivered."""
     assert isinstance(found.parcel, Parcel)  # noqa: S101
     envelope = found.parcel.envelope

@@ -16,7 +16,7 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.leases import Lease
-from agenttalk.engine.inbox.ready_commands import Order, hand_request_over, question
+from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question, hand_request_over
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
 from agenttalk.ports import Ended, Performance, Tx
@@ -25,7 +25,7 @@ from agenttalk.rules.agents.results import Fault, Result
 from agenttalk.rules.messages.control_files import kind_of
 from agenttalk.rules.messages.leases import after
 
-How = Literal["done", "again", "failed", "dropped"]
+ConclusionKind = Literal["done", "again", "failed", "dropped"]
 _ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "cancelled"]]] = {
     "timeout": "timeout",
     "not_started": "not_started",
@@ -33,7 +33,7 @@ _ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "c
 }
 
 
-def performed(done: Performance) -> tuple[Ended, Result | Fault, list[OutputFile]]:
+def read_performance(done: Performance) -> tuple[Ended, Result | Fault, list[OutputFile]]:
     """How a turn ended that somebody else carried out, and what it left."""
     code = done.usage.get("exit_code")
     how = _ENDED.get(done.how, "killed" if code is None else "exited")
@@ -59,8 +59,13 @@ class Artifact:
     """Path in the outbox, and the file."""
 
 
-def artifacts(
-    seat: AgentInPlan, order: Order, said: Result, files: list[OutputFile], at: str, apart: frozenset[str] = frozenset()
+def build_artifacts(
+    seat: AgentInPlan,
+    order: ClaimedCommand,
+    said: Result,
+    files: list[OutputFile],
+    at: str,
+    apart: frozenset[str] = frozenset(),
 ) -> list[Artifact]:
     """The artifacts of a turn. Their ids follow from the command, so the same end never makes two.
 
@@ -124,19 +129,19 @@ def _is_held(seat: AgentInPlan, file: OutputFile) -> bool:
         return False
     except InputError:
         return True
-    return lying != file.sha256 and not plan_journal.mentions(seat.root, seat.plan_id, lying)
+    return lying != file.sha256 and not plan_journal.has_mention(seat.root, seat.plan_id, lying)
 
 
 async def conclude(
     seat: AgentInPlan,
-    order: Order,
+    order: ClaimedCommand,
     lease: Lease,
     ended: Ended,
     outcome: Result | Fault,
     files: list[OutputFile],
     *,
     usage: Mapping[str, Any] | None = None,
-) -> How:
+) -> ConclusionKind:
     """Write the end of a turn down, with everything that follows, in one commit. Raises LEASE_LOST.
 
     `usage` is what it used besides time, as it says.
@@ -146,11 +151,11 @@ async def conclude(
     if isinstance(outcome, Result):
         try:
             apart = await asyncio.to_thread(_apart, seat, files)
-            made = artifacts(seat, order, outcome, files, at, apart)
+            made = build_artifacts(seat, order, outcome, files, at, apart)
         except ContractError as error:
             outcome = Fault(error.code, error.message)
     large = await _keep_large(seat, outcome)
-    said = _told(order, lease, ended, outcome, large)
+    said = _fact_to_json(order, lease, ended, outcome, large)
     if usage:
         said["usage"] |= {name: value for name, value in usage.items() if name != "exit_code"}
     return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, made, said, at))
@@ -167,20 +172,20 @@ async def _keep_large(seat: AgentInPlan, outcome: Result | Fault) -> str | None:
 def _conclude(
     tx: Tx,
     seat: AgentInPlan,
-    order: Order,
+    order: ClaimedCommand,
     lease: Lease,
     outcome: Result | Fault,
     made: list[Artifact],
     said: dict[str, Any],
     at: str,
-) -> How:
+) -> ConclusionKind:
     fault = outcome if isinstance(outcome, Fault) else None
     [(state, _)] = tx.run("delivery_state", id=order.delivery)
-    step: How = after(order.command, lease.history, fault.code if fault else None)
+    step: ConclusionKind = after(order.command, lease.history, fault.code if fault else None)
     if state != "claimed":
         step = "dropped"
     states = {"done": "COMPLETED", "failed": "FAILED", "again": "READY", "dropped": "READY"}
-    leases.end(tx, seat.plan_id, lease, states[step], at)
+    leases.end_lease(tx, seat.plan_id, lease, states[step], at)
     body = {**said, "step": step}
     tx.record("turn.dropped" if step == "dropped" else "turn.ended", _subject(seat, order), body)
     if step == "dropped":
@@ -203,11 +208,13 @@ def _conclude(
     return step
 
 
-def _subject(seat: AgentInPlan, order: Order) -> str:
-    return leases.subject(seat.plan_id, order.message_id)
+def _subject(seat: AgentInPlan, order: ClaimedCommand) -> str:
+    return leases.build_turn_subject(seat.plan_id, order.message_id)
 
 
-def _told(order: Order, lease: Lease, ended: Ended, outcome: Result | Fault, large: str | None) -> dict[str, Any]:
+def _fact_to_json(
+    order: ClaimedCommand, lease: Lease, ended: Ended, outcome: Result | Fault, large: str | None
+) -> dict[str, Any]:
     body: dict[str, Any] = {
         "lease": lease.id,
         "epoch": lease.epoch,
@@ -226,7 +233,7 @@ def _told(order: Order, lease: Lease, ended: Ended, outcome: Result | Fault, lar
     return {**body, **said, "score": outcome.score, "score_explanation": outcome.explanation}
 
 
-def _finish(tx: Tx, seat: AgentInPlan, order: Order, fault: Fault | None, at: str) -> None:
+def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: Fault | None, at: str) -> None:
     """The final receipt. A delivery ends once."""
     details = f"{fault.code}: {fault.message}".replace("\0", "\ufffd") if fault else None
     ack = "FAILED" if fault else "SUCCEEDED"
@@ -253,11 +260,11 @@ def _finish(tx: Tx, seat: AgentInPlan, order: Order, fault: Fault | None, at: st
         _ask_who(tx, seat, order, fault.message, at)
 
 
-def _ask_who(tx: Tx, seat: AgentInPlan, order: Order, why: str, at: str) -> None:
+def _ask_who(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, why: str, at: str) -> None:
     """Ask a person who shall carry out a command that its agent returned."""
     request_id = records.derive_id("req", f"{seat.plan_id}/{order.message_id}/unfit")
     needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
     title = f"{seat.agent_id} is not fit for {order.task_id}"
-    request = question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)
+    request = build_question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)
     if questions.ask(tx, request, plan_id=seat.plan_id, at=at):
         hand_request_over(tx, seat, request)

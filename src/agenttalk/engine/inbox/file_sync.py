@@ -24,7 +24,7 @@ _PLACES: Final = {
 }
 
 
-async def settle(seat: AgentInPlan, running: int | None = None) -> int:
+async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
     """Do the file work that is due, except for the delivery that is `running`; how much there was."""
     done = 0
     while rows := await seat.store.read("unsettled", plan_id=seat.plan_id, receiver=seat.agent_id, limit=_AT_ONCE):

@@ -27,10 +27,10 @@ from agenttalk.engine.core.loops import WakeSource
 from agenttalk.engine.core.slots import AgentSlot, Slots
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.inbox import archive, claims, file_sync, leases
-from agenttalk.engine.inbox.origins import Inbound
-from agenttalk.engine.inbox.ready_commands import Looked, Orders, Ready
-from agenttalk.engine.inbox.status_file import Vitals
-from agenttalk.engine.inbox.turn import How, Setting, take_turn
+from agenttalk.engine.inbox.origins import OriginJudge
+from agenttalk.engine.inbox.ready_commands import CommandScan, CommandScanner, ReadyCommand
+from agenttalk.engine.inbox.status_file import StatusFile
+from agenttalk.engine.inbox.turn import TurnEndKind, TurnSetting, take_turn
 from agenttalk.ports import Driver, Entry, Processes, Store, Tiers
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
@@ -42,7 +42,7 @@ _PAUSE: Final = 5.0
 
 
 @dataclass(slots=True)
-class Tick:
+class TickReport:
     """What a look did."""
 
     claimed: int = 0
@@ -73,7 +73,7 @@ class Tick:
         """For people and programs."""
         return asdict(self)
 
-    def add(self, other: Tick) -> None:
+    def add(self, other: TickReport) -> None:
         """Count what another look did; what it found waiting or running replaces what this one found."""
         for name in ("claimed", "archived", "asked", "ran", "failed", "dead"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -86,9 +86,9 @@ class _Run:
     """A turn under way."""
 
     seat: AgentInPlan
-    ready: Ready
+    ready: ReadyCommand
     lease: leases.Lease
-    task: asyncio.Task[How]
+    task: asyncio.Task[TurnEndKind]
 
 
 class Heartbeat:
@@ -118,8 +118,8 @@ class Heartbeat:
         self._environ = dict(environ or {})
         tiers = driver if isinstance(driver, Tiers) else None
         self._coding = CodingAgents(deps, driver, lambda: api, self._environ, tiers=tiers) if tiers else None
-        self._orders = Orders()
-        self._inbound = Inbound(deps, agent_id)
+        self._orders = CommandScanner()
+        self._inbound = OriginJudge(deps, agent_id)
         self._resumed: set[str] = set()
         self._quiet_boxes = UnchangedFolders()
         self._run: _Run | None = None
@@ -128,25 +128,25 @@ class Heartbeat:
         self._no_run_before = 0.0
         self._quiet = 0
         self._busy = False
-        self._vitals = Vitals(deps, agent_id)
+        self._vitals = StatusFile(deps, agent_id)
 
     async def start(self) -> None:
         """Take up what an earlier process left: its leases, once its programs are dead, and half-done claims."""
         self._resumed.clear()
-        tick = Tick()
+        tick = TickReport()
         if await self._profile(tick) is not None:
             await self._recover(tick)
 
     async def close(self) -> None:
         """End the turn under way, if any. Its command is run again by whoever starts next."""
         if self._run is not None:
-            await self._cancel(Tick())
+            await self._cancel(TickReport())
         self._place.leave()
 
-    async def run_once(self) -> Tick:
+    async def run_once(self) -> TickReport:
         """Do everything that can be done now: archive what arrived, run every command that is ready."""
         await self.start()
-        total = Tick()
+        total = TickReport()
         while True:
             tick = await self.tick()
             total.add(tick)
@@ -155,7 +155,9 @@ class Heartbeat:
             elif not tick.worked:
                 return total
 
-    async def run(self, stop: asyncio.Event, wake: WakeSource, tell: Callable[[Tick], None] = lambda _: None) -> None:
+    async def run(
+        self, stop: asyncio.Event, wake: WakeSource, tell: Callable[[TickReport], None] = lambda _: None
+    ) -> None:
         """Look whenever something woke it, and at the latest after the poll interval, until it is stopped.
 
         After each look it says what it did.
@@ -178,9 +180,9 @@ class Heartbeat:
             return poll * _WHEN_BUSY
         return poll * _WHEN_IDLE if self._quiet >= _QUIET_TICKS else poll
 
-    async def tick(self) -> Tick:
+    async def tick(self) -> TickReport:
         """Look once: finish, take, keep, ask, and begin at most one turn."""
-        tick = Tick()
+        tick = TickReport()
         profile = await self._profile(tick)
         if profile is None:
             return tick
@@ -190,7 +192,7 @@ class Heartbeat:
         await self._end_if_withdrawn(tick)
         idle = self._run is None and await self._recover(tick)
         plans: list[str] = []
-        looks: list[tuple[AgentInPlan, Looked]] = []
+        looks: list[tuple[AgentInPlan, CommandScan]] = []
         now = self._quiet_boxes.now()
         boxes = await asyncio.to_thread(self._inboxes)
         for plan_id in await self._plans(boxes, now, tick):
@@ -225,17 +227,17 @@ class Heartbeat:
     def _running_in(self, seat: AgentInPlan) -> int | None:
         return self._run.ready.order.delivery if self._run is not None and self._runs_in(seat) else None
 
-    async def _take_new(self, seat: AgentInPlan, tick: Tick) -> bool:
+    async def _take_new(self, seat: AgentInPlan, tick: TickReport) -> bool:
         """One plan: settle what is due, take what is new. Whether there was anything in its inbox."""
         if seat.plan_id not in self._resumed:
-            self._count(tick, await claims.resume(seat, self._inbound))
+            self._count(tick, await claims.resume_claims(seat, self._inbound))
             self._resumed.add(seat.plan_id)
-        await file_sync.settle(seat, self._running_in(seat))
-        claimed = await claims.claim(seat, self._inbound)
+        await file_sync.sync_files(seat, self._running_in(seat))
+        claimed = await claims.claim_messages(seat, self._inbound)
         self._count(tick, claimed)
         return bool(claimed.found or claimed.errors)
 
-    async def _look(self, seat: AgentInPlan, tick: Tick) -> Looked:
+    async def _look(self, seat: AgentInPlan, tick: TickReport) -> CommandScan:
         """What is taken: keep artifacts, look at commands."""
         kept = await archive.archive_claimed(seat)
         tick.archived += kept.archived
@@ -243,34 +245,36 @@ class Heartbeat:
         looked = await self._orders.look(seat, self._running_in(seat), await self._inbound.ground(seat.plan_id))
         tick.waiting += looked.waiting + len(looked.ready)
         tick.asked += looked.asked
-        await file_sync.settle(seat, self._running_in(seat))
+        await file_sync.sync_files(seat, self._running_in(seat))
         return looked
 
     @staticmethod
-    def _count(tick: Tick, claimed: claims.Claimed) -> None:
+    def _count(tick: TickReport, claimed: claims.ClaimResult) -> None:
         tick.claimed += claimed.claimed
         tick.dead += claimed.dead
         tick.errors += claimed.errors
 
-    async def _begin(self, looks: list[tuple[AgentInPlan, Looked]], profile: AgentProfile, tick: Tick) -> None:
+    async def _begin(
+        self, looks: list[tuple[AgentInPlan, CommandScan]], profile: AgentProfile, tick: TickReport
+    ) -> None:
         """Begin the best of the commands that are ready: by priority, then plan, then age."""
         best = [(seat, ready) for seat, looked in looks for ready in looked.ready]
         best.sort(key=lambda each: each[1].order.priority)
         for seat, ready in best if best and self._place.take() else ():
             try:
-                lease = await leases.grant(seat, ready.order, self._processes, ready.resolution.missing)
+                lease = await leases.grant_lease(seat, ready.order, self._processes, ready.resolution.missing)
             except AgentTalkError as error:
                 tick.errors.append(error.message)
                 return
             if lease is not None:
                 coding = self._coding.carry_out if self._coding and profile.driver == "cli" else None
-                setting = Setting(self._driver, profile, self._api, self._environ, coding)
+                setting = TurnSetting(self._driver, profile, self._api, self._environ, coding)
                 task = asyncio.create_task(take_turn(seat, setting, ready, lease))
                 self._run = _Run(seat, ready, lease, task)
                 tick.waiting -= 1
                 return
 
-    async def _reap(self, tick: Tick) -> None:
+    async def _reap(self, tick: TickReport) -> None:
         """Note a turn that has ended."""
         run = self._run
         if run is None or not run.task.done():
@@ -293,7 +297,7 @@ class Heartbeat:
         else:
             tick.failed += how == "failed"
 
-    async def _end_if_withdrawn(self, tick: Tick) -> None:
+    async def _end_if_withdrawn(self, tick: TickReport) -> None:
         """Cancel the turn under way when a newer command took its place."""
         run = self._run
         if run is None:
@@ -306,7 +310,7 @@ class Heartbeat:
         if rows[0][0] != "claimed" and not run.task.done():
             await self._cancel(tick)
 
-    async def _cancel(self, tick: Tick) -> None:
+    async def _cancel(self, tick: TickReport) -> None:
         """End the turn under way; its programs are dead afterwards, and its lease is given back."""
         run, self._run = self._run, None
         if run is None:
@@ -322,10 +326,10 @@ class Heartbeat:
             tick.errors.append(error.message)
 
     def _leave_turn(self, run: _Run) -> None:
-        leases.forget(run.lease.id)
+        leases.forget_lease(run.lease.id)
         self._others_first = self._place.free(come_back=True)
 
-    async def _recover(self, tick: Tick) -> bool:
+    async def _recover(self, tick: TickReport) -> bool:
         """End leases that nobody takes care of. False when somebody alive runs a command of this agent."""
         free = True
         try:
@@ -344,7 +348,7 @@ class Heartbeat:
         virtual = [await open_if_readable(self._deps, name) for name in sorted(VIRTUAL & names.keys())]
         return [*await list_boards(self._deps), *(each for each in virtual if each is not None)]
 
-    async def _plans(self, boxes: dict[str, Entry], now: float, tick: Tick) -> list[str]:
+    async def _plans(self, boxes: dict[str, Entry], now: float, tick: TickReport) -> list[str]:
         """The plans of this agent: those in whose inbox something may have come, and those with work left."""
         found = {name for name, entry in boxes.items() if not self._is_quiet(name, entry, now)}
         try:
@@ -368,7 +372,7 @@ class Heartbeat:
             return {}
         return {name: found[name] for name in found if is_id(name) and (not name.startswith("_") or name in VIRTUAL)}
 
-    async def _profile(self, tick: Tick) -> AgentProfile | None:
+    async def _profile(self, tick: TickReport) -> AgentProfile | None:
         """The agent's profile, if it is one that we drive. A folder agent's boxes are left alone."""
         try:
             data = await asyncio.to_thread(
@@ -383,7 +387,7 @@ class Heartbeat:
             return None
         return await self._driven(profile, tick)
 
-    async def _driven(self, profile: AgentProfile, tick: Tick) -> AgentProfile | None:
+    async def _driven(self, profile: AgentProfile, tick: TickReport) -> AgentProfile | None:
         if profile.agent_id != self._agent_id:
             tick.errors.append(f"{root_layout.PROFILE}: it is that of {profile.agent_id!r}; correct agent_id")
             await self._tell(tick, [], [])
@@ -425,11 +429,11 @@ class Heartbeat:
                 )
             )
 
-    def _settle_pace(self, tick: Tick) -> None:
+    def _settle_pace(self, tick: TickReport) -> None:
         self._busy = bool(tick.worked or tick.running or tick.waiting)
         self._quiet = 0 if self._busy else self._quiet + 1
 
-    async def _tell(self, tick: Tick, plans: list[str], tasks: list[str]) -> None:
+    async def _tell(self, tick: TickReport, plans: list[str], tasks: list[str]) -> None:
         running = [self._run.ready.order.task_id] if self._run is not None else []
         status = "RUNNING" if running else "WAITING" if tick.waiting else "IDLE"
         try:

@@ -11,7 +11,7 @@ from agenttalk.contracts.errors import Code, ConflictError, MachineError
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.inbox.ready_commands import Order
+from agenttalk.engine.inbox.ready_commands import ClaimedCommand
 from agenttalk.ports import Owner, Processes, Row, Store, Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import SCORE_CODES, History, attempt_number
@@ -35,12 +35,14 @@ class Lease:
     """Why the last answer was sent back, if it was."""
 
 
-def subject(plan_id: str, message_id: str) -> str:
+def build_turn_subject(plan_id: str, message_id: str) -> str:
     """Under which subject the ledger keeps the turns of a command."""
     return f"turns/{plan_id}/{message_id}"
 
 
-async def grant(seat: AgentInPlan, order: Order, processes: Processes, missing: tuple[str, ...]) -> Lease | None:
+async def grant_lease(
+    seat: AgentInPlan, order: ClaimedCommand, processes: Processes, missing: tuple[str, ...]
+) -> Lease | None:
     """Lease a task for a command; None when it is leased, or the command is not ours to run any more."""
     lease = seat.deps.ids.new("lease")
     owner = wire.write(processes.me()._asdict()).decode()
@@ -52,7 +54,7 @@ async def grant(seat: AgentInPlan, order: Order, processes: Processes, missing: 
 
 
 def _grant(
-    tx: Tx, seat: AgentInPlan, order: Order, names: tuple[str, str, str], missing: tuple[str, ...]
+    tx: Tx, seat: AgentInPlan, order: ClaimedCommand, names: tuple[str, str, str], missing: tuple[str, ...]
 ) -> Lease | None:
     lease, owner, secret = names
     at = seat.deps.stamp()
@@ -79,7 +81,7 @@ def _grant(
         at=at,
     )
     body = {"lease": lease, "epoch": epoch + 1, "attempt": number, "owner": owner, "missing": list(missing), **about}
-    tx.record("lease.granted", subject(seat.plan_id, order.message_id), body)
+    tx.record("lease.granted", build_turn_subject(seat.plan_id, order.message_id), body)
     outbox_writer.report_state(
         tx,
         seat,
@@ -89,27 +91,27 @@ def _grant(
         message_id=order.message_id,
         command_id=order.command.command_id,
     )
-    bodies = _ended(tx, seat, order)
+    bodies = _read_ended_turns(tx, seat, order)
     history = History.of([body.get("code") for body in bodies])
     sent_back = bodies[-1]["error"] if bodies and bodies[-1].get("code") in SCORE_CODES else ""
     return Lease(lease, order.task_id, order.delivery, epoch + 1, number, token, history, sent_back)
 
 
-def _ended(tx: Tx, seat: AgentInPlan, order: Order) -> list[Any]:
+def _read_ended_turns(tx: Tx, seat: AgentInPlan, order: ClaimedCommand) -> list[Any]:
     """What is known of the turns of a command that ended."""
-    rows = tx.run("ended_turns", subject=subject(seat.plan_id, order.message_id))
+    rows = tx.run("ended_turns", subject=build_turn_subject(seat.plan_id, order.message_id))
     return [wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT) for (body,) in rows]
 
 
-def end(tx: Tx, plan_id: str, lease: Lease, state: str, at: str) -> None:
+def end_lease(tx: Tx, plan_id: str, lease: Lease, state: str, at: str) -> None:
     """Give a lease back. Raises LEASE_LOST when the task was given to somebody else meanwhile."""
     if not tx.run(
         "end_lease", plan_id=plan_id, task_id=lease.task_id, epoch=lease.epoch, lease=lease.id, state=state, at=at
     ):
-        raise lost(lease)
+        raise lease_lost_error(lease)
 
 
-def lost(lease: Lease) -> ConflictError:
+def lease_lost_error(lease: Lease) -> ConflictError:
     """The error for a write that comes too late."""
     return ConflictError(
         Code.LEASE_LOST,
@@ -118,13 +120,13 @@ def lost(lease: Lease) -> ConflictError:
     )
 
 
-def forget(lease: str) -> None:
+def forget_lease(lease: str) -> None:
     """This process does not run the turn of a lease any more."""
     _ours.discard(lease)
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveryResult:
     """What became of the leases of an agent."""
 
     ended: int = 0
@@ -133,7 +135,7 @@ class Recovered:
     errors: tuple[str, ...] = ()
 
 
-async def recover(deps: Deps, store: Store, agent_id: str, processes: Processes) -> Recovered:
+async def recover(deps: Deps, store: Store, agent_id: str, processes: Processes) -> RecoveryResult:
     """End the leases of an agent that nobody takes care of, once all their processes are confirmed dead."""
     ended, live, errors = 0, 0, []
     for row in await store.read("leases_of", agent_id=agent_id):
@@ -146,11 +148,11 @@ async def recover(deps: Deps, store: Store, agent_id: str, processes: Processes)
         except MachineError as error:
             live += 1
             errors.append(error.message)
-            await store.transact(lambda tx, row=row, error=error: _stuck(tx, deps, agent_id, row, error.message))  # type: ignore[misc]
+            await store.transact(lambda tx, row=row, error=error: _report_stuck(tx, deps, agent_id, row, error.message))  # type: ignore[misc]
             continue
         await store.transact(lambda tx, row=row, killed=killed: _release(tx, deps, row, killed))  # type: ignore[misc]
         ended += 1
-    return Recovered(ended, live, tuple(errors))
+    return RecoveryResult(ended, live, tuple(errors))
 
 
 def _owner(text: str) -> Owner | None:
@@ -167,10 +169,10 @@ def _release(tx: Tx, deps: Deps, row: Row, killed: int) -> None:
     if tx.run("end_lease", plan_id=plan_id, task_id=task_id, epoch=epoch, lease=lease, state="READY", at=at):
         [(message_id,)] = tx.run("message_of_delivery", id=delivery)
         body = {"lease": lease, "epoch": epoch, "killed": killed, "task_id": task_id}
-        tx.record("lease.ended", subject(plan_id, message_id), body)
+        tx.record("lease.ended", build_turn_subject(plan_id, message_id), body)
 
 
-def _stuck(tx: Tx, deps: Deps, agent_id: str, row: Row, why: str) -> None:
+def _report_stuck(tx: Tx, deps: Deps, agent_id: str, row: Row, why: str) -> None:
     plan_id, task_id, _, lease, *_ = row
     records.alert(
         tx,

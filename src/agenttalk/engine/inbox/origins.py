@@ -18,15 +18,15 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
-from agenttalk.engine.messages.plan_journal import Brought, Receipts
-from agenttalk.engine.messages.plan_registry import Files
+from agenttalk.engine.messages.plan_journal import JournalSearch, MessageIdentity
+from agenttalk.engine.messages.plan_registry import PlanFiles
 from agenttalk.ports import Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import Parcel, PlanFacts, Rejection
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class PlanFileFacts:
     """What the files of a plan say. Without a DAG there is nothing to hold messages against."""
 
     facts: PlanFacts | None = None
@@ -34,36 +34,36 @@ class Ground:
     """Why nothing of it moves."""
 
 
-class Inbound:
+class OriginJudge:
     """Judges the messages of one agent that the store does not know."""
 
     def __init__(self, deps: Deps, agent_id: str) -> None:
         self._deps = deps
         self._agent_id = agent_id
-        self._receipts = Receipts(deps.root, agent_id)
-        self._grounds: dict[str, tuple[Files | None, Ground]] = {}
-        self._waiting: dict[str, dict[str, Brought]] = {}
+        self._receipts = JournalSearch(deps.root, agent_id)
+        self._grounds: dict[str, tuple[PlanFiles | None, PlanFileFacts]] = {}
+        self._waiting: dict[str, dict[str, MessageIdentity]] = {}
 
-    async def ground(self, plan_id: str) -> Ground:
+    async def ground(self, plan_id: str) -> PlanFileFacts:
         """The plan's files, read again when they changed."""
         return await asyncio.to_thread(self._ground, plan_id)
 
-    def _ground(self, plan_id: str) -> Ground:
+    def _ground(self, plan_id: str) -> PlanFileFacts:
         if plan_id.startswith("_"):
-            return Ground()
+            return PlanFileFacts()
         files = plan_registry.files_of(self._deps.root, plan_id)
         known = self._grounds.get(plan_id)
         if known is None or known[0] != files:
             known = self._grounds[plan_id] = (files, self._read(plan_id, files))
         return known[1]
 
-    def _read(self, plan_id: str, files: Files | None) -> Ground:
+    def _read(self, plan_id: str, files: PlanFiles | None) -> PlanFileFacts:
         if files is None or not files.has(root_layout.DAG):
-            return Ground()
+            return PlanFileFacts()
         try:
-            return Ground(plan_registry.lying(self._deps.root, plan_id))
+            return PlanFileFacts(plan_registry.read_plan_facts(self._deps.root, plan_id))
         except AgentTalkError as error:
-            return Ground(contradiction=error.message)
+            return PlanFileFacts(contradiction=error.message)
 
     async def waiting(self, plan_id: str) -> set[str]:
         """Names of messages that wait because no router is known to have brought them."""
@@ -82,11 +82,11 @@ class Inbound:
         """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""
         rows = await seat.store.read("plan", plan_id=seat.plan_id)
         if rows and rows[0][1] == "engine":
-            return _forged(parcel)
+            return _forgery_rejection(parcel)
         ground = await self.ground(seat.plan_id)
         if ground.contradiction is not None:
             return "wait"
-        brought = Brought(parcel.envelope.message_id, parcel.sha256)
+        brought = MessageIdentity(parcel.envelope.message_id, parcel.sha256)
         if self._deps.unrouted or await asyncio.to_thread(self._receipts.knows, seat.plan_id, brought):
             refused = routing.arrives(parcel, ground.facts, self._agent_id) if ground.facts else None
             unknown = routing.unbrought(parcel, ground.facts) if ground.facts and self._deps.unrouted else None
@@ -99,7 +99,7 @@ class Inbound:
         return "wait"
 
 
-def _forged(parcel: Parcel) -> Rejection:
+def _forgery_rejection(parcel: Parcel) -> Rejection:
     """In a plan of ours every message comes through our router. One that did not was put there by somebody."""
     is_command = isinstance(parcel.envelope, CommandEnvelope)
     code = Code.COMMAND_NOT_AUTHORISED if is_command else Code.PRODUCER_MISMATCH

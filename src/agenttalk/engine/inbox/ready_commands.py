@@ -17,8 +17,8 @@ from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import TURNS
-from agenttalk.engine.inbox.archive import stored_at
-from agenttalk.engine.inbox.origins import Ground
+from agenttalk.engine.inbox.archive import build_archive_path
+from agenttalk.engine.inbox.origins import PlanFileFacts
 from agenttalk.engine.messages import recall
 from agenttalk.engine.people import questions
 from agenttalk.ports import Folder, Row, Tx
@@ -31,7 +31,7 @@ _DEPTH: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ClaimedCommand:
     """A claimed command."""
 
     delivery: int
@@ -52,7 +52,7 @@ class Order:
         }
 
 
-class Source(NamedTuple):
+class InputSource(NamedTuple):
     """Where a file on the shelf lies."""
 
     path: str
@@ -65,19 +65,19 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyCommand:
     """A command that can run."""
 
-    order: Order
+    order: ClaimedCommand
     resolution: Resolution
-    sources: dict[str, Source] = field(repr=False)
+    sources: dict[str, InputSource] = field(repr=False)
 
 
 @dataclass(slots=True)
-class Looked:
+class CommandScan:
     """What a look at the claimed commands of a plan showed."""
 
-    ready: list[Ready] = field(default_factory=list)
+    ready: list[ReadyCommand] = field(default_factory=list)
     waiting: int = 0
     asked: int = 0
     tasks: set[str] = field(default_factory=set)
@@ -88,7 +88,7 @@ _Mark: TypeAlias = tuple[str, str, int]
 """Board, plan and delivery."""
 
 
-class Orders:
+class CommandScanner:
     """Looks at claimed commands in turn, so that none starves however many wait."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Orders:
         """Those that could run when they were looked at last."""
         self._round = 0
 
-    async def look(self, seat: AgentInPlan, running: int | None, ground: Ground) -> Looked:
+    async def look(self, seat: AgentInPlan, running: int | None, ground: PlanFileFacts) -> CommandScan:
         """Look at the next few commands of a plan, except for the one that is `running`.
 
         While the plan's files contradict each other, none of them begins.
@@ -110,7 +110,7 @@ class Orders:
             first.setdefault(row[2], row)  # of one task one after the other
         queue = [row for row in first.values() if row[0] != running]
         here = (seat.store.name, seat.plan_id)
-        looked = Looked(tasks={row[2] for row in queue})
+        looked = CommandScan(tasks={row[2] for row in queue})
         shelf = _LazyShelf(seat)
         chosen = self._choose(queue, here, seat.deps.limits.resumed_messages_per_tick)
         for row in chosen:
@@ -137,8 +137,8 @@ class Orders:
         return chosen if best is None or best in chosen else [best, *chosen]
 
     async def _look_at(
-        self, seat: AgentInPlan, row: Row, shelf: _LazyShelf, looked: Looked, ground: Ground
-    ) -> Ready | None:
+        self, seat: AgentInPlan, row: Row, shelf: _LazyShelf, looked: CommandScan, ground: PlanFileFacts
+    ) -> ReadyCommand | None:
         delivery, message_id, task_id, priority, seq = row
         [(envelope, consumed_at, state)] = await seat.store.read("order_of", id=delivery)
         if state != "claimed":
@@ -149,7 +149,7 @@ class Orders:
             return None
         if await _is_outdated(seat, command, ground):
             return None
-        order = Order(delivery, message_id, task_id, priority, seq, command, consumed_at)
+        order = ClaimedCommand(delivery, message_id, task_id, priority, seq, command, consumed_at)
         sources = await shelf.sources(order)
         resolution = inbox_inputs.resolve(command, Shelf(sources))
         tasks = await seat.store.read("task", plan_id=seat.plan_id, task_id=task_id)
@@ -157,7 +157,7 @@ class Orders:
         since, known = _waiting(tasks[0] if tasks else None, delivery)
         step = inbox_inputs.next_step(command, resolution, waiting_since=since or now, now=now)
         if step == "run":
-            return Ready(order, resolution, sources)
+            return ReadyCommand(order, resolution, sources)
         looked.waiting += 1
         earlier: str | None = tasks[0][10] if known is not None else None
         spent = earlier is not None and await questions.is_spent(seat.store, earlier, plan_id=seat.plan_id)
@@ -170,13 +170,13 @@ class Orders:
         return None
 
 
-async def _is_outdated(seat: AgentInPlan, command: Command, ground: Ground) -> bool:
+async def _is_outdated(seat: AgentInPlan, command: Command, ground: PlanFileFacts) -> bool:
     """Whether a command was made for an earlier DAG of a plan that the engine does not run. Then it is taken back."""
     new = ground.facts.dag_sha256 if ground.facts else None
     old = command.dag_ref.sha256 if command.dag_ref else None
     if new is None or old is None or old == new:
         return False
-    recalled = partial(recall.outdate, old=old, new=new, deps=seat.deps, at=seat.deps.stamp())
+    recalled = partial(recall.withdraw_outdated, old=old, new=new, deps=seat.deps, at=seat.deps.stamp())
     return bool(await seat.store.transact(lambda tx: recalled(tx, seat.plan_id, [command.task_id])))
 
 
@@ -188,14 +188,16 @@ def _waiting(task: Row | None, delivery: int) -> tuple[Any, tuple[str, tuple[str
     return moment(task[8]), (task[1], tuple(missing))
 
 
-def _request_id(seat: AgentInPlan, order: Order, earlier: str | None, *, spent: bool) -> str:
+def _request_id(seat: AgentInPlan, order: ClaimedCommand, earlier: str | None, *, spent: bool) -> str:
     """Which question it is: one for each command, and another one when an answer did not bring all that is missing."""
     if earlier is not None and not spent:
         return earlier
     return records.derive_id("request", "/".join([seat.plan_id, order.message_id, *([earlier] if earlier else [])]))
 
 
-def _block(tx: Tx, *, seat: AgentInPlan, order: Order, missing: tuple[str, ...], request_id: str | None) -> None:
+def _block(
+    tx: Tx, *, seat: AgentInPlan, order: ClaimedCommand, missing: tuple[str, ...], request_id: str | None
+) -> None:
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
     tx.run("add_task", **about, agent_id=seat.agent_id, at=at)
@@ -232,7 +234,9 @@ def _block(tx: Tx, *, seat: AgentInPlan, order: Order, missing: tuple[str, ...],
     )
 
 
-def question(seat: AgentInPlan, order: Order, request_id: str, at: str, **said: Any) -> HumanInterventionRequest:
+def build_question(
+    seat: AgentInPlan, order: ClaimedCommand, request_id: str, at: str, **said: Any
+) -> HumanInterventionRequest:
     """A question to people about a claimed command."""
     return HumanInterventionRequest.from_json(
         {
@@ -257,12 +261,14 @@ def hand_request_over(tx: Tx, seat: AgentInPlan, request: HumanInterventionReque
     )
 
 
-def _ask(tx: Tx, seat: AgentInPlan, order: Order, missing: tuple[str, ...], request_id: str, at: str) -> None:
+def _ask(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, missing: tuple[str, ...], request_id: str, at: str) -> None:
     """Ask people for what is missing; asking twice asks once."""
     command_id = order.command.command_id
     needed = {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]}
     title = f"{order.task_id}: {len(missing)} missing input(s)"
-    request = question(seat, order, request_id, at, type="MISSING_FILE", title=title, blocking=True, needed=needed)
+    request = build_question(
+        seat, order, request_id, at, type="MISSING_FILE", title=title, blocking=True, needed=needed
+    )
     if not questions.ask(tx, request, plan_id=seat.plan_id, at=at):
         return
     hand_request_over(tx, seat, request)
@@ -283,9 +289,9 @@ class _LazyShelf:
 
     def __init__(self, seat: AgentInPlan) -> None:
         self._seat = seat
-        self._archived: dict[str, Source] | None = None
+        self._archived: dict[str, InputSource] | None = None
 
-    async def sources(self, order: Order) -> dict[str, Source]:
+    async def sources(self, order: ClaimedCommand) -> dict[str, InputSource]:
         """The files that a command can find: archived ones, others beside them, and those of its task's folder."""
         command = order.command
         if not command.required_inputs and not command.resolved_inputs:
@@ -294,17 +300,17 @@ class _LazyShelf:
             self._archived = await self._read()
         folder = root_layout.task(self._seat.agent_id, self._seat.plan_id, order.task_id)
         own = await asyncio.to_thread(_files_in, self._seat.root, folder, frozenset({TURNS}))
-        return {**{path: Source(f"{folder}/{path}", path) for path in own}, **self._archived}
+        return {**{path: InputSource(f"{folder}/{path}", path) for path in own}, **self._archived}
 
-    async def _read(self) -> dict[str, Source]:
+    async def _read(self) -> dict[str, InputSource]:
         seat = self._seat
         hidden = frozenset({root_layout.HISTORY, root_layout.INPUT_INDEX})
         lying = await asyncio.to_thread(_files_in, seat.root, seat.inputs, hidden)
-        found = {path: Source(f"{seat.inputs}/{path}", path.split("/", 2)[-1]) for path in lying}
+        found = {path: InputSource(f"{seat.inputs}/{path}", path.split("/", 2)[-1]) for path in lying}
         rows = await seat.store.read("inputs_of", plan_id=seat.plan_id, agent_id=seat.agent_id)
         for task_id, output_name, path, sha256, _, message_id, *_ in rows:
-            where = stored_at(task_id, output_name, path)
-            found[where] = Source(f"{seat.inputs}/{where}", path, sha256, message_id)
+            where = build_archive_path(task_id, output_name, path)
+            found[where] = InputSource(f"{seat.inputs}/{where}", path, sha256, message_id)
         return found
 
 

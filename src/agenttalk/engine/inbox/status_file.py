@@ -13,7 +13,7 @@ from agenttalk.contracts.record import StatusHeartbeat
 from agenttalk.engine.core.deps import Deps
 
 
-class Vitals:
+class StatusFile:
     """Writes the file when something changed, and at least once in each interval."""
 
     def __init__(self, deps: Deps, agent_id: str) -> None:

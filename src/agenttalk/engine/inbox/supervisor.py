@@ -16,13 +16,13 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.loops import WakeBroadcaster, wait_for_first
 from agenttalk.engine.core.profiles import ProfileOverlay, list_agents, profile_of
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.inbox.heartbeat import Heartbeat, Tick
+from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.ports import Driver, Processes
 
 LOG = logging.getLogger(__name__)
 
 
-class Heartbeats:
+class HeartbeatSupervisor:
     """Has the agents of a root work on plans that the engine does not run itself."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Heartbeats:
         self._stop = asyncio.Event()
         self._wakes: WakeBroadcaster | None = None
         self._api: EngineAddress | None = None
-        self._at_work: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
+        self._at_work: dict[str, tuple[OnDemandHeartbeat, asyncio.Task[None]]] = {}
         self._marks: dict[str, object] = {}
 
     def begin(self, stop: asyncio.Event, wakes: WakeBroadcaster, api: EngineAddress) -> None:
@@ -74,7 +74,7 @@ class Heartbeats:
             worker = self._worker(agent_id)
             self._at_work[agent_id] = (worker, asyncio.create_task(self._work(worker, agent_id)))
 
-    async def pass_(self, agent_id: str) -> Tick | None:
+    async def pass_(self, agent_id: str) -> TickReport | None:
         """Have an agent do all that it can do now; None when its heartbeat ended before that.
 
         Raises UsageError when there is no such agent.
@@ -92,7 +92,7 @@ class Heartbeats:
         await wait_for_first(looking, loop, self._stop.wait(), keep={loop})
         return None if looking.cancelled() else looking.result()
 
-    async def _work(self, worker: Worker, agent_id: str) -> None:
+    async def _work(self, worker: OnDemandHeartbeat, agent_id: str) -> None:
         if self._wakes is None:
             return
         wake = self._wakes.of_agent(agent_id)
@@ -103,8 +103,8 @@ class Heartbeats:
         finally:
             self._wakes.drop(wake)
 
-    def _worker(self, agent_id: str) -> Worker:
-        return Worker(
+    def _worker(self, agent_id: str) -> OnDemandHeartbeat:
+        return OnDemandHeartbeat(
             self._deps,
             agent_id,
             self._driver,
@@ -129,7 +129,7 @@ class Heartbeats:
             return False
 
 
-class Worker(Heartbeat):
+class OnDemandHeartbeat(Heartbeat):
     """A heartbeat whose looks can also be asked for while its loop runs: they never overlap.
 
     `profile` reads what holds for the agent, settings included.
@@ -139,9 +139,9 @@ class Worker(Heartbeat):
         super().__init__(*arguments, **options)
         self._read_profile = profile
         self._alone = asyncio.Lock()
-        self._followers: list[asyncio.Queue[Tick]] = []
+        self._followers: list[asyncio.Queue[TickReport]] = []
 
-    async def tick(self) -> Tick:
+    async def tick(self) -> TickReport:
         """Look once, alone, and tell everybody who follows what was done."""
         async with self._alone:
             tick = await super().tick()
@@ -149,11 +149,11 @@ class Worker(Heartbeat):
             each.put_nowait(tick)
         return tick
 
-    async def pass_(self) -> Tick:
+    async def pass_(self) -> TickReport:
         """Look until nothing is left to do now, turns included; what all looks did meanwhile."""
-        looks: asyncio.Queue[Tick] = asyncio.Queue()
+        looks: asyncio.Queue[TickReport] = asyncio.Queue()
         self._followers.append(looks)
-        total = Tick()
+        total = TickReport()
         try:
             await self.tick()
             while True:
@@ -166,7 +166,7 @@ class Worker(Heartbeat):
         finally:
             self._followers.remove(looks)
 
-    async def _profile(self, tick: Tick) -> AgentProfile | None:
+    async def _profile(self, tick: TickReport) -> AgentProfile | None:
         try:
             profile = await asyncio.to_thread(self._read_profile)
         except AgentTalkError:

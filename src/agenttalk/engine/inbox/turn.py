@@ -19,7 +19,7 @@ from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths, EngineAddre
 from agenttalk.engine.inbox import conclusion, leases
 from agenttalk.engine.inbox.archive import show_file
 from agenttalk.engine.inbox.leases import Lease
-from agenttalk.engine.inbox.ready_commands import Order, Ready, Source
+from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
 from agenttalk.ports import Driver, Ended, Job, Performance, Turn, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import Fault
@@ -35,7 +35,7 @@ _TEXTS: Final = 128 * 1024
 FEEDBACK: Final = "validation_feedback.json"
 
 
-class CarryOut(Protocol):
+class TurnExecutor(Protocol):
     """Has a turn that is laid out carried out by an agent that is more than a program."""
 
     async def __call__(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
@@ -43,19 +43,19 @@ class CarryOut(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TurnSetting:
     """What turns of an agent have in common."""
 
     driver: Driver
     profile: AgentProfile
     api: EngineAddress | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    carry_out: CarryOut | None = None
+    carry_out: TurnExecutor | None = None
     """Who carries turns out; None for the driver alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class LaidOutInput:
     """An input file where the agent finds it."""
 
     name: str
@@ -65,10 +65,10 @@ class Laid:
     message_id: str | None
 
 
-How = Literal["done", "again", "failed", "dropped"]
+TurnEndKind = Literal["done", "again", "failed", "dropped"]
 
 
-async def take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease) -> How:
+async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> TurnEndKind:
     """Run an attempt from its lease to its end, and write down what came of it.
 
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
@@ -79,9 +79,9 @@ async def take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: Le
             return await _take_turn(seat, replace(setting, api=api), ready, lease)
 
 
-async def _take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease) -> How:
+async def _take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> TurnEndKind:
     try:
-        layout, laid = await _lay_out(seat, ready, layout_of(seat, ready.order, lease))
+        layout, laid = await _lay_out(seat, ready, build_attempt_paths(seat, ready.order, lease))
         turn = await _turn(seat, setting, ready, lease, layout, laid)
     except InputError as error:
         fault = Fault(error.code, error.message)
@@ -91,7 +91,7 @@ async def _take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: L
         return "dropped"
     await asyncio.to_thread(prompt_record.save_prompt, seat.root, layout.base, turn.prompt)
     if setting.carry_out is not None:
-        return await _carried_out(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
+        return await _run_coding_agent(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
     ended = await setting.driver.run(turn)
     outcome, files = await outputs.judge_outputs(
         seat,
@@ -106,15 +106,15 @@ async def _take_turn(seat: AgentInPlan, setting: Setting, ready: Ready, lease: L
     return await conclusion.conclude(seat, ready.order, lease, ended, outcome, files)
 
 
-async def _carried_out(
+async def _run_coding_agent(
     seat: AgentInPlan,
-    carry_out: CarryOut,
+    carry_out: TurnExecutor,
     profile: AgentProfile,
-    order: Order,
+    order: ClaimedCommand,
     lease: Lease,
     layout: AttemptPaths,
     turn: Turn,
-) -> How:
+) -> TurnEndKind:
     """A turn of a coding agent, which is known by what came of it."""
     job = Job(
         plan_id=seat.plan_id,
@@ -131,21 +131,23 @@ async def _carried_out(
         timeout=turn.timeout,
     )
     done = await carry_out(seat, job, layout, turn)
-    ended, outcome, files = conclusion.performed(done)
+    ended, outcome, files = conclusion.read_performance(done)
     return await conclusion.conclude(seat, order, lease, ended, outcome, files, usage=done.usage)
 
 
-def layout_of(seat: AgentInPlan, order: Order, lease: Lease) -> AttemptPaths:
+def build_attempt_paths(seat: AgentInPlan, order: ClaimedCommand, lease: Lease) -> AttemptPaths:
     """Where the files of an attempt lie."""
     cwd = root_layout.task(seat.agent_id, seat.plan_id, order.task_id)
     return AttemptPaths(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
 
 
-async def _lay_out(seat: AgentInPlan, ready: Ready, layout: AttemptPaths) -> tuple[AttemptPaths, list[Laid]]:
+async def _lay_out(
+    seat: AgentInPlan, ready: ReadyCommand, layout: AttemptPaths
+) -> tuple[AttemptPaths, list[LaidOutInput]]:
     layout = await asyncio.to_thread(
         attempt_folders.make_folders, seat.root, seat.agent_id, layout, ready.order.command
     )
-    laid: list[Laid] = []
+    laid: list[LaidOutInput] = []
     room = _TEXTS
     for name, paths in ready.resolution.found.items():
         taken: set[str] = set()
@@ -157,11 +159,11 @@ async def _lay_out(seat: AgentInPlan, ready: Ready, layout: AttemptPaths) -> tup
             sha256 = await _lay(seat, source, target)
             text = await asyncio.to_thread(_text, seat, target, min(_TEXT, room))
             room -= len(text.encode()) if text else 0
-            laid.append(Laid(name, target, sha256, text, source.message_id))
+            laid.append(LaidOutInput(name, target, sha256, text, source.message_id))
     return layout, laid
 
 
-async def _lay(seat: AgentInPlan, source: Source, target: str) -> str:
+async def _lay(seat: AgentInPlan, source: InputSource, target: str) -> str:
     """Copy a file to where the agent finds it. An archived one is what was archived, whatever lies there now."""
     folder, _, name = target.rpartition("/")
 
@@ -191,7 +193,12 @@ def _text(seat: AgentInPlan, path: str, limit: int) -> str | None:
 
 
 async def _turn(
-    seat: AgentInPlan, setting: Setting, ready: Ready, lease: Lease, layout: AttemptPaths, laid: list[Laid]
+    seat: AgentInPlan,
+    setting: TurnSetting,
+    ready: ReadyCommand,
+    lease: Lease,
+    layout: AttemptPaths,
+    laid: list[LaidOutInput],
 ) -> Turn:
     root = seat.root.path.absolute()
     profile, command = setting.profile, ready.order.command
@@ -233,7 +240,9 @@ async def _turn(
     )
 
 
-def _inject(tx: Tx, seat: AgentInPlan, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:
+def _inject(
+    tx: Tx, seat: AgentInPlan, order: ClaimedCommand, lease: Lease, prompt: str, laid: list[LaidOutInput]
+) -> bool:
     """Record which prompt is about to be started, and what stands in it; False when it must not start any more."""
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
@@ -246,5 +255,5 @@ def _inject(tx: Tx, seat: AgentInPlan, order: Order, lease: Lease, prompt: str, 
         tx.run("mark_artifact_injected", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id, at=at)
     files = [{"name": each.name, "sha256": each.sha256} for each in laid]
     body = {"lease": lease.id, "epoch": lease.epoch, "prompt_sha256": sha256, "inputs": files}
-    tx.record("turn.injected", leases.subject(seat.plan_id, order.message_id), body)
+    tx.record("turn.injected", leases.build_turn_subject(seat.plan_id, order.message_id), body)
     return True

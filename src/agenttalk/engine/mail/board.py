@@ -22,7 +22,7 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import IdempotentRequest
 from agenttalk.engine.mail import letters
-from agenttalk.engine.mail.letters import Draft
+from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import KindTask, KindTurn, Row, Store, Tx
@@ -46,7 +46,7 @@ async def _cannot_stop(_: str, __: str) -> None:
     return None
 
 
-class Post:
+class MailBoard:
     """Takes letters in, hands them out, and looks after those that wait. `nudge` has others look for new tasks."""
 
     def __init__(self, deps: Deps, *, nudge: Callable[[], None] = lambda: None, stop: Stop = _cannot_stop) -> None:
@@ -57,7 +57,9 @@ class Post:
         self._looked = 0
         """Up to which letter it was looked whether its file still lies where it was put."""
 
-    async def send(self, draft: Draft, caller: Caller, key: str | None = None, *, via: str = "api") -> dict[str, Any]:
+    async def send(
+        self, draft: LetterDraft, caller: Caller, key: str | None = None, *, via: str = "api"
+    ) -> dict[str, Any]:
         """Send a letter, and answer what was sent. The same key of the same sender sends one letter, once.
 
         Raises UsageError when somebody writes in another's name, ContractError when the letter is not taken.
@@ -69,7 +71,7 @@ class Post:
         if secrets:
             draft = replace(draft, subject=secrets.redact(draft.subject), body=secrets.redact(draft.body))
         letter = draft.letter(self._deps.ids.new("ml"))
-        there = await asyncio.to_thread(letters.found_agents, self._deps, letters.kind_of(self._deps).rules, letter.to)
+        there = await asyncio.to_thread(letters.find_agents, self._deps, letters.kind_of(self._deps).rules, letter.to)
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> dict[str, Any]:
@@ -78,7 +80,9 @@ class Post:
             before = [hop] if (hop := letters.hop_of_attempt(tx, caller)) is not None else []
 
             def once() -> dict[str, Any]:
-                taken = letters.take(moves, letters.kind_of(self._deps), letter, there=there, via=via, before=before)
+                taken = letters.accept_letter(
+                    moves, letters.kind_of(self._deps), letter, there=there, via=via, before=before
+                )
                 if isinstance(taken, Rejection):
                     raise ContractError(taken.code, taken.message, taken.problems, hint=letters.hint_of(taken))
                 return taken
@@ -96,13 +100,13 @@ class Post:
         return sent
 
     async def reply(
-        self, mail_id: str, draft: Draft, caller: Caller, key: str | None = None, *, via: str = "api"
+        self, mail_id: str, draft: LetterDraft, caller: Caller, key: str | None = None, *, via: str = "api"
     ) -> dict[str, Any]:
         """Answer a letter: its sender gets the answer, or who got it if its sender goes on; the thread stays."""
         row = await self._row(mail_id)
         addressees = tuple(each[1] for each in await self._items(row[0]))
         if caller.name not in {row[3], *addressees}:
-            raise letters.unknown(mail_id)
+            raise letters.unknown_letter_error(mail_id)
         to = draft.to or ((row[3],) if caller.name != row[3] else addressees)
         subject = draft.subject or letters_rules.reply_subject(row[5])
         return await self.send(replace(draft, to=to, subject=subject, in_reply_to=mail_id), caller, key, via=via)
@@ -115,7 +119,7 @@ class Post:
     async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
         """Send the result of a turn as the answer to its letter; doing it again sends nothing more."""
         message_id = records.derive_id("ml", f"result/{task.task_id}/{turn.command_id}")
-        draft = Draft(task.agent_id, (), "inform", "", text, message_id=message_id)
+        draft = LetterDraft(task.agent_id, (), "inform", "", text, message_id=message_id)
         try:
             await self.reply(str(task.context["mail_id"]), draft, Caller("agent", task.agent_id), via="result")
         except ContractError as error:
@@ -172,7 +176,7 @@ class Post:
             what = letters_rules.due(moment(row[18]), now, reminded=row[9] is not None)
             if row[8] is not None and row[21] not in task_states.FINAL:
                 letters.settle(moves, letters.kind_of(self._deps), task_id)
-                letters.wait(tx, row)
+                letters.wait_for_deadline(tx, row)
             elif what == "remind":
                 letters.remind(moves, row)
             elif what == "fail" and row[21] == "RUNNING":
@@ -181,7 +185,7 @@ class Post:
             elif what == "fail":
                 letters.give_up(moves, row)
             else:
-                letters.wait(tx, row)
+                letters.wait_for_deadline(tx, row)
         moves.finish()
         return running
 
@@ -240,7 +244,7 @@ class Post:
         moves.finish()
 
     def _opened(self, tx: Tx) -> TaskTransitions:
-        return letters.opened(tx, self._deps, self._sheets)
+        return letters.open_run(tx, self._deps, self._sheets)
 
     async def _row(self, mail_id: str) -> Row:
         """A letter; raises UsageError when there is none."""

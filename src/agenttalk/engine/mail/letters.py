@@ -29,12 +29,12 @@ NOT_SHOWN: Final = 0
 """The file of a letter has to be written."""
 SHOWN: Final = 1
 NO_FILE: Final = 2
-Way = Literal["run", "command", "hold"]
+DeliveryMode = Literal["run", "command", "hold"]
 """How an addressee gets a letter: its program is run, the router brings a command, or the letter waits to be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class LetterDraft:
     """A letter that somebody wants to send."""
 
     sender: str
@@ -65,13 +65,13 @@ class Draft:
         return Mail.from_json({"schema_version": "1.0", **said, "message_id": self.message_id or message_id})
 
 
-def drafted(sender: str, said: Mapping[str, Any]) -> Draft:
+def parse_draft(sender: str, said: Mapping[str, Any]) -> LetterDraft:
     """What somebody wants to send, from JSON values; what is missing is left to the letter. Raises ContractError."""
     given: Any = {"to": ["nobody"], "subject": "?", **said, "message_id": "draft", "from": sender}
     letter = Mail.from_json({"schema_version": "1.0", **given})
     to = letter.to if "to" in said else ()
     subject = letter.subject if "subject" in said else ""
-    return Draft(
+    return LetterDraft(
         sender, to, letter.kind, subject, letter.body, letter.in_reply_to, letter.deadline, said.get("message_id")
     )
 
@@ -87,21 +87,21 @@ def kind_of(deps: Deps) -> MailKind:
 async def row_of(deps: Deps, mail_id: str) -> Row:
     """The row of a letter; raises UsageError when there is none."""
     if not deps.stores.has(BOARD):
-        raise unknown(mail_id)
+        raise unknown_letter_error(mail_id)
     rows = await (await deps.stores.board(BOARD)).read("mail", mail_id=mail_id)
     if not rows:
-        raise unknown(mail_id)
+        raise unknown_letter_error(mail_id)
     return rows[0]
 
 
-def unknown(mail_id: str) -> UsageError:
+def unknown_letter_error(mail_id: str) -> UsageError:
     """There is no such letter, as far as whoever asks may know."""
     return UsageError(
         Code.NAME_UNKNOWN, f"there is no letter {mail_id[:140]!r}", hint="'agenttalk mail list' shows all"
     )
 
 
-def opened(tx: Tx, deps: Deps, sheets: DefinitionCache) -> TaskTransitions:
+def open_run(tx: Tx, deps: Deps, sheets: DefinitionCache) -> TaskTransitions:
     """The board's run, there and as it is configured."""
     rules, at = kind_of(deps).rules, deps.stamp()
     board_run.open_run(tx, rules.policies, rules.profiles, at)
@@ -109,7 +109,7 @@ def opened(tx: Tx, deps: Deps, sheets: DefinitionCache) -> TaskTransitions:
     return TaskTransitions(tx, deps, sheets, at)
 
 
-def found_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozenset[str]:
+def find_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozenset[str]:
     """Those of some names that are agents: configured, or with a folder of their own."""
     found = set()
     for name in set(names) - RESERVED:
@@ -119,20 +119,20 @@ def found_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozense
     return frozenset(found)
 
 
-def take_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
+def accept_letter_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
     """Take a letter that an agent left in its outbox; why not, if it is not taken."""
     kind = kind_of(deps)
     if deps.discretion.secrets:
         redact = deps.discretion.secrets.redact
         letter = letter.model_copy(update={"subject": redact(letter.subject), "body": redact(letter.body)})
-    moves = opened(tx, deps, DefinitionCache(traced=deps.traced))
-    there = found_agents(deps, kind.rules, letter.to)
-    taken = take(moves, kind, letter, there=there, via="outbox")
+    moves = open_run(tx, deps, DefinitionCache(traced=deps.traced))
+    there = find_agents(deps, kind.rules, letter.to)
+    taken = accept_letter(moves, kind, letter, there=there, via="outbox")
     moves.finish()
     return taken if isinstance(taken, Rejection) else None
 
 
-def take(
+def accept_letter(
     moves: TaskTransitions, kind: MailKind, letter: Mail, *, there: frozenset[str], via: str, before: Iterable[int] = ()
 ) -> dict[str, Any] | Rejection:
     """Take a letter: what was sent, or why it is not taken. The same letter once more changes nothing."""
@@ -140,7 +140,7 @@ def take(
     digest = wire.sha256(letter.to_bytes())
     if known := tx.run("mail", mail_id=letter.message_id):
         if (known[0][3], known[0][10]) == (letter.sender, digest):
-            return _sent(tx, known[0])
+            return _sent_to_json(tx, known[0])
         message = f"the id {letter.message_id!r} was used for another letter"
         return Rejection(Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD, message, message_id=letter.message_id)
     now = moment(moves.at)
@@ -156,7 +156,7 @@ def take(
         _hand_out(moves, kind, letter, addressee, number, thread, times, hop)
     if rows and answers is not None and letter.sender in answers.addressees:
         _note_reply(moves, kind, rows[0], letter, answers)
-    return _sent(tx, tx.run("mail", mail_id=letter.message_id)[0])
+    return _sent_to_json(tx, tx.run("mail", mail_id=letter.message_id)[0])
 
 
 def _write(
@@ -247,7 +247,7 @@ def _hand_out(
     board_run.insert_task(moves, kind, task, command_text(context), limits, held=way == "hold")
 
 
-def _way(rules: MailRules, kind: str, addressee: str) -> Way:
+def _way(rules: MailRules, kind: str, addressee: str) -> DeliveryMode:
     """Only agents that the settings describe are run or given commands; what they say of themselves does not count."""
     known = rules.profiles.get(addressee)
     if known is None or addressee not in rules.driven:
@@ -335,7 +335,7 @@ def give_up(moves: TaskTransitions, row: Row) -> None:
     )
 
 
-def wait(tx: Tx, row: Row) -> None:
+def wait_for_deadline(tx: Tx, row: Row) -> None:
     """Look again at the deadline; once that is over, only what ends by itself is waited for."""
     over = row[5] >= row[18]
     tx.run("set_mail_due", task_id=row[1], due_at=None if over else row[18])
@@ -345,7 +345,7 @@ def _addressees(tx: Tx, number: int) -> tuple[str, ...]:
     return tuple(row[1] for row in tx.run("mail_items_of", mail=number))
 
 
-def _sent(tx: Tx, row: Row) -> dict[str, Any]:
+def _sent_to_json(tx: Tx, row: Row) -> dict[str, Any]:
     items = tx.run("mail_items_of", mail=row[0])
     return {**letter_of(row, [each[1] for each in items]), "tasks": {each[1]: each[0] for each in items}}
 

@@ -33,7 +33,7 @@ class Replies(Protocol):
 
 
 @dataclass(slots=True)
-class Letters:
+class MailTaskKind:
     """The kind of tasks on `_mail`. Fulfils `ports.MailKind`."""
 
     rules: MailRules = field(default_factory=MailRules)

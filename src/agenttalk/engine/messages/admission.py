@@ -15,9 +15,9 @@ from agenttalk.engine.core import plan_settings, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage, RefusedMessage
 from agenttalk.engine.messages import recall, refusals
-from agenttalk.engine.messages.incoming import Arrival, output_of
-from agenttalk.engine.messages.outbox_reader import Found
-from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.engine.messages.incoming import IncomingFile, output_of
+from agenttalk.engine.messages.outbox_reader import OutboxFile
+from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.plans import validator_verdicts
 from agenttalk.ports import Tx
 from agenttalk.rules.messages import artifact_versions, routing
@@ -28,11 +28,11 @@ from agenttalk.rules.proof.release import VALIDATION
 _LONGEST_NAME: Final = 255
 _PEERS: Final = 64
 """How many earlier versions of an output are compared."""
-Fate = Literal["accepted", "superseded", "duplicate", "dead"]
+AdmissionOutcome = Literal["accepted", "superseded", "duplicate", "dead"]
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkipDecision:
     """A message that is logged and not delivered."""
 
     status: Literal["SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED"]
@@ -42,7 +42,7 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Accept:
+class AcceptDecision:
     """A message that is delivered."""
 
     targets: tuple[str, ...]
@@ -50,7 +50,7 @@ class Accept:
     output: Output | None = None
 
 
-def judge(tx: Tx, arrival: Arrival, plan: Plan) -> Accept | Skip | Rejection:
+def judge_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan) -> AcceptDecision | SkipDecision | Rejection:
     """What is to become of a message. Reads only."""
     parcel = arrival.parcel
     if isinstance(parcel, Rejection):
@@ -61,7 +61,7 @@ def judge(tx: Tx, arrival: Arrival, plan: Plan) -> Accept | Skip | Rejection:
     if isinstance(seen, Rejection):
         return seen
     if seen == "duplicate":
-        return Skip("SKIPPED_DUPLICATE", "the same message came before")
+        return SkipDecision("SKIPPED_DUPLICATE", "the same message came before")
     if arrival.refusal:
         return arrival.refusal
     targets = _targets(tx, parcel, plan)
@@ -72,20 +72,22 @@ def judge(tx: Tx, arrival: Arrival, plan: Plan) -> Accept | Skip | Rejection:
     return _judge_artifact(tx, parcel.envelope, targets, plan)
 
 
-def _judge_order(tx: Tx, order: Order, targets: tuple[str, ...], plan: Plan) -> Accept | Skip | Rejection:
+def _judge_order(
+    tx: Tx, order: Order, targets: tuple[str, ...], plan: RoutedPlan
+) -> AcceptDecision | SkipDecision | Rejection:
     about = {"plan_id": plan.plan_id, "task_id": order.task_id}
     if tx.run("order_by_command", **about, command_id=order.command_id):
         return Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {order.command_id!r} already")
     rows = tx.run("newest_order", **about, dag_sha256=plan.dag_sha256)
     newest = Order(rows[0][1], order.task_id, rows[0][2], rows[0][3]) if rows else None
     if routing.superseded(order, newest):
-        return Skip("SKIPPED_SUPERSEDED", "a newer command of the task was accepted", newest)
-    return Accept(targets, order=order)
+        return SkipDecision("SKIPPED_SUPERSEDED", "a newer command of the task was accepted", newest)
+    return AcceptDecision(targets, order=order)
 
 
 def _judge_artifact(
-    tx: Tx, envelope: ArtifactEnvelope | CommandEnvelope, targets: tuple[str, ...], plan: Plan
-) -> Accept | Skip | Rejection:
+    tx: Tx, envelope: ArtifactEnvelope | CommandEnvelope, targets: tuple[str, ...], plan: RoutedPlan
+) -> AcceptDecision | SkipDecision | Rejection:
     if not isinstance(envelope, ArtifactEnvelope):
         raise TypeError(type(envelope).__name__)  # an order is judged as one
     output = output_of(plan, envelope)
@@ -95,27 +97,31 @@ def _judge_artifact(
         why = f"output {envelope.output_name!r} of this order was handed over before with other content"
         return Rejection(Code.OUTPUT_VERSION_CONFLICT, why)
     if verdict == "duplicate":
-        return Skip("SKIPPED_DUPLICATE", "the same content came before")
+        return SkipDecision("SKIPPED_DUPLICATE", "the same content came before")
     if verdict == "outdated":
-        return Skip("SKIPPED_SUPERSEDED", "the output of a later order was accepted")
-    return Accept(targets, output=output)
+        return SkipDecision("SKIPPED_SUPERSEDED", "the output of a later order was accepted")
+    return AcceptDecision(targets, output=output)
 
 
-def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
+def admit_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan, deps: Deps, at: str) -> AdmissionOutcome:
     """Judge a message, and write down what becomes of it together with all that follows."""
     if isinstance(arrival.parcel, Rejection):
         return bury(tx, arrival, arrival.parcel, at)
-    verdict = judge(tx, arrival, plan)
+    verdict = judge_message(tx, arrival, plan)
     if isinstance(verdict, Rejection):
         return bury(tx, arrival, verdict, at)
     letter = _letter(arrival.parcel)
-    if isinstance(verdict, Accept) and plan.origin == "engine" and (again := refusals.said_in(arrival.parcel)):
-        refusal = refusals.take(tx, plan, arrival.parcel.owner, again, at=at)
+    if (
+        isinstance(verdict, AcceptDecision)
+        and plan.origin == "engine"
+        and (again := refusals.find_refusal(arrival.parcel))
+    ):
+        refusal = refusals.accept_refusal(tx, plan, arrival.parcel.owner, again, at=at)
         if refusal is not None:
             return bury(tx, arrival, refusal, at)
-        leave(tx, arrival.found, root_layout.SENT)
+        schedule_removal(tx, arrival.found, root_layout.SENT)
         return "accepted"
-    if isinstance(verdict, Skip):
+    if isinstance(verdict, SkipDecision):
         return _skip(tx, arrival, letter, verdict, plan, deps, at)
     return _accept(tx, arrival, letter, verdict, plan, deps, at)
 
@@ -135,14 +141,14 @@ def _letter(parcel: Parcel) -> JournalMessage:
     )
 
 
-def _unread(arrival: Arrival, why: Rejection) -> JournalMessage | None:
+def _unread(arrival: IncomingFile, why: Rejection) -> JournalMessage | None:
     """A message that could not be read further than its id. Who sent it is told by the folder."""
     if why.message_id is None:
         return None
     return JournalMessage(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)
 
 
-def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
+def _targets(tx: Tx, parcel: Parcel, plan: RoutedPlan) -> tuple[str, ...] | Rejection:
     if plan.facts is not None:
         own = not plan.facts.foreign and isinstance(parcel.envelope, ArtifactEnvelope)
         driven = plan_settings.driven_agents(tx, plan.plan_id) if own else frozenset()
@@ -151,7 +157,9 @@ def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
     return routing.route_on_board(parcel, rows[0][0] if rows else None)
 
 
-def _accept(tx: Tx, arrival: Arrival, letter: JournalMessage, accept: Accept, plan: Plan, deps: Deps, at: str) -> Fate:
+def _accept(
+    tx: Tx, arrival: IncomingFile, letter: JournalMessage, accept: AcceptDecision, plan: RoutedPlan, deps: Deps, at: str
+) -> AdmissionOutcome:
     priority = PRIORITIES["MEDIUM"]
     parcel = arrival.parcel
     if accept.order and isinstance(parcel, Parcel) and isinstance(parcel.envelope, CommandEnvelope):
@@ -203,7 +211,7 @@ def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
     return found
 
 
-def _add(tx: Tx, arrival: Arrival, letter: JournalMessage, plan: Plan, state: str, at: str) -> int:
+def _add(tx: Tx, arrival: IncomingFile, letter: JournalMessage, plan: RoutedPlan, state: str, at: str) -> int:
     [(message,)] = tx.run(
         "add_message",
         plan_id=letter.plan_id,
@@ -237,14 +245,14 @@ def _inbox_name(name: str, letter: JournalMessage) -> str:
 
 def _send(
     tx: Tx,
-    arrival: Arrival,
+    arrival: IncomingFile,
     letter: JournalMessage,
     message: int,
     targets: tuple[str, ...],
     priority: int,
     deps: Deps,
     at: str,
-) -> Fate:
+) -> AdmissionOutcome:
     tx.record("message.accepted", letter.message_id, {"sha256": letter.sha256, "to": list(targets)})
     driven = plan_settings.driven_agents(tx, letter.plan_id) if letter.output_name is not None else frozenset()
     for receiver in targets:
@@ -262,41 +270,43 @@ def _send(
         if not targets:
             records.write_journal_line(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
     records.count_messages(tx, letter.plan_id, sent=1, delivered=int(arrived))
-    leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
+    schedule_removal(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
     return "accepted"
 
 
-def _skip(tx: Tx, arrival: Arrival, letter: JournalMessage, skip: Skip, plan: Plan, deps: Deps, at: str) -> Fate:
+def _skip(
+    tx: Tx, arrival: IncomingFile, letter: JournalMessage, skip: SkipDecision, plan: RoutedPlan, deps: Deps, at: str
+) -> AdmissionOutcome:
     """Log a message that is not delivered, and have its file moved away."""
     duplicate = skip.status == "SKIPPED_DUPLICATE"
     if not duplicate:
         _add(tx, arrival, letter, plan, "superseded", at)
-    newest = recall.superseded_by(skip.newest) if skip.newest else {}
+    newest = recall.describe_newer_command(skip.newest) if skip.newest else {}
     delivery_id = deps.ids.new("dlv")
     records.write_journal_line(tx, letter, skip.status, at=at, delivery_id=delivery_id, skip_reason=skip.why, **newest)
     records.count_messages(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
-    leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
+    schedule_removal(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
     return "duplicate" if duplicate else "superseded"
 
 
-def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
+def bury(tx: Tx, arrival: IncomingFile, why: Rejection, at: str) -> AdmissionOutcome:
     """Dead-letter a message, and have its file moved away with the reason beside it."""
     found = arrival.found
     letter = _letter(arrival.parcel) if isinstance(arrival.parcel, Parcel) else _unread(arrival, why)
     message_id = letter.message_id if letter else None
     sha256 = wire.sha256(arrival.data) if arrival.data else None
-    refused = refused_file(found, why, arrival.original, message_id=message_id, sha256=sha256)
+    refused = build_refused_file(found, why, arrival.original, message_id=message_id, sha256=sha256)
     if records.write_dead_letter(tx, refused, at=at):
         records.count_messages(tx, found.plan_id, sent=1, dead=1)
         journal_refused(tx, found, why, sha256, at, letter)
         for content in arrival.contents:
             records.store_content(tx, content)
-    leave_rejected(tx, found, why, at)
+    schedule_rejected_removal(tx, found, why, at)
     return "dead"
 
 
 def journal_refused(
-    tx: Tx, found: Found, why: Rejection, sha256: str | None, at: str, letter: JournalMessage | None = None
+    tx: Tx, found: OutboxFile, why: Rejection, sha256: str | None, at: str, letter: JournalMessage | None = None
 ) -> None:
     """Every file that is refused has a line, also one that could not be read: then its id follows from the file."""
     unread = JournalMessage(
@@ -307,8 +317,8 @@ def journal_refused(
     records.write_journal_line(tx, letter or unread, "DEADLETTERED", at=at, delivery_id=delivery_id, **more)
 
 
-def refused_file(
-    found: Found, why: Rejection, original: bytes | str | None, *, message_id: str | None, sha256: str | None
+def build_refused_file(
+    found: OutboxFile, why: Rejection, original: bytes | str | None, *, message_id: str | None, sha256: str | None
 ) -> RefusedMessage:
     """A file of an outbox that is dead-lettered."""
     return RefusedMessage(
@@ -326,13 +336,15 @@ def refused_file(
     )
 
 
-def leave_rejected(tx: Tx, found: Found, why: Rejection, at: str) -> None:
+def schedule_rejected_removal(tx: Tx, found: OutboxFile, why: Rejection, at: str) -> None:
     """Have a file of an outbox moved away, with the reason beside it."""
     reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
-    leave(tx, found, root_layout.REJECTED, reason=reason)
+    schedule_removal(tx, found, root_layout.REJECTED, reason=reason)
 
 
-def leave(tx: Tx, found: Found, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()) -> None:
+def schedule_removal(
+    tx: Tx, found: OutboxFile, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()
+) -> None:
     """Have a file moved out of the outbox once this is committed. A message that is replayed has none there."""
     if not found.entry.inode:
         return

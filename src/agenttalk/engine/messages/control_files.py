@@ -18,9 +18,9 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail import letters
 from agenttalk.engine.messages import admission, form_notices, incoming, outbox_reader, refusals
-from agenttalk.engine.messages.incoming import Arrival
-from agenttalk.engine.messages.outbox_reader import Found
-from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.outbox_reader import OutboxFile
+from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import disputes
 from agenttalk.ports import Tx
@@ -29,7 +29,7 @@ from agenttalk.rules.messages.control_files import Control, Step
 from agenttalk.rules.messages.routing import Rejection
 
 LOG = logging.getLogger(__name__)
-Taken = Literal["new", "same", "dead"]
+CollectOutcome = Literal["new", "same", "dead"]
 """Whether a file says something new, was here before, or is refused."""
 _LIMIT: Final = wire.ENVELOPE_LIMIT
 _TIMEOUT: Final = 3600
@@ -39,33 +39,33 @@ _FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
 """What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
 
 
-def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
+def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, Control | Rejection] | None:
     """Read a control file; None when it vanished. Raises MachineError."""
-    data = outbox_reader.read(deps.root, found, _LIMIT)
+    data = outbox_reader.read_outbox_file(deps.root, found, _LIMIT)
     if data is None:
         return None
     if isinstance(data, InputError):
         return b"", Rejection(data.code, data.message)
-    if withheld := incoming.exposed(deps, data):
+    if withheld := incoming.check_secrets(deps, data):
         return deps.discretion.secrets.redact_bytes(data), withheld
     try:
         return data, control_files.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a control file could not be read", extra={"action": "router.collect"})
-        return data, incoming.OUR_FAULT
+        return data, incoming.INTERNAL_FAULT
 
 
-def take_in(
+def collect_control_file(
     tx: Tx,
-    found: Found,
+    found: OutboxFile,
     data: bytes | str | None,
     said: Control | Rejection,
-    plan: Plan,
+    plan: RoutedPlan,
     deps: Deps,
     at: str,
     *,
     believed: bool = False,
-) -> Taken:
+) -> CollectOutcome:
     """Archive a control file and take over what it says. What is `believed` may also say that a task is done.
 
     Of one that could not be read, `data` is the hash of what was kept, if anything was.
@@ -74,7 +74,7 @@ def take_in(
     if isinstance(said, Rejection):
         step = said
     elif isinstance(said.document, Mail):
-        step = letters.take_file(tx, deps, said.document) or "new"
+        step = letters.accept_letter_file(tx, deps, said.document) or "new"
     else:
         step = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, deps, at)
     if isinstance(step, Rejection):
@@ -82,17 +82,19 @@ def take_in(
         return "dead"
     if believed and not isinstance(said, Rejection) and isinstance(said.document, TaskStateReport) and step != "same":
         _believe(tx, said.document, said.owner, plan, at)
-    if not stays(found.control):
-        admission.leave(tx, found, root_layout.SENT)
+    if not stays_in_outbox(found.control):
+        admission.schedule_removal(tx, found, root_layout.SENT)
     return "same" if step == "same" else "new"
 
 
-def stays(kind: str | None) -> bool:
+def stays_in_outbox(kind: str | None) -> bool:
     """Whether a file is left where its agent put it: the agent itself, and other parties, look for it there."""
     return kind in {"ack", "task_state"}
 
 
-def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps: Deps, at: str) -> Step | Rejection:
+def _archive(
+    tx: Tx, found: OutboxFile, data: bytes, said: Control, plan: RoutedPlan, deps: Deps, at: str
+) -> Step | Rejection:
     about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
     rows = tx.run("control", **about)
     earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
@@ -103,11 +105,11 @@ def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps:
     if not refusal:
         body = said.document.to_bytes() if said.repairs else data
         tx.run("put_control", **about, agent_id=said.owner, sha256=said.sha256, body=body, at=at)
-        form_notices.tell(tx, found.plan_id, found.agent_id, said.kind, said.repairs, at=at)
+        form_notices.note_repairs(tx, found.plan_id, found.agent_id, said.kind, said.repairs, at=at)
     return refusal or step
 
 
-def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+def _take_over(tx: Tx, found: OutboxFile, said: Control, plan: RoutedPlan, deps: Deps, at: str) -> Rejection | None:
     tx.record(f"control.{said.kind}", said.id, {"agent_id": said.owner, "sha256": said.sha256})
     match said.document:
         case Ack() as ack:
@@ -117,14 +119,14 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: 
         case TaskStateReport() as report:
             _report(tx, report, said.owner, plan, at)
         case HumanInterventionRequest() | CheckDispute() as asked:
-            if refused := _asked(tx, asked, found.plan_id, deps, at):
+            if refused := _ask_person(tx, asked, found.plan_id, deps, at):
                 return refused
         case HumanInterventionResponse() if not deps.answers_by_file:
             return Rejection(Code.PERSON_NEEDED, "nothing shows that a person wrote it; people.answers_by_file is off")
         case HumanInterventionResponse() as response:
             agents = plan.facts.agents if plan.facts else None
             return questions.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)
-    if refused := _refused(tx, found, said.document, plan, deps, at):
+    if refused := _handle_refusal(tx, found, said.document, plan, deps, at):
         return refused
     folder = f"plans/{found.plan_id}/{control_files.FOLDERS[said.kind]}" if said.kind in control_files.FOLDERS else ""
     path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
@@ -134,33 +136,42 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: 
     return None
 
 
-def _asked(
+def _ask_person(
     tx: Tx, said: HumanInterventionRequest | CheckDispute, plan_id: str, deps: Deps, at: str
 ) -> Rejection | None:
     """Put what an agent asks to a person."""
     if isinstance(said, CheckDispute):
-        return disputes.by_file(tx, deps, said, plan_id=plan_id, at=at)
+        return disputes.accept_dispute_file(tx, deps, said, plan_id=plan_id, at=at)
     if not questions.ask(tx, said, plan_id=plan_id, at=at) and not questions.is_asked(tx, said, plan_id=plan_id):
         why = f"request {said.request_id!r} was asked before, otherwise or in another plan: ask under another id"
         return Rejection(Code.CONTROL_CHANGED, why)
     return None
 
 
-def _refused(tx: Tx, found: Found, said: Document, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+def _handle_refusal(
+    tx: Tx, found: OutboxFile, said: Document, plan: RoutedPlan, deps: Deps, at: str
+) -> Rejection | None:
     """Somebody refuses what it was given. That it is fine is archived, and needs nothing else."""
     if isinstance(said, ReexecuteRequest):
         if plan.origin != "engine":
             return _order(tx, found, said, plan, deps, at)
-        return refusals.take(tx, plan, found.agent_id, refusals.of_request(said), at=at)
+        return refusals.accept_refusal(tx, plan, found.agent_id, refusals.reexecution_from_request(said), at=at)
     if not isinstance(said, ArtifactValidationResult) or plan.origin != "engine" or said.decision != "REJECT":
         return None
     about = said.subject.artifact_sha256
-    return refusals.take(tx, plan, found.agent_id, refusals.of_result(said), at=at, sha256=about)
+    return refusals.accept_refusal(
+        tx, plan, found.agent_id, refusals.reexecution_from_result(said), at=at, sha256=about
+    )
 
 
-def _order(tx: Tx, found: Found, request: ReexecuteRequest, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+def _order(
+    tx: Tx, found: OutboxFile, request: ReexecuteRequest, plan: RoutedPlan, deps: Deps, at: str
+) -> Rejection | None:
     """In a plan that nobody runs, a refusal becomes the next command of the task, and is routed like any other."""
-    said, task_id = refusals.of_request(request.model_copy(update={"prompt": None})), request.original_task_id
+    said, task_id = (
+        refusals.reexecution_from_request(request.model_copy(update={"prompt": None})),
+        request.original_task_id,
+    )
     node = plan.facts.nodes.get(task_id) if plan.facts else None
     if plan.facts is None or node is None:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
@@ -194,15 +205,15 @@ def _order(tx: Tx, found: Found, request: ReexecuteRequest, plan: Plan, deps: De
     if isinstance(parcel, Rejection):
         return parcel
     name = f"cmd_reexecute_{task_id}_{seq:03d}{root_layout.MESSAGE}"
-    arrival = Arrival(replace(found, entry=found.entry._replace(name=name, inode=0), control=None), data, parcel)
-    verdict = admission.judge(tx, arrival, plan)
+    arrival = IncomingFile(replace(found, entry=found.entry._replace(name=name, inode=0), control=None), data, parcel)
+    verdict = admission.judge_message(tx, arrival, plan)
     if isinstance(verdict, Rejection):
         return verdict
-    admission.take_in(tx, arrival, plan, deps, at)
+    admission.admit_message(tx, arrival, plan, deps, at)
     return None
 
 
-def _is_of_another(tx: Tx, path: str, said: Control, plan: Plan) -> bool:
+def _is_of_another(tx: Tx, path: str, said: Control, plan: RoutedPlan) -> bool:
     """Whether that name is not this agent's alone, and so has to tell whose file it is.
 
     Another receiver has its receipt of the same message there. The task is another's. An alert could have the
@@ -252,7 +263,7 @@ def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> No
         tx.run("set_task_state", plan_id=plan_id, task_id=task_id, state=state, at=at)
 
 
-def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -> None:
+def _report(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: str) -> None:
     """An agent's word on its own task: its progress, and in a foreign plan why it waits. Never that it is done."""
     rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
     if not rows or rows[0][0] != owner:
@@ -264,7 +275,7 @@ def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) ->
         tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
 
 
-def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -> None:
+def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: str) -> None:
     """Where another party's router brings the commands, an agent's word on its task is all that there is to know."""
     rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
     ours = tx.run("last_seq", plan_id=plan.plan_id, task_id=report.task_id)[0][0] > 0
@@ -272,10 +283,10 @@ def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -
         tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
 
 
-def _bury(tx: Tx, found: Found, data: bytes | str | None, why: Rejection, at: str) -> None:
+def _bury(tx: Tx, found: OutboxFile, data: bytes | str | None, why: Rejection, at: str) -> None:
     sha256 = wire.sha256(data) if isinstance(data, bytes) else data
     if records.write_dead_letter(
-        tx, admission.refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at
+        tx, admission.build_refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at
     ):
         admission.journal_refused(tx, found, why, sha256, at)
-    admission.leave_rejected(tx, found, why, at)
+    admission.schedule_rejected_removal(tx, found, why, at)

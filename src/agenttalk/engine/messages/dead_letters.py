@@ -18,9 +18,9 @@ from agenttalk.engine.core import cursors, records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import admission, delivery, incoming, outbox_reader, published_files
-from agenttalk.engine.messages.incoming import Arrival
-from agenttalk.engine.messages.outbox_reader import Found
-from agenttalk.engine.messages.plan_registry import Plan, Plans
+from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.outbox_reader import OutboxFile
+from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports import Blobs, Entry, Row, Store, Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import Parcel, Rejection
@@ -55,14 +55,14 @@ class DeadLetter:
         return {**asdict(self), "retriable": bool(self.retriable)}
 
 
-class Page(NamedTuple):
+class DeadLetterPage(NamedTuple):
     """Some dead letters, and where the next ones begin."""
 
     letters: list[DeadLetter]
     next: str | None
 
 
-async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
+async def read_page(deps: Deps, *, after: str = "", limit: int = PAGE) -> DeadLetterPage:
     """Dead letters, the newest first, from a place on. Raises UsageError when it is none."""
     said = cursors.decode(after) if after else {}
     if not isinstance(said, dict) or not all(isinstance(each, int) and 0 <= each < _TOP for each in said.values()):
@@ -78,20 +78,20 @@ async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
     rows = list(heapq.merge(*each_board, key=lambda each: str(each[1][13]), reverse=True))
     left_off = {**said, **{board: row[14] for board, row in rows[:size]}}
     letters = [_letter(board, row) for board, row in rows[:size]]
-    return Page(letters, cursors.encode(left_off) if len(rows) > size else None)
+    return DeadLetterPage(letters, cursors.encode(left_off) if len(rows) > size else None)
 
 
-async def found(deps: Deps, *, plan_id: str | None = None) -> list[DeadLetter]:
+async def list_dead_letters(deps: Deps, *, plan_id: str | None = None) -> list[DeadLetter]:
     """Every dead letter, the oldest first; of one plan if it is named."""
     letters: list[DeadLetter] = []
     place: str | None = ""
     while place is not None:
-        some, place = await page(deps, after=place, limit=LONGEST_PAGE)
+        some, place = await read_page(deps, after=place, limit=LONGEST_PAGE)
         letters += some
     return [letter for letter in reversed(letters) if plan_id in {None, letter.plan_id}]
 
 
-async def show(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None]:
+async def read_dead_letter(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None]:
     """A dead letter and its original. Raises UsageError when there is none."""
     board, letter = await _find(deps, deadletter_id)
     blobs = await deps.stores.blobs(board.name)
@@ -105,10 +105,10 @@ async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
     """
     board, letter = await _find(deps, deadletter_id)
     if letter.box != "outbox" or letter.original is None or not letter.name.endswith(root_layout.MESSAGE):
-        raise _refused(letter, "its original is not a message that was sent", "have its sender send it anew")
+        raise _refusal_error(letter, "its original is not a message that was sent", "have its sender send it anew")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)
-    arrival = await _again(deps, blobs, letter, await blobs.get(letter.original), plan)
+    arrival = await _rebuild_file(deps, blobs, letter, await blobs.get(letter.original), plan)
     outcome = await board.transact(partial(_judge, letter=letter, arrival=arrival, plan=plan, deps=deps, by=by))
     if outcome["ok"]:
         await delivery.deliver(deps, board, letter.plan_id)
@@ -130,51 +130,51 @@ def _letter(board: str, row: Row) -> DeadLetter:
     return DeadLetter(board, *row[:14])
 
 
-async def _plan(deps: Deps, letter: DeadLetter) -> Plan:
-    plan = await Plans(deps).one(letter.plan_id)
+async def _plan(deps: Deps, letter: DeadLetter) -> RoutedPlan:
+    plan = await PlanRegistry(deps).one(letter.plan_id)
     if plan is None or plan.halted is not None:
         why = plan.halted if plan else f"there is no plan {letter.plan_id!r}"
-        raise _refused(letter, str(why), "repair the plan first")
+        raise _refusal_error(letter, str(why), "repair the plan first")
     return plan
 
 
-async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan: Plan) -> Arrival:
+async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan: RoutedPlan) -> IncomingFile:
     """The original as if it had just been found. Its payloads are where they were, rejected, or kept."""
-    nowhere = Entry(outbox_reader.unspelled(letter.name), "regular", len(data), 0, 0, 1)
-    found = Found(letter.agent_id, letter.plan_id, nowhere, None)
+    nowhere = Entry(outbox_reader.decode_name(letter.name), "regular", len(data), 0, 0, 1)
+    found = OutboxFile(letter.agent_id, letter.plan_id, nowhere, None)
     parcel = routing.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)
-    arrival = Arrival(found, data, parcel, original=data)
+    arrival = IncomingFile(found, data, parcel, original=data)
     if isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
         return arrival
     kept = [await blobs.exists(file.sha256) for file in parcel.envelope.payload.files]
     if all(kept):
-        return await incoming.fitting(blobs, arrival, plan)
+        return await incoming.check_media_types(blobs, arrival, plan)
     try:
-        return await incoming.with_payloads(deps, blobs, arrival, plan)
+        return await incoming.load_payloads(deps, blobs, arrival, plan)
     except (InputError, MissingError) as error:
         return replace(arrival, parcel=Rejection(Code(error.code), error.message))
 
 
-def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps, by: str) -> dict[str, Any]:
+def _judge(tx: Tx, letter: DeadLetter, arrival: IncomingFile, plan: RoutedPlan, deps: Deps, by: str) -> dict[str, Any]:
     at = deps.stamp()
     if isinstance(arrival.parcel, Parcel):
         message_id = arrival.parcel.envelope.message_id
         if tx.run("message_by_id", plan_id=letter.plan_id, message_id=message_id):
-            raise _refused(letter, "a message of its id was accepted before", "it needs no replay")
-    verdict = admission.judge(tx, arrival, plan)
+            raise _refusal_error(letter, "a message of its id was accepted before", "it needs no replay")
+    verdict = admission.judge_message(tx, arrival, plan)
     refusal = verdict if isinstance(verdict, Rejection) else None
     state = "open" if refusal else "replayed"
     limit = deps.limits.replays
     if not tx.run("try_deadletter", deadletter_id=letter.deadletter_id, state=state, limit=limit):
-        raise _refused(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
+        raise _refusal_error(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
     body = {"by": by, "state": state, "code": str(refusal.code) if refusal else None}
     tx.record("deadletter.replayed", letter.deadletter_id, body)
     if refusal:
         return {"ok": False, "code": str(refusal.code), "reason": refusal.message}
     records.count_messages(tx, letter.plan_id, sent=-1, dead=-1)
-    fate = admission.take_in(tx, arrival, plan, deps, at)
+    fate = admission.admit_message(tx, arrival, plan, deps, at)
     return {"ok": True, "fate": fate}
 
 
-def _refused(letter: DeadLetter, why: str, hint: str) -> UsageError:
+def _refusal_error(letter: DeadLetter, why: str, hint: str) -> UsageError:
     return UsageError(Code.REPLAY_REFUSED, f"{letter.deadletter_id} cannot be replayed: {why}", hint=hint)

@@ -20,7 +20,7 @@ _MOST: Final = 1_000
 """Files of one folder that are looked at."""
 
 
-class Letter(NamedTuple):
+class DeclinedFile(NamedTuple):
     """A file among the dead letters of an inbox."""
 
     name: str
@@ -28,7 +28,7 @@ class Letter(NamedTuple):
     data: bytes
 
 
-class Declined:
+class DeclineCollector:
     """Looks for refusals by receivers, wherever something is still open."""
 
     def __init__(self, deps: Deps) -> None:
@@ -44,7 +44,7 @@ class Declined:
             count += await board.transact(work) if letters else 0
         return count
 
-    def _letters(self, agent_id: str, plan_id: str) -> list[Letter]:
+    def _letters(self, agent_id: str, plan_id: str) -> list[DeclinedFile]:
         path = f"{root_layout.box(agent_id, 'inbox', plan_id)}/{root_layout.DEADLETTER}"
         now = self._quiet.now()
         try:
@@ -60,7 +60,7 @@ class Declined:
         return found
 
 
-def _read(folder: Folder, name: str) -> list[Letter]:
+def _read(folder: Folder, name: str) -> list[DeclinedFile]:
     """A message by what it says; the receiver may have given it another name."""
     try:
         data = folder.read(name, wire.ENVELOPE_LIMIT)
@@ -68,10 +68,10 @@ def _read(folder: Folder, name: str) -> list[Letter]:
     except AgentTalkError:
         return []
     message_id = said.get("message_id") if isinstance(said, dict) else None
-    return [Letter(name, message_id, data)] if isinstance(message_id, str) and is_id(message_id) else []
+    return [DeclinedFile(name, message_id, data)] if isinstance(message_id, str) and is_id(message_id) else []
 
 
-def _decline(tx: Tx, letters: list[Letter], agent_id: str, plan_id: str, at: str) -> int:
+def _decline(tx: Tx, letters: list[DeclinedFile], agent_id: str, plan_id: str, at: str) -> int:
     origin = tx.run("plan", plan_id=plan_id)[0][1]
     count = 0
     for letter in letters:

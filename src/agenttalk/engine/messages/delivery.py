@@ -27,7 +27,7 @@ Payload: TypeAlias = "tuple[str, bytes]"
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class InboxDelivery:
     """A message that has still to reach one receiver."""
 
     id: int
@@ -69,7 +69,7 @@ async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
     blobs = await deps.stores.blobs(board.name)
     done, after = 0, 0
     while rows := await board.read("deliveries_under_way", plan_id=plan_id, after=after, limit=AT_ONCE):
-        batch = [Delivery(*row) for row in rows]
+        batch = [InboxDelivery(*row) for row in rows]
         stored = [each for each in batch if each.state == "stored"]
         held = await _hold(deps, board, plan_id, [each for each in stored if each.type == "artifact"])
         trip = await _bring(deps, blobs, plan_id, [each for each in stored if each.id not in held])
@@ -82,14 +82,14 @@ async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class DeliveryResult:
     """What came of bringing a batch."""
 
-    arrived: list[Delivery] = field(default_factory=list)
-    failed: list[tuple[Delivery, AgentTalkError]] = field(default_factory=list)
+    arrived: list[InboxDelivery] = field(default_factory=list)
+    failed: list[tuple[InboxDelivery, AgentTalkError]] = field(default_factory=list)
 
 
-async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[Delivery]) -> set[int]:
+async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[InboxDelivery]) -> set[int]:
     """Reserve the paths of payloads; those that must wait until another's payload of that path is claimed."""
     if not artifacts:
         return set()
@@ -99,7 +99,7 @@ async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[Delivery
     return held
 
 
-def _reserve(tx: Tx, plan_id: str, artifacts: list[Delivery]) -> set[int]:
+def _reserve(tx: Tx, plan_id: str, artifacts: list[InboxDelivery]) -> set[int]:
     """Claim the paths of payloads in inboxes; those deliveries that must wait for another's to be claimed."""
     held = set()
     for each in artifacts:
@@ -113,11 +113,11 @@ def _reserve(tx: Tx, plan_id: str, artifacts: list[Delivery]) -> set[int]:
     return held
 
 
-def _own_paths(delivery: Delivery) -> list[str]:
+def _own_paths(delivery: InboxDelivery) -> list[str]:
     return [file.path for file in delivery.artifact().payload.files]
 
 
-async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: Iterable[Delivery]) -> bool:
+async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: Iterable[InboxDelivery]) -> bool:
     """A receiver that is not ours frees a path by taking message and file away, or by ending with the message.
 
     Whether any was freed of those that others wait for.
@@ -149,11 +149,11 @@ def _is_gone(root: Folder, box: str, path: str, message_id: str, name: str, sha2
         return False
 
 
-async def _bring(deps: Deps, blobs: Blobs, plan_id: str, batch: list[Delivery]) -> Trip:
-    trip = Trip()
-    commands: list[tuple[Delivery, list[Payload]]] = [(each, []) for each in batch if each.type == "command"]
+async def _bring(deps: Deps, blobs: Blobs, plan_id: str, batch: list[InboxDelivery]) -> DeliveryResult:
+    trip = DeliveryResult()
+    commands: list[tuple[InboxDelivery, list[Payload]]] = [(each, []) for each in batch if each.type == "command"]
     if commands:
-        await asyncio.to_thread(_put, deps.root, plan_id, commands, trip)
+        await asyncio.to_thread(_write_batch, deps.root, plan_id, commands, trip)
     for each in batch:
         if each.type == "artifact":  # one by one, because its files may be large
             try:
@@ -161,18 +161,20 @@ async def _bring(deps: Deps, blobs: Blobs, plan_id: str, batch: list[Delivery]) 
             except AgentTalkError as error:
                 trip.failed.append((each, error))
             else:
-                await asyncio.to_thread(_put, deps.root, plan_id, [(each, files)], trip)
+                await asyncio.to_thread(_write_batch, deps.root, plan_id, [(each, files)], trip)
     return trip
 
 
-def _put(root: Folder, plan_id: str, batch: list[tuple[Delivery, list[Payload]]], trip: Trip) -> None:
+def _write_batch(
+    root: Folder, plan_id: str, batch: list[tuple[InboxDelivery, list[Payload]]], trip: DeliveryResult
+) -> None:
     with ExitStack() as stack:
-        desks: dict[str, Desk] = {}
+        desks: dict[str, InboxWriter] = {}
         for delivery, payloads in batch:
             try:
                 desk = desks.get(delivery.receiver)
                 if desk is None:
-                    desk = desks[delivery.receiver] = Desk(root, delivery.receiver, plan_id, stack)
+                    desk = desks[delivery.receiver] = InboxWriter(root, delivery.receiver, plan_id, stack)
                 desk.put(delivery, payloads)
             except AgentTalkError as error:
                 trip.failed.append((delivery, error))
@@ -180,18 +182,18 @@ def _put(root: Folder, plan_id: str, batch: list[tuple[Delivery, list[Payload]]]
                 trip.arrived.append(delivery)
 
 
-class Desk:
+class InboxWriter:
     """The folders that tell of a receiver's messages, open while a batch is brought."""
 
     def __init__(self, root: Folder, receiver: str, plan_id: str, stack: ExitStack) -> None:
         self._inbox = stack.enter_context(root.sub(root_layout.box(receiver, "inbox", plan_id), create=True))
         taken = (root_layout.PENDING, root_layout.PROCESSED, root_layout.DEADLETTER)
-        self._taken = [each for name in taken for each in _opened(self._inbox, name, stack)]
+        self._taken = [each for name in taken for each in _open_folder(self._inbox, name, stack)]
         outbox = root_layout.box(receiver, "outbox", plan_id)
         receipts = (outbox, f"{outbox}/{root_layout.SENT}")
-        self._receipts = [each for path in receipts for each in _opened(root, path, stack)]
+        self._receipts = [each for path in receipts for each in _open_folder(root, path, stack)]
 
-    def put(self, delivery: Delivery, payloads: list[Payload]) -> None:
+    def put(self, delivery: InboxDelivery, payloads: list[Payload]) -> None:
         """Payloads first, the envelope last: who sees the envelope sees everything."""
         if self._consumed(delivery):
             return
@@ -199,7 +201,7 @@ class Desk:
             self._inbox.write(path, data, parents="/" in path)
         self._inbox.write(_free_name(self._inbox, delivery), delivery.envelope)
 
-    def _consumed(self, delivery: Delivery) -> bool:
+    def _consumed(self, delivery: InboxDelivery) -> bool:
         """Whether somebody took the message already: what he moved away, or his receipt, tells."""
         claimed = root_layout.claimed(delivery.message_id, delivery.name)
         for folder in self._taken:
@@ -209,7 +211,7 @@ class Desk:
         return any(folder.exists(ack) for folder in self._receipts)
 
 
-def _opened(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
+def _open_folder(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
     """A folder, if it is there."""
     try:
         return [stack.enter_context(folder.sub(path))]
@@ -217,7 +219,7 @@ def _opened(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
         return []
 
 
-def _free_name(inbox: Folder, delivery: Delivery) -> str:
+def _free_name(inbox: Folder, delivery: InboxDelivery) -> str:
     """Its own name, unless another message lies there under it."""
     taken = inbox.exists(delivery.name) and not _holds(inbox, delivery.name, delivery.sha256)
     return root_layout.claimed(delivery.message_id, delivery.name) if taken else delivery.name
@@ -231,7 +233,7 @@ def _holds(folder: Folder, name: str, sha256: str) -> bool:
         return False
 
 
-def _note(tx: Tx, plan_id: str, trip: Trip, at: str) -> None:
+def _note(tx: Tx, plan_id: str, trip: DeliveryResult, at: str) -> None:
     for each in trip.arrived:
         if not tx.run("mark_delivered", id=each.id, at=at):
             continue  # recalled meanwhile

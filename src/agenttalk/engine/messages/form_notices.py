@@ -13,7 +13,7 @@ from agenttalk.ports import Tx
 _PLACES = re.compile(r"\[\d+\]")
 
 
-def tell(tx: Tx, plan_id: str, agent_id: str | None, kind: str, repairs: Iterable[Repair], *, at: str) -> None:
+def note_repairs(tx: Tx, plan_id: str, agent_id: str | None, kind: str, repairs: Iterable[Repair], *, at: str) -> None:
     """Note what was brought into our form."""
     for each in repairs:
         field = _PLACES.sub("[]", each.field)

@@ -20,8 +20,8 @@ from agenttalk.contracts.errors import AgentTalkError, Code, InputError, Missing
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import SMALL
 from agenttalk.engine.messages import outbox_reader
-from agenttalk.engine.messages.outbox_reader import Found
-from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.engine.messages.outbox_reader import OutboxFile
+from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports import Blobs
 from agenttalk.rules.core import media_types
 from agenttalk.rules.messages import routing
@@ -29,16 +29,18 @@ from agenttalk.rules.messages.control_files import kind_of
 from agenttalk.rules.messages.routing import Order, Parcel, Rejection
 
 LOG = logging.getLogger(__name__)
-OUR_FAULT: Final = Rejection(Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how")
+INTERNAL_FAULT: Final = Rejection(
+    Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how"
+)
 _BOTH: Final = {None, "artifact_validation_result"}
 """What a payload may be besides: a validator's result can be an output, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class IncomingFile:
     """A message file, read but not judged by the plan."""
 
-    found: Found
+    found: OutboxFile
     data: bytes
     parcel: Parcel | Rejection
     original: bytes | str | None = None
@@ -57,26 +59,26 @@ class Arrival:
         return Order(envelope.message_id, envelope.task_id, envelope.command_id, envelope.payload.command.command_seq)
 
 
-def read(deps: Deps, found: Found) -> Arrival | None:
+def read_incoming(deps: Deps, found: OutboxFile) -> IncomingFile | None:
     """Read a message file; None when it vanished. Raises MachineError."""
-    data = outbox_reader.read(deps.root, found)
+    data = outbox_reader.read_outbox_file(deps.root, found)
     if data is None:
         return None
     if isinstance(data, InputError):
-        return Arrival(found, b"", Rejection(data.code, data.message))
-    if withheld := exposed(deps, data):
+        return IncomingFile(found, b"", Rejection(data.code, data.message))
+    if withheld := check_secrets(deps, data):
         clean = deps.discretion.secrets.redact_bytes(data)
         _withhold_payloads(deps, found, data)
-        return Arrival(found, clean, withheld, original=clean)
+        return IncomingFile(found, clean, withheld, original=clean)
     try:
         parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a message could not be read", extra={"action": "router.read"})
-        parcel = OUR_FAULT
-    return Arrival(found, data, parcel, original=data)
+        parcel = INTERNAL_FAULT
+    return IncomingFile(found, data, parcel, original=data)
 
 
-def exposed(deps: Deps, data: bytes) -> Rejection | None:
+def check_secrets(deps: Deps, data: bytes) -> Rejection | None:
     """Why a file of an outbox is not taken, if it holds a secret. What is kept of it is without."""
     name = deps.discretion.secrets.found(data)
     if name is None:
@@ -84,22 +86,22 @@ def exposed(deps: Deps, data: bytes) -> Rejection | None:
     return Rejection(Code.SECRET_EXPOSED, f"it holds the value of {name}, so nothing of it is taken")
 
 
-def _withhold_payloads(deps: Deps, found: Found, data: bytes) -> None:
+def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
     """Whoever says a secret in an envelope may have put it into the files beside it as well."""
     parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     envelope = parcel.envelope if isinstance(parcel, Parcel) else None
     for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
         with suppress(AgentTalkError):
-            where = outbox_reader.payload(deps.root, found.agent_id, found.plan_id, file.path)
+            where = outbox_reader.find_payload(deps.root, found.agent_id, found.plan_id, file.path)
             deps.discretion.withhold(deps.root, where, deps.limits.payload_bytes)
 
 
-def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
+def sort_for_judging(arrivals: Sequence[IncomingFile]) -> list[IncomingFile]:
     """Commands first, of each task the newest first; then the rest as it was found."""
     return routing.newest_first(arrivals, lambda arrival: arrival.order)
 
 
-async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
+async def load_payloads(deps: Deps, blobs: Blobs, arrival: IncomingFile, plan: RoutedPlan) -> IncomingFile:
     """Load the files that an artifact consists of. Large ones are kept at once, small ones with the message."""
     if isinstance(arrival.parcel, Rejection):
         return await _with_original(deps, blobs, arrival)
@@ -108,14 +110,14 @@ async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival, plan: Plan) 
     contents: list[bytes] = []
     for file in arrival.parcel.envelope.payload.files:
         try:
-            content = await payload(deps, blobs, arrival.found, file.path, file.sha256)
+            content = await load_payload(deps, blobs, arrival.found, file.path, file.sha256)
         except InputError as error:
             return replace(arrival, refusal=Rejection(error.code, error.message))
         contents += [content] if content is not None else []
-    return await fitting(blobs, replace(arrival, contents=tuple(contents)), plan)
+    return await check_media_types(blobs, replace(arrival, contents=tuple(contents)), plan)
 
 
-async def fitting(blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
+async def check_media_types(blobs: Blobs, arrival: IncomingFile, plan: RoutedPlan) -> IncomingFile:
     """Hold the files of an artifact against the media type that they must have; those at hand need no look-up."""
     parcel = arrival.parcel
     if plan.origin != "engine" or isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
@@ -132,7 +134,7 @@ async def fitting(blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
     return arrival
 
 
-async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str) -> bytes | None:
+async def load_payload(deps: Deps, blobs: Blobs, found: OutboxFile, path: str, sha256: str) -> bytes | None:
     """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
     if not root_layout.payload_is_safe(path) or ("/" not in path and kind_of(path) not in _BOTH):
         raise InputError(
@@ -141,7 +143,7 @@ async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str
         )
     limit = deps.limits.payload_bytes
     try:
-        where = await asyncio.to_thread(outbox_reader.payload, deps.root, found.agent_id, found.plan_id, path)
+        where = await asyncio.to_thread(outbox_reader.find_payload, deps.root, found.agent_id, found.plan_id, path)
         await asyncio.to_thread(deps.discretion.withhold, deps.root, where, limit)
         entry = await asyncio.to_thread(deps.root.entry, where)
         if entry is not None and entry.kind == "regular" and entry.size <= SMALL:
@@ -157,14 +159,14 @@ async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str
     return content
 
 
-async def _with_original(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
+async def _with_original(deps: Deps, blobs: Blobs, arrival: IncomingFile) -> IncomingFile:
     """A dead letter keeps the whole original, also of a file that is too large or has a name that is no text."""
     if arrival.original is not None:
         return arrival
     return replace(arrival, original=await keep_original(deps, blobs, arrival.found))
 
 
-async def keep_original(deps: Deps, blobs: Blobs, found: Found) -> str | None:
+async def keep_original(deps: Deps, blobs: Blobs, found: OutboxFile) -> str | None:
     """Keep a file whole and return its hash; None when it is no file, larger than anything we keep, or a secret."""
     try:
         await asyncio.to_thread(deps.discretion.withhold, deps.root, found.path, deps.limits.payload_bytes)
@@ -174,7 +176,7 @@ async def keep_original(deps: Deps, blobs: Blobs, found: Found) -> str | None:
         return None
 
 
-def output_of(plan: Plan, envelope: ArtifactEnvelope) -> Output:
+def output_of(plan: RoutedPlan, envelope: ArtifactEnvelope) -> Output:
     """The output that an artifact is, as the plan declares it."""
     node = plan.facts.nodes.get(envelope.task_id) if plan.facts else None
     declared = [output for output in node.outputs if output.name == envelope.output_name] if node else []

@@ -29,7 +29,7 @@ _RAW: Final = "//"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OutboxFile:
     """A message or control file in an outbox."""
 
     agent_id: str
@@ -46,7 +46,7 @@ class Found:
     @property
     def name(self) -> str:
         """Its name as the store keeps it."""
-        return spelled(self.entry.name)
+        return encode_name(self.entry.name)
 
     @property
     def key(self) -> str:
@@ -55,7 +55,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class OutboxProblem:
     """A folder that could not be looked into."""
 
     agent_id: str
@@ -65,15 +65,15 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
+class OutboxContents:
     """What lies in the outboxes of all agents."""
 
-    files: dict[str, list[Found]]
+    files: dict[str, list[OutboxFile]]
     """By plan."""
-    troubles: list[Trouble]
+    troubles: list[OutboxProblem]
 
 
-def spelled(name: str) -> str:
+def encode_name(name: str) -> str:
     """A file's name as a text that can be stored: one that is not UTF-8 in hex, up to what makes it a message."""
     raw = os.fsencode(name)
     try:
@@ -83,7 +83,7 @@ def spelled(name: str) -> str:
         return _RAW + stem.hex() + raw[len(stem) :].decode()
 
 
-def unspelled(name: str) -> str:
+def decode_name(name: str) -> str:
     """The file's name again."""
     if not name.startswith(_RAW):
         return name
@@ -92,15 +92,15 @@ def unspelled(name: str) -> str:
     return os.fsdecode(bytes.fromhex(stem)) + text[len(stem) :]
 
 
-def harvest(
+def read_outboxes(
     root: Folder, agents: Iterable[str], quiet: UnchangedFolders | None = None, known: Collection[str] = ()
-) -> Harvest:
+) -> OutboxContents:
     """Look through all outboxes. A folder that misleads is reported and left alone; the others go on.
 
     Who looks often hands in `quiet`, where it is noted which folders need no look, and the keys of files that are
     `known` and lie there all the same.
     """
-    gathered = Harvest({}, [])
+    gathered = OutboxContents({}, [])
     quiet = quiet or UnchangedFolders()
     for agent_id in agents:
         outbox = f"{root_layout.agent(agent_id)}/outbox"
@@ -111,38 +111,38 @@ def harvest(
         except MissingError:
             continue
         except AgentTalkError as error:
-            gathered.troubles.append(Trouble(agent_id, "", "outbox", error))
+            gathered.troubles.append(OutboxProblem(agent_id, "", "outbox", error))
             continue
         for entry in sorted(entries, key=lambda each: each.name):
             key = f"{agent_id}/{entry.name}"
             if quiet.holds(key, entry, now) or entry.kind == "regular" or not entry.is_text or not is_id(entry.name):
                 continue
-            quiet.note(key, entry, now, news=_look(root, agent_id, entry.name, gathered, known))
+            quiet.note(key, entry, now, news=_read_outbox(root, agent_id, entry.name, gathered, known))
     return gathered
 
 
-def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest, known: Collection[str]) -> bool:
+def _read_outbox(root: Folder, agent_id: str, plan_id: str, gathered: OutboxContents, known: Collection[str]) -> bool:
     """Look into one outbox of a plan; whether something new lies there, or it could not be seen."""
     try:
         with root.sub(root_layout.box(agent_id, "outbox", plan_id)) as folder:
-            entries = [entry for entry in folder.scan() if _interesting(entry.name, plan_id)]
+            entries = [entry for entry in folder.scan() if _is_interesting(entry.name, plan_id)]
     except MissingError:
         return True
     except AgentTalkError as error:
-        gathered.troubles.append(Trouble(agent_id, plan_id, f"outbox/{plan_id}", error))
+        gathered.troubles.append(OutboxProblem(agent_id, plan_id, f"outbox/{plan_id}", error))
         return True
-    all_found = [Found(agent_id, plan_id, entry, kind_of(entry.name, plan_id)) for entry in entries]
+    all_found = [OutboxFile(agent_id, plan_id, entry, kind_of(entry.name, plan_id)) for entry in entries]
     found = [each for each in all_found if each.key not in known]
     if found:
         gathered.files.setdefault(plan_id, []).extend(sorted(found, key=lambda each: each.entry.name))
     return bool(found)
 
 
-def _interesting(name: str, plan_id: str) -> bool:
+def _is_interesting(name: str, plan_id: str) -> bool:
     return not name.startswith(".") and (name.endswith(root_layout.MESSAGE) or kind_of(name, plan_id) is not None)
 
 
-def read(root: Folder, found: Found, limit: int = wire.ENVELOPE_LIMIT) -> bytes | InputError | None:
+def read_outbox_file(root: Folder, found: OutboxFile, limit: int = wire.ENVELOPE_LIMIT) -> bytes | InputError | None:
     """The bytes of a file, why it is not taken, or None when it vanished. Raises MachineError."""
     if not found.entry.is_text:
         return InputError(Code.FILE_UNSAFE, "its name is not UTF-8", hint="give it another name")
@@ -154,7 +154,7 @@ def read(root: Folder, found: Found, limit: int = wire.ENVELOPE_LIMIT) -> bytes 
         return None
 
 
-def payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
+def find_payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
     """Where a payload lies: beside its envelope, or where an earlier message with the same file took it."""
     box = root_layout.box(agent_id, "outbox", plan_id)
     sent = f"{box}/{root_layout.SENT}/{path}"
@@ -162,7 +162,7 @@ def payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class OutboxRemoval:
     """A file that was taken in and has to leave the outbox."""
 
     id: int
@@ -177,11 +177,13 @@ class Leaving:
 
     @property
     def key(self) -> str:
-        """As `Found.key`."""
+        """As `OutboxFile.key`."""
         return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.inode}/{self.mtime_ns}"
 
 
-def clear(root: Folder, leaving: Leaving, secrets: Secrets = NONE) -> InputError | MachineError | None:
+def remove_from_outbox(
+    root: Folder, leaving: OutboxRemoval, secrets: Secrets = NONE
+) -> InputError | MachineError | None:
     """Move a file and its payloads away; None when nothing is left to do, else why it would not go.
 
     What has its name but is another file stays. Done twice, it does nothing. One that was refused loses the secrets in
@@ -192,7 +194,7 @@ def clear(root: Folder, leaving: Leaving, secrets: Secrets = NONE) -> InputError
         with root.sub(box) as folder:
             target = leaving.target
             folder.make(target)
-            name = unspelled(leaving.name)
+            name = decode_name(leaving.name)
             if leaving.reason is not None:
                 folder.write(f"{target}/{_reason_name(name)}", leaving.reason)
             for path in leaving.payloads:
@@ -219,7 +221,7 @@ def _redact(folder: Folder, name: str, new: str, secrets: Secrets) -> None:
             folder.remove(name)
 
 
-def withhold_names(root: Folder, files: list[Found], secrets: Secrets) -> list[Found]:
+def withhold_names(root: Folder, files: list[OutboxFile], secrets: Secrets) -> list[OutboxFile]:
     """The files without those whose very names hold a secret: these are refused under another name."""
     kept = []
     for found in files:
@@ -236,7 +238,7 @@ def withhold_names(root: Folder, files: list[Found], secrets: Secrets) -> list[F
     return kept
 
 
-def _is_same(folder: Folder, name: str, leaving: Leaving) -> bool:
+def _is_same(folder: Folder, name: str, leaving: OutboxRemoval) -> bool:
     entry = folder.entry(name)
     return entry is not None and (entry.inode, entry.mtime_ns) == (leaving.inode, leaving.mtime_ns)
 
@@ -265,7 +267,7 @@ def _move_aside(folder: Folder, name: str, new: str) -> None:
 
 
 def _reason_name(name: str) -> str:
-    return _ending(spelled(name).removeprefix(_RAW), ".reason.json")
+    return _ending(encode_name(name).removeprefix(_RAW), ".reason.json")
 
 
 def _ending(name: str, end: str) -> str:

@@ -13,7 +13,7 @@ _TAIL: Final = 256 * 1024
 _PIECE: Final = 1024 * 1024
 
 
-class Brought(NamedTuple):
+class MessageIdentity(NamedTuple):
     """A message that a router is to have brought."""
 
     message_id: str
@@ -21,12 +21,12 @@ class Brought(NamedTuple):
     """Of its envelope."""
 
 
-def mentions(root: Folder, plan_id: str, text: str) -> bool:
+def has_mention(root: Folder, plan_id: str, text: str) -> bool:
     """Whether one of the latest lines holds a text, such as the hash of a file."""
     return text.encode() in _part(root, plan_id, max(0, _size(root, plan_id) - _TAIL), _TAIL)
 
 
-def commanded(root: Folder, plan_id: str, message_id: str, receiver: str, task_id: str) -> bool:
+def has_command(root: Folder, plan_id: str, message_id: str, receiver: str, task_id: str) -> bool:
     """Whether one of the latest lines says that a router brought this command for this task to this agent.
 
     Other lines name messages, too: what was refused, artifacts, and files under whatever name an agent gave them.
@@ -51,16 +51,16 @@ def _read(line: bytes, message_id: str) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-class Receipts:
+class JournalSearch:
     """Looks for the lines that say that a router brought a message to an agent. Each part of a journal is read once."""
 
     def __init__(self, root: Folder, receiver: str) -> None:
         self._root = root
         self._receiver = receiver
-        self._read: dict[tuple[str, Brought], int] = {}
+        self._read: dict[tuple[str, MessageIdentity], int] = {}
         """How far the journal was read for a message that no line names yet."""
 
-    def knows(self, plan_id: str, brought: Brought) -> bool:
+    def knows(self, plan_id: str, brought: MessageIdentity) -> bool:
         """Whether a line says that a router brought this very message to the agent."""
         size = _size(self._root, plan_id)
         key = (plan_id, brought)
@@ -75,11 +75,11 @@ class Receipts:
             self._read[key] = _whole_lines(self._root, plan_id, size)
         return found
 
-    def forget(self, plan_id: str, brought: Brought) -> None:
+    def forget(self, plan_id: str, brought: MessageIdentity) -> None:
         """It is not looked for any more."""
         self._read.pop((plan_id, brought), None)
 
-    def _look(self, plan_id: str, brought: Brought, start: int, end: int) -> bool:
+    def _look(self, plan_id: str, brought: MessageIdentity, start: int, end: int) -> bool:
         rest = b""
         while start < end:
             piece = _part(self._root, plan_id, start, min(_PIECE, end - start))
@@ -91,7 +91,7 @@ class Receipts:
                 return True
         return self._says(rest, brought)
 
-    def _says(self, line: bytes, brought: Brought) -> bool:
+    def _says(self, line: bytes, brought: MessageIdentity) -> bool:
         said = _read(line, brought.message_id)
         told = (said.get("status"), said.get("message_id"), said.get("to_agent_id"))
         digest = str(said.get("envelope_sha256")).removeprefix("sha256:")

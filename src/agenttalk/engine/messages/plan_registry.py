@@ -43,16 +43,16 @@ __all__ = [
     "SYSTEM",
     "UNROUTED",
     "VIRTUAL",
-    "Plan",
-    "Plans",
+    "RoutedPlan",
+    "PlanRegistry",
     "list_agents",
     "board_of",
     "list_boards",
     "files_of",
     "halt",
-    "lying",
+    "read_plan_facts",
     "place_plan",
-    "put_tasks",
+    "ensure_task_rows",
     "open_if_readable",
     "submit",
 ]
@@ -67,7 +67,7 @@ _LOOKS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RoutedPlan:
     """A plan as the router sees it."""
 
     plan_id: str
@@ -85,7 +85,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class PlanFiles:
     """The files of a plan, as they lie there."""
 
     marks: tuple[tuple[str, int, int, int], ...]
@@ -96,13 +96,13 @@ class Files:
         return any(mark[0] == name for mark in self.marks)
 
 
-class Plans:
+class PlanRegistry:
     """Keeps what was read of plans, and reads again only what changed."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._known: dict[str, tuple[Files, Plan]] = {}
-        self._files: dict[str, Files] = {}
+        self._known: dict[str, tuple[PlanFiles, RoutedPlan]] = {}
+        self._files: dict[str, PlanFiles] = {}
         self._quiet = UnchangedFolders()
         self._turn = 0
         self.agents: frozenset[str] = frozenset()
@@ -112,7 +112,7 @@ class Plans:
         self.agents = frozenset(await asyncio.to_thread(list_agents, self._deps.root))
         return self.agents
 
-    async def one(self, plan_id: str) -> Plan | None:
+    async def one(self, plan_id: str) -> RoutedPlan | None:
         """A single plan as it is now; the others are not read."""
         if plan_id in VIRTUAL:
             return await self.virtual(plan_id)
@@ -122,10 +122,10 @@ class Plans:
         files = await asyncio.to_thread(files_of, self._deps.root, plan_id)
         rows = await (await board_of(self._deps, plan_id)).read("plan", plan_id=plan_id)
         if files is not None or (rows and rows[0][1] == "engine"):
-            await self._load(plan_id, files or Files(()))
+            await self._load(plan_id, files or PlanFiles(()))
         return self._known[plan_id][1] if plan_id in self._known else None
 
-    async def refresh(self, busy: Collection[str] = ()) -> dict[str, Plan]:
+    async def refresh(self, busy: Collection[str] = ()) -> dict[str, RoutedPlan]:
         """Look at agents and plans; import what is new, halt what contradicts itself.
 
         `busy`: plans that have messages. Their files are looked at in any case.
@@ -145,7 +145,7 @@ class Plans:
                 self._known[plan_id] = (files, replace(known[1], facts=replace(known[1].facts, agents=self.agents)))
         return {plan_id: plan for plan_id, (_, plan) in sorted(self._known.items())}
 
-    def _plan_files(self, busy: Collection[str]) -> dict[str, Files]:
+    def _plan_files(self, busy: Collection[str]) -> dict[str, PlanFiles]:
         """The files of every plan. Where the folder has not changed, what was seen before."""
         now = self._quiet.now()
         try:
@@ -174,27 +174,27 @@ class Plans:
         self._turn = start + _LOOKS
         return (names + names)[start : start + _LOOKS]
 
-    async def _add_own(self, found: dict[str, Files]) -> set[str]:
+    async def _add_own(self, found: dict[str, PlanFiles]) -> set[str]:
         """The engine's plans are there whatever lies in the folders; those that have another DAG than we know."""
         switched = set()
         for board in await list_boards(self._deps):
             for plan_id, origin, dag_sha256, *_ in await board.read("plans"):
                 if origin == "engine":
-                    found.setdefault(plan_id, Files(()))
+                    found.setdefault(plan_id, PlanFiles(()))
                     known = self._known.get(plan_id)
                     if known and known[1].dag_sha256 != dag_sha256:
                         switched.add(plan_id)
         return switched
 
-    async def virtual(self, name: str) -> Plan:
+    async def virtual(self, name: str) -> RoutedPlan:
         """A virtual board as a plan."""
         if name not in self._known:
             board = await self._deps.stores.board(name)
             await board.transact(lambda tx: tx.run("add_plan", plan_id=name, origin="virtual"))
-            self._known[name] = (Files(()), Plan(name, board, "virtual", None))
+            self._known[name] = (PlanFiles(()), RoutedPlan(name, board, "virtual", None))
         return self._known[name][1]
 
-    async def _load(self, plan_id: str, files: Files) -> None:
+    async def _load(self, plan_id: str, files: PlanFiles) -> None:
         board = await place_plan(self._deps, plan_id)
         rows = await board.read("plan", plan_id=plan_id)
         if rows and rows[0][1] == "engine":
@@ -202,20 +202,20 @@ class Plans:
         elif files.has(root_layout.DAG) or (rows and rows[0][1] == "foreign"):  # without its DAG it is halted
             self._known[plan_id] = (files, await self._foreign_plan(plan_id, board, rows[0][2] if rows else ""))
 
-    async def _engine_plan(self, plan_id: str, board: Store) -> Plan:
+    async def _engine_plan(self, plan_id: str, board: Store) -> RoutedPlan:
         """The store decides. Files that differ from it are put back."""
         dag, pointer, manifest = (await board.read("plan_documents", plan_id=plan_id))[0]
         edited = await asyncio.to_thread(
-            _edited, self._deps.root, plan_id, {root_layout.DAG: dag, root_layout.POINTER: pointer}
+            _find_edited, self._deps.root, plan_id, {root_layout.DAG: dag, root_layout.POINTER: pointer}
         )
         if edited:
             at = self._deps.stamp()
             await board.transact(lambda tx: _put_back(tx, plan_id, edited, at))
         said = PlanManifest.from_bytes(bytes(manifest)) if manifest else None
         facts = await asyncio.to_thread(_facts, bytes(dag), said, self.agents, foreign=False)
-        return Plan(plan_id, board, "engine", facts)
+        return RoutedPlan(plan_id, board, "engine", facts)
 
-    async def _foreign_plan(self, plan_id: str, board: Store, known_sha256: str) -> Plan:
+    async def _foreign_plan(self, plan_id: str, board: Store, known_sha256: str) -> RoutedPlan:
         at = self._deps.stamp()
         await board.transact(lambda tx: tx.run("add_plan", plan_id=plan_id, origin="foreign"))
         try:
@@ -223,15 +223,17 @@ class Plans:
             documents = await asyncio.to_thread(_read_plan, self._deps.root, plan_id)
             manifest, repairs = _foreign_manifest(documents[1])
             facts = await asyncio.to_thread(_facts, documents[0], manifest, self.agents, foreign=True)
-            _agree(plan_id, facts, documents[2])
+            _require_agreement(plan_id, facts, documents[2])
         except AgentTalkError as error:
             why, code = error.message, _why_halted(error)
             await board.transact(lambda tx: halt(tx, plan_id, code, why, at))
-            return Plan(plan_id, board, "foreign", None, halted=why)
+            return RoutedPlan(plan_id, board, "foreign", None, halted=why)
         await self._import(board, facts, documents, known_sha256, at)
         if repairs:
-            await board.transact(lambda tx: form_notices.tell(tx, plan_id, None, root_layout.MANIFEST, repairs, at=at))
-        return Plan(plan_id, board, "foreign", facts)
+            await board.transact(
+                lambda tx: form_notices.note_repairs(tx, plan_id, None, root_layout.MANIFEST, repairs, at=at)
+            )
+        return RoutedPlan(plan_id, board, "foreign", facts)
 
     async def _import(
         self, board: Store, facts: PlanFacts, documents: tuple[bytes, bytes | None, bytes], known_sha256: str, at: str
@@ -239,21 +241,21 @@ class Plans:
         dag, manifest, pointer = documents
         plan_id = facts.dag.plan_id
         if facts.dag_sha256 != known_sha256:
-            await put_tasks(board, facts.dag, at)
+            await ensure_task_rows(board, facts.dag, at)
         known = [row[0] for row in await board.read("tasks_of", plan_id=plan_id)] if known_sha256 else []
 
         def work(tx: Tx) -> None:
             _put_plan(tx, facts, "foreign", dag=dag, pointer=pointer, manifest=manifest)
             if known_sha256 and facts.dag_sha256 != known_sha256:
                 new = facts.dag_sha256
-                recall.outdate(tx, plan_id, known, old=known_sha256, new=new, deps=self._deps, at=at)
+                recall.withdraw_outdated(tx, plan_id, known, old=known_sha256, new=new, deps=self._deps, at=at)
             if facts.dag_sha256 != known_sha256:
                 tx.record("plan.dag", plan_id, {"origin": "foreign", "dag_sha256": facts.dag_sha256})
 
         await board.transact(work)
 
 
-async def put_tasks(board: Store, dag: TaskDag, at: str) -> None:
+async def ensure_task_rows(board: Store, dag: TaskDag, at: str) -> None:
     """Give every node a row; those that have one keep their state."""
     for start in range(0, len(dag.nodes), _AT_ONCE):
         await board.transact(partial(_put_nodes, dag=dag, nodes=dag.nodes[start : start + _AT_ONCE], at=at))
@@ -280,7 +282,7 @@ async def submit(
         )
     at = deps.stamp()
     facts = _facts(dag_bytes, PlanManifest.from_bytes(manifest) if manifest else None, frozenset(), foreign=False)
-    await put_tasks(store, dag, at)
+    await ensure_task_rows(store, dag, at)
 
     def work(tx: Tx) -> None:
         known = tx.run("plan", plan_id=plan_id)
@@ -334,7 +336,7 @@ def _require_own_store(deps: Deps, plan_id: str) -> None:
         )
 
 
-def files_of(root: Folder, plan_id: str) -> Files | None:
+def files_of(root: Folder, plan_id: str) -> PlanFiles | None:
     """The files of a plan; None when it has no folder."""
     try:
         with root.sub(root_layout.plan(plan_id)) as folder:
@@ -345,14 +347,14 @@ def files_of(root: Folder, plan_id: str) -> Files | None:
             ]
     except (MissingError, InputError):
         return None
-    return Files(tuple(sorted(marks)))
+    return PlanFiles(tuple(sorted(marks)))
 
 
-def lying(root: Folder, plan_id: str) -> PlanFacts:
+def read_plan_facts(root: Folder, plan_id: str) -> PlanFacts:
     """What the files of a foreign plan say, if they agree with each other. Raises AgentTalkError when they do not."""
     dag, manifest, pointer = _read_plan(root, plan_id)
     facts = _facts(dag, _foreign_manifest(manifest)[0], (), foreign=True)
-    _agree(plan_id, facts, pointer)
+    _require_agreement(plan_id, facts, pointer)
     return facts
 
 
@@ -417,7 +419,7 @@ def _facts(dag: bytes, manifest: PlanManifest | None, agents: Collection[str], *
     )
 
 
-def _agree(plan_id: str, facts: PlanFacts, pointer: bytes) -> None:
+def _require_agreement(plan_id: str, facts: PlanFacts, pointer: bytes) -> None:
     with _naming(root_layout.POINTER):
         said = ActiveDagRef.from_bytes(pointer)
     if said.task_dag_sha256 != facts.dag_sha256:
@@ -455,7 +457,7 @@ def _put_plan(
     tx.run("put_documents", plan_id=facts.dag.plan_id, dag=dag, pointer=pointer, manifest=manifest)
 
 
-def _edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[str]:
+def _find_edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[str]:
     """Which of a plan's files are not what the store says; one that is missing is simply not shown yet."""
     edited = []
     for name, data in wanted.items():

@@ -25,7 +25,7 @@ _LINES: Final = 2_000
 _PIECE: Final = 1024 * 1024
 View: TypeAlias = "tuple[str, bytes | None, int]"
 """Path, content and version of a file."""
-Seen: TypeAlias = "dict[str, tuple[str, int]]"
+StatusMarks: TypeAlias = "dict[str, tuple[str, int]]"
 """Plan → the hash of its DAG, and one of its tasks as they were."""
 _BLOCKED: Final = {
     "BLOCKED_WAITING_INPUT": "INPUT",
@@ -44,7 +44,7 @@ async def republish(deps: Deps, board: Store) -> int:
     await board.transact(_forget_all)
     for plan_id, *_ in await board.read("plans"):
         await board.transact(partial(_forget, plan_id=plan_id))
-        await status(deps, board, plan_id)
+        await publish_status(deps, board, plan_id)
     return await publish(deps, board)
 
 
@@ -82,7 +82,7 @@ async def _views(deps: Deps, board: Store) -> int:
         written += await asyncio.to_thread(_write, deps.root, mine, failures)
         if not written:
             break
-        await board.transact(partial(_shown, written=written))
+        await board.transact(partial(_mark_shown, written=written))
         count += len(written)
     if failures:
         raise failures[0]
@@ -128,7 +128,7 @@ def _tell_newer(tx: Tx, plan_id: str, at: str) -> None:
     )
 
 
-def _shown(tx: Tx, written: list[tuple[str, int]]) -> None:
+def _mark_shown(tx: Tx, written: list[tuple[str, int]]) -> None:
     for path, version in written:
         tx.run("view_shown", path=path, version=version)
 
@@ -266,7 +266,7 @@ def _size(root: Folder, path: str) -> int:
     return entry.size if entry else 0
 
 
-async def status(deps: Deps, board: Store, plan_id: str, seen: Seen | None = None) -> bool:
+async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMarks | None = None) -> bool:
     """Bring plan_status.json up to date; False when nothing had changed.
 
     Who asks often hands in `seen`, where it is noted how the plan looked, so that the same is not made again.

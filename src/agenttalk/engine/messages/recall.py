@@ -22,14 +22,14 @@ _WAITING: Final = frozenset({"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_HUMAN", "
 _RUNNING: Final = "RUNNING"
 
 
-class Receiver(NamedTuple):
+class MessageReceiver(NamedTuple):
     """Who a message went to."""
 
     agent_id: str
     plan_id: str
 
 
-def superseded_by(newest: Order) -> dict[str, Any]:
+def describe_newer_command(newest: Order) -> dict[str, Any]:
     """The newer command, as the journal names it."""
     return {
         "superseded_by_message_id": newest.message_id,
@@ -45,11 +45,11 @@ def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: 
         claimed = row[7] == "claimed"
         why = f"{Code.SUPERSEDED}: superseded by {newer.command_id}"
         said = "recalled while it ran" if claimed else "recalled"
-        _withdraw(tx, row, about, deps, at=at, why=why, skip_reason=said, **superseded_by(newer))
+        _withdraw(tx, row, about, deps, at=at, why=why, skip_reason=said, **describe_newer_command(newer))
         tx.record("message.recalled", row[1], {"seq": row[3], "was": row[7], "by": newer.message_id})
 
 
-def outdate(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, new: str, deps: Deps, at: str) -> int:
+def withdraw_outdated(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, new: str, deps: Deps, at: str) -> int:
     """Withdraw the orders of an earlier DAG that nobody runs; how many there were."""
     count = 0
     for task_id in tasks:
@@ -81,7 +81,7 @@ def _withdraw(tx: Tx, row: Row, about: dict[str, str], deps: Deps, *, at: str, w
     tx.run("withdraw", id=delivery, ack="FAILED" if claimed else None, at=at, details=why)
     if claimed:
         named = {"message_id": message_id, "task_id": task_id, "command_id": command_id, "command_seq": seq}
-        _fail(tx, Receiver(receiver, plan_id), named, consumed_at, why, at)
+        _fail(tx, MessageReceiver(receiver, plan_id), named, consumed_at, why, at)
     tx.run("set_message_state", id=message, state="superseded")
     records.count_messages(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
     [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run("message", id=message)
@@ -90,7 +90,7 @@ def _withdraw(tx: Tx, row: Row, about: dict[str, str], deps: Deps, *, at: str, w
     records.write_journal_line(tx, letter, "SKIPPED_SUPERSEDED", at=at, delivery_id=delivery_id, to=receiver, **said)
 
 
-def _fail(tx: Tx, receiver: Receiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
+def _fail(tx: Tx, receiver: MessageReceiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
     """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
     times = {"consumed_at": consumed_at, "finished_at": at}
     ack = outbox_writer.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})

@@ -14,13 +14,13 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import plan_settings, records
-from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports import Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import RESERVED, Parcel, Rejection
 
 
-def said_in(parcel: Parcel) -> Reexecution | None:
+def find_refusal(parcel: Parcel) -> Reexecution | None:
     """The refusal in a command of an agent, if it is one."""
     if not isinstance(parcel.envelope, CommandEnvelope) or parcel.owner in RESERVED:
         return None
@@ -28,7 +28,7 @@ def said_in(parcel: Parcel) -> Reexecution | None:
     return _with_prompt(command.reexecute, command.prompt) if command.reexecute is not None else None
 
 
-def of_request(request: ReexecuteRequest) -> Reexecution:
+def reexecution_from_request(request: ReexecuteRequest) -> Reexecution:
     """An order to make something again, as commands say it."""
     said = Reexecution(
         original_task_id=request.original_task_id,
@@ -47,7 +47,7 @@ def _with_prompt(said: Reexecution, prompt: str | None) -> Reexecution:
     return said.model_copy(update={"validation_result": result.model_copy(update={"prompt": prompt})})
 
 
-def of_result(result: ArtifactValidationResult) -> Reexecution:
+def reexecution_from_result(result: ArtifactValidationResult) -> Reexecution:
     """A validator's refusal, as commands say it."""
     reason = result.issues[0].description if result.issues else "it is not good enough"
     subject = result.subject
@@ -66,7 +66,9 @@ def of_result(result: ArtifactValidationResult) -> Reexecution:
     )
 
 
-def take(tx: Tx, plan: Plan, sender: str, said: Reexecution, *, at: str, sha256: str | None = None) -> Rejection | None:
+def accept_refusal(
+    tx: Tx, plan: RoutedPlan, sender: str, said: Reexecution, *, at: str, sha256: str | None = None
+) -> Rejection | None:
     """Keep a refusal in a plan that the engine runs; or why it does not count. `sha256` is what it is about."""
     node = plan.facts.nodes.get(said.original_task_id) if plan.facts else None
     rows = tx.run("engine_task", plan_id=plan.plan_id, task_id=said.original_task_id)
@@ -79,7 +81,7 @@ def take(tx: Tx, plan: Plan, sender: str, said: Reexecution, *, at: str, sha256:
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} is asked what it thinks before it uses something")
     if rows[0][1] != "COMPLETED" or tx.run("run_state", plan_id=plan.plan_id) == [("ENDED",)]:
         return Rejection(Code.ILLEGAL_TRANSITION, f"{node.task_id!r} has made nothing that could be refused now")
-    hashes = _received(tx, plan.plan_id, node.task_id, sender)
+    hashes = _read_received_hashes(tx, plan.plan_id, node.task_id, sender)
     if not hashes or (sha256 is not None and sha256 not in hashes):
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} has not received what it refuses")
     refusal_id = records.derive_id("refusal", f"{plan.plan_id}/{node.task_id}/{sender}/{at}")
@@ -98,7 +100,7 @@ def take(tx: Tx, plan: Plan, sender: str, said: Reexecution, *, at: str, sha256:
     return None
 
 
-def _received(tx: Tx, plan_id: str, task_id: str, receiver: str) -> set[str]:
+def _read_received_hashes(tx: Tx, plan_id: str, task_id: str, receiver: str) -> set[str]:
     """Hashes of the files in force that an agent has in its inbox, or took from there."""
     found: set[str] = set()
     for row in tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY):

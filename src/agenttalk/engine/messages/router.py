@@ -21,13 +21,13 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import RecordSource, RefusedMessage
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import admission, control_files, delivery, incoming, outbox_reader, published_files
-from agenttalk.engine.messages.admission import Fate
-from agenttalk.engine.messages.control_files import Taken
-from agenttalk.engine.messages.declined import Declined
-from agenttalk.engine.messages.incoming import Arrival
-from agenttalk.engine.messages.outbox_reader import Found, Leaving, Trouble
-from agenttalk.engine.messages.plan_registry import UNROUTED, Plan, Plans
-from agenttalk.engine.messages.standing_files import Said, Standing
+from agenttalk.engine.messages.admission import AdmissionOutcome
+from agenttalk.engine.messages.control_files import CollectOutcome
+from agenttalk.engine.messages.declined import DeclineCollector
+from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.outbox_reader import OutboxFile, OutboxProblem, OutboxRemoval
+from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan
+from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
 from agenttalk.ports import Blobs, Folder, Store, Tx
 from agenttalk.rules.core.redaction import Secrets
 from agenttalk.rules.messages.control_files import Control
@@ -44,7 +44,7 @@ BUSY: Final = 1.0
 
 
 @dataclass(slots=True)
-class Report:
+class RouterReport:
     """What a pass did."""
 
     accepted: int = 0
@@ -81,7 +81,7 @@ class Report:
         """For programs."""
         return asdict(self)
 
-    def add(self, later: Report) -> None:
+    def add(self, later: RouterReport) -> None:
         """Count what a later pass did; how it left things replaces how this one left them."""
         for name in ("accepted", "delivered", "superseded", "duplicate", "dead", "collected"):
             setattr(self, name, getattr(self, name) + getattr(later, name))
@@ -99,13 +99,13 @@ class Router:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._plans = Plans(deps)
-        self._shown: published_files.Seen = {}
+        self._plans = PlanRegistry(deps)
+        self._shown: published_files.StatusMarks = {}
         self._quiet = UnchangedFolders()
-        self._standing = Standing(deps)
-        self._declined = Declined(deps)
+        self._standing = StandingFiles(deps)
+        self._declined = DeclineCollector(deps)
 
-    async def run_once(self) -> Report:
+    async def run_once(self) -> RouterReport:
         """Pass until nothing is left that a pass can do now."""
         total = later = await self.pass_()
         while not later.pause:
@@ -113,12 +113,12 @@ class Router:
             total.add(later)
         return total
 
-    async def pass_(self) -> Report:
+    async def pass_(self) -> RouterReport:
         """Look at everything once."""
-        report = Report()
+        report = RouterReport()
         agents = sorted(await self._plans.meet())
         found = await asyncio.to_thread(
-            outbox_reader.harvest, self._deps.root, agents, self._quiet, self._standing.keys
+            outbox_reader.read_outboxes, self._deps.root, agents, self._quiet, self._standing.keys
         )
         plans = await self._plans.refresh(found.files)
         report.halted = {plan_id: plan.halted for plan_id, plan in sorted(plans.items()) if plan.halted is not None}
@@ -138,7 +138,7 @@ class Router:
         await self._finish(report)
         return report
 
-    async def _guarded(self, plan_id: str, step: Any, report: Report) -> None:
+    async def _guarded(self, plan_id: str, step: Any, report: RouterReport) -> None:
         """One plan's trouble, with the machine or with a fault of ours, does not hold up the others."""
         try:
             await step()
@@ -149,7 +149,9 @@ class Router:
             LOG.exception("%s could not be routed", plan_id, extra={"action": "router.plan"})
             report.tell(MachineError(Code.UNHANDLED_EXCEPTION, f"our own code failed on plan {plan_id!r}", hint=_HINT))
 
-    async def _take_plan(self, plan_id: str, files: list[Found], plans: dict[str, Plan], report: Report) -> None:
+    async def _take_plan(
+        self, plan_id: str, files: list[OutboxFile], plans: dict[str, RoutedPlan], report: RouterReport
+    ) -> None:
         plan = plans.get(plan_id)
         if plan is None or plan.halted is not None:
             report.waiting += len(files)
@@ -162,7 +164,7 @@ class Router:
         await self._take_controls(plan, [each for each in files if each.control is not None], report)
         await self._clear([plan.board], report)
 
-    async def _unknown(self, plan_id: str, plan: Plan | None, files: list[Found]) -> None:
+    async def _unknown(self, plan_id: str, plan: RoutedPlan | None, files: list[OutboxFile]) -> None:
         """Messages of a plan that nobody knows wait, and people are told once for each sender."""
         if plan is not None:
             return
@@ -185,41 +187,43 @@ class Router:
 
         await board.transact(work)
 
-    async def _take_messages(self, plan: Plan, files: list[Found], report: Report) -> None:
+    async def _take_messages(self, plan: RoutedPlan, files: list[OutboxFile], report: RouterReport) -> None:
         most = self._deps.limits.messages_per_pass
         report.left += max(0, len(files) - most)
         arrivals = await asyncio.to_thread(self._read, files[:most], report)
         blobs = await self._deps.stores.blobs(plan.board.name)
-        arrivals = incoming.judging_order(arrivals)
+        arrivals = incoming.sort_for_judging(arrivals)
         for start in range(0, len(arrivals), AT_ONCE):
             batch = await self._loaded(blobs, plan, arrivals[start : start + AT_ONCE], report)
             for fate in await self._judge(plan, batch):
                 _count(report, fate)
 
-    async def _loaded(self, blobs: Blobs, plan: Plan, arrivals: list[Arrival], report: Report) -> list[Arrival]:
+    async def _loaded(
+        self, blobs: Blobs, plan: RoutedPlan, arrivals: list[IncomingFile], report: RouterReport
+    ) -> list[IncomingFile]:
         """The messages with their files. One whose file the machine will not read waits, the others go on."""
         found = []
         for each in arrivals:
             try:
                 found.append(
-                    await incoming.with_payloads(self._deps, blobs, each, plan) if _needs_files(each) else each
+                    await incoming.load_payloads(self._deps, blobs, each, plan) if _needs_files(each) else each
                 )
             except MachineError as error:
                 report.tell(error)
         return found
 
-    def _read(self, files: list[Found], report: Report) -> list[Arrival]:
+    def _read(self, files: list[OutboxFile], report: RouterReport) -> list[IncomingFile]:
         found = []
         for each in files:
             try:
-                arrival = incoming.read(self._deps, each)
+                arrival = incoming.read_incoming(self._deps, each)
             except MachineError as error:
                 report.tell(error)
             else:
                 found += [arrival] if arrival else []
         return found
 
-    async def _judge(self, plan: Plan, batch: list[Arrival]) -> list[Fate]:
+    async def _judge(self, plan: RoutedPlan, batch: list[IncomingFile]) -> list[AdmissionOutcome]:
         """Decide a batch in one transaction; when our own code fails on it, each message in its own."""
         at = self._deps.stamp()
         work = partial(_take_in, batch=batch, plan=plan, deps=self._deps, at=at)
@@ -233,16 +237,16 @@ class Router:
                 return [fate for each in batch for fate in await self._judge(plan, [each])]
             return [await plan.board.transact(partial(_fault, arrival=batch[0], at=at))]
 
-    async def _take_controls(self, plan: Plan, files: list[Found], report: Report) -> None:
+    async def _take_controls(self, plan: RoutedPlan, files: list[OutboxFile], report: RouterReport) -> None:
         if not files:
             return
         found = await asyncio.to_thread(self._read_controls, files, report)
-        read: list[Said] = [(each, *(await self._with_files(plan, each, said))) for each, said in found]
+        read: list[ReadControlFile] = [(each, *(await self._with_files(plan, each, said))) for each, said in found]
         for start in range(0, len(read), AT_ONCE):
             batch = read[start : start + AT_ONCE]
             taken = await self._collect(plan, batch)
             report.collected += sum(
-                how == "new" or (how == "same" and not control_files.stays(each[0].control))
+                how == "new" or (how == "same" and not control_files.stays_in_outbox(each[0].control))
                 for each, how in zip(batch, taken, strict=True)
             )
             report.dead += taken.count("dead")
@@ -250,19 +254,19 @@ class Router:
         await self._standing.clear(plan)
 
     def _read_controls(
-        self, files: list[Found], report: Report
-    ) -> list[tuple[Found, tuple[bytes, Control | Rejection]]]:
+        self, files: list[OutboxFile], report: RouterReport
+    ) -> list[tuple[OutboxFile, tuple[bytes, Control | Rejection]]]:
         found = []
         for each in files:
             try:
-                said = control_files.read(self._deps, each)
+                said = control_files.read_control_file(self._deps, each)
             except MachineError as error:
                 report.tell(error)
             else:
                 found += [(each, said)] if said else []
         return found
 
-    async def _collect(self, plan: Plan, batch: list[Said]) -> list[Taken]:
+    async def _collect(self, plan: RoutedPlan, batch: list[ReadControlFile]) -> list[CollectOutcome]:
         """As `_judge`, for control files."""
         at = self._deps.stamp()
         try:
@@ -273,11 +277,11 @@ class Router:
             LOG.exception("a control file could not be taken in", extra={"action": "router.collect"})
             if len(batch) > 1:
                 return [taken for each in batch for taken in await self._collect(plan, [each])]
-            failed: list[Said] = [(*batch[0][:2], incoming.OUR_FAULT)]
+            failed: list[ReadControlFile] = [(*batch[0][:2], incoming.INTERNAL_FAULT)]
             return await plan.board.transact(partial(_collect, batch=failed, plan=plan, deps=self._deps, at=at))
 
     async def _with_files(
-        self, plan: Plan, found: Found, said: tuple[bytes, Control | Rejection]
+        self, plan: RoutedPlan, found: OutboxFile, said: tuple[bytes, Control | Rejection]
     ) -> tuple[bytes | str | None, Control | Rejection]:
         """A person's answer by hand brings its files along in the gateway's outbox."""
         data, document = said
@@ -288,20 +292,20 @@ class Router:
             return said
         try:
             for file in document.document.provided_files:
-                content = await incoming.payload(self._deps, blobs, found, file.name, file.sha256)
+                content = await incoming.load_payload(self._deps, blobs, found, file.name, file.sha256)
                 if content is not None:
                     await blobs.put(content)
         except InputError as error:
             return data, Rejection(error.code, error.message)
         return said
 
-    async def _clear(self, stores: list[Store], report: Report) -> set[str]:
+    async def _clear(self, stores: list[Store], report: RouterReport) -> set[str]:
         """Move files away that were taken in; the keys of all of them, also of those that would not move."""
         keys: set[str] = set()
         for board in stores:
             gone = []
-            stuck: list[tuple[Leaving, InputError]] = []
-            leavings = [_leaving(*row) for row in await board.read("leavings")]
+            stuck: list[tuple[OutboxRemoval, InputError]] = []
+            leavings = [_read_removal(*row) for row in await board.read("leavings")]
             keys.update(each.key for each in leavings)
             secrets = self._deps.discretion.secrets
             errors = await asyncio.to_thread(_clear, self._deps.root, leavings, secrets) if leavings else []
@@ -313,10 +317,10 @@ class Router:
                 else:
                     report.tell(error)
             if gone or stuck:
-                await board.transact(partial(_left, gone=gone, stuck=stuck, at=self._deps.stamp()))
+                await board.transact(partial(_record_removals, gone=gone, stuck=stuck, at=self._deps.stamp()))
         return keys
 
-    async def _trouble(self, trouble: Trouble, plans: dict[str, Plan], report: Report) -> None:
+    async def _trouble(self, trouble: OutboxProblem, plans: dict[str, RoutedPlan], report: RouterReport) -> None:
         """A folder that misleads is dead-lettered once, one that the machine refuses is told."""
         if isinstance(trouble.error, MachineError):
             report.tell(trouble.error)
@@ -340,7 +344,7 @@ class Router:
 
         report.dead += int(await board.transact(work))
 
-    async def _finish(self, report: Report) -> None:
+    async def _finish(self, report: RouterReport) -> None:
         """Bring, take back, show, and count whether every message is somewhere."""
         for board in await list_boards(self._deps):
             for (plan_id,) in await board.read("plans_under_way"):
@@ -349,22 +353,22 @@ class Router:
             await delivery.withdraw(self._deps, board)
             report.dead += await self._declined.look(board)
             for (plan_id,) in await board.read("unbalanced_plans"):
-                await conserve(board, plan_id, self._deps.stamp())
+                await check_conservation(board, plan_id, self._deps.stamp())
             for plan_id, _, dag_sha256, *_ in await board.read("plans"):
                 if plan_id in report.plans or self._shown.get(plan_id, ("", 0))[0] != dag_sha256:
-                    await published_files.status(self._deps, board, plan_id, self._shown)
+                    await published_files.publish_status(self._deps, board, plan_id, self._shown)
             try:
                 await published_files.publish(self._deps, board)
             except AgentTalkError as error:
                 report.tell(error)
 
-    async def _deliver(self, board: Store, plan_id: str, report: Report) -> None:
+    async def _deliver(self, board: Store, plan_id: str, report: RouterReport) -> None:
         halted = (await board.read("plan", plan_id=plan_id))[0][4]
         if halted is None:
             report.delivered += await delivery.deliver(self._deps, board, plan_id)
 
 
-async def conserve(board: Store, plan_id: str, at: str) -> int:
+async def check_conservation(board: Store, plan_id: str, at: str) -> int:
     """Sent = delivered + superseded + duplicate + dead + in flight; how many are missing, and people are told."""
     [(_, _, _, _, _, *counts)] = await board.read("plan", plan_id=plan_id)
     [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
@@ -394,37 +398,37 @@ def _check_sum(tx: Tx, plan_id: str, at: str) -> int:
     return tally.lost
 
 
-def _needs_files(arrival: Arrival) -> bool:
+def _needs_files(arrival: IncomingFile) -> bool:
     return isinstance(arrival.parcel, Rejection) or arrival.order is None
 
 
-def _count(report: Report, fate: Fate) -> None:
+def _count(report: RouterReport, fate: AdmissionOutcome) -> None:
     setattr(report, fate, getattr(report, fate) + 1)
 
 
-def _take_in(tx: Tx, batch: list[Arrival], plan: Plan, deps: Deps, at: str) -> list[Fate]:
-    return [admission.take_in(tx, arrival, plan, deps, at) for arrival in batch]
+def _take_in(tx: Tx, batch: list[IncomingFile], plan: RoutedPlan, deps: Deps, at: str) -> list[AdmissionOutcome]:
+    return [admission.admit_message(tx, arrival, plan, deps, at) for arrival in batch]
 
 
-def _fault(tx: Tx, arrival: Arrival, at: str) -> Fate:
-    return admission.bury(tx, arrival, incoming.OUR_FAULT, at)
+def _fault(tx: Tx, arrival: IncomingFile, at: str) -> AdmissionOutcome:
+    return admission.bury(tx, arrival, incoming.INTERNAL_FAULT, at)
 
 
-def _collect(tx: Tx, batch: list[Said], plan: Plan, deps: Deps, at: str) -> list[Taken]:
-    return [control_files.take_in(tx, found, data, said, plan, deps, at) for found, data, said in batch]
+def _collect(tx: Tx, batch: list[ReadControlFile], plan: RoutedPlan, deps: Deps, at: str) -> list[CollectOutcome]:
+    return [control_files.collect_control_file(tx, found, data, said, plan, deps, at) for found, data, said in batch]
 
 
-def _clear(root: Folder, leavings: list[Leaving], secrets: Secrets) -> list[InputError | MachineError | None]:
-    return [outbox_reader.clear(root, each, secrets) for each in leavings]
+def _clear(root: Folder, leavings: list[OutboxRemoval], secrets: Secrets) -> list[InputError | MachineError | None]:
+    return [outbox_reader.remove_from_outbox(root, each, secrets) for each in leavings]
 
 
-def _leaving(*row: Any) -> Leaving:
+def _read_removal(*row: Any) -> OutboxRemoval:
     number, plan_id, agent_id, name, inode, mtime_ns, target, reason, payloads = row
     paths: Any = wire.read(bytes(payloads)) if payloads else ()
-    return Leaving(number, plan_id, agent_id, name, inode, mtime_ns, target, reason, tuple(paths))
+    return OutboxRemoval(number, plan_id, agent_id, name, inode, mtime_ns, target, reason, tuple(paths))
 
 
-def _left(tx: Tx, gone: list[int], stuck: list[tuple[Leaving, InputError]], at: str) -> None:
+def _record_removals(tx: Tx, gone: list[int], stuck: list[tuple[OutboxRemoval, InputError]], at: str) -> None:
     """Forget what is gone. People are told once of an outbox that lets nothing out."""
     for each in gone:
         tx.run("left", id=each)

@@ -13,21 +13,21 @@ from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import IdempotentRequest
 from agenttalk.engine.messages import admission, delivery, published_files
-from agenttalk.engine.messages.admission import Fate
-from agenttalk.engine.messages.incoming import Arrival
-from agenttalk.engine.messages.outbox_reader import Found
-from agenttalk.engine.messages.plan_registry import Plan, Plans
+from agenttalk.engine.messages.admission import AdmissionOutcome
+from agenttalk.engine.messages.incoming import IncomingFile
+from agenttalk.engine.messages.outbox_reader import OutboxFile
+from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports import Entry, Tx
 from agenttalk.rules.commands import envelopes
 from agenttalk.rules.messages.routing import Parcel, Rejection
 
 OPERATOR: Final = "operator"
-Logged = Literal["generated", "validated"]
+CommandLogKind = Literal["generated", "validated"]
 _MOST: Final = 100
 _LONGEST: Final = 300
 
 
-async def send(deps: Deps, command: Command, *, key: str | None = None) -> dict[str, Any]:
+async def send_command(deps: Deps, command: Command, *, key: str | None = None) -> dict[str, Any]:
     """Send a command in the operator's name, as it stands. The same command under the same key is sent once.
 
     Raises UsageError when it may not be delivered, and ConflictError when the key was used for another.
@@ -38,7 +38,7 @@ async def send(deps: Deps, command: Command, *, key: str | None = None) -> dict[
     data = envelope.to_bytes()
     nowhere = Entry(envelope.file_name, "regular", len(data), 0, 0, 1)
     parcel = Parcel(OPERATOR, envelope, wire.sha256(data))
-    arrival = Arrival(Found(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
+    arrival = IncomingFile(OutboxFile(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
     once = IdempotentRequest(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())
 
     def work(tx: Tx) -> dict[str, Any]:
@@ -54,15 +54,15 @@ async def send(deps: Deps, command: Command, *, key: str | None = None) -> dict[
     return sent
 
 
-def _take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps) -> Fate:
-    verdict = admission.judge(tx, arrival, plan)
+def _take_in(tx: Tx, arrival: IncomingFile, plan: RoutedPlan, deps: Deps) -> AdmissionOutcome:
+    verdict = admission.judge_message(tx, arrival, plan)
     if isinstance(verdict, Rejection):
         raise UsageError(verdict.code, verdict.message, hint="correct the command and send it again")
-    return admission.take_in(tx, arrival, plan, deps, deps.stamp())
+    return admission.admit_message(tx, arrival, plan, deps, deps.stamp())
 
 
-async def _plan(deps: Deps, plan_id: str) -> Plan:
-    plan = await Plans(deps).one(plan_id)
+async def _plan(deps: Deps, plan_id: str) -> RoutedPlan:
+    plan = await PlanRegistry(deps).one(plan_id)
     if plan is None:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id!r}", hint="'agenttalk status' lists all")
     if plan.halted is not None:
@@ -70,24 +70,24 @@ async def _plan(deps: Deps, plan_id: str) -> Plan:
     return plan
 
 
-async def log(deps: Deps, what: Logged, subject: str, outcome: Mapping[str, Any]) -> None:
+async def log_command(deps: Deps, what: CommandLogKind, subject: str, outcome: Mapping[str, Any]) -> None:
     """Record that a command was made, repaired, checked or refused: which fields, never their values."""
-    body = gist(outcome)
+    body = summarize_outcome(outcome)
     kind = f"command.{what}" if body["ok"] else "command.refused"
     system = await deps.stores.board(SYSTEM)
     await system.transact(lambda tx: tx.record(kind, _cut(subject), body))
 
 
-def gist(outcome: Mapping[str, Any]) -> dict[str, Any]:
+def summarize_outcome(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """What the ledger keeps of how a command came out: whether, which fields and why, and not too many of them."""
     return {
         "ok": bool(outcome.get("ok")),
-        "repairs": [_kept(each, "why") for each in outcome.get("repairs", ())[:_MOST]],
-        "errors": [_kept(each, "code") for each in outcome.get("errors", ())[:_MOST]],
+        "repairs": [_summarize_field(each, "why") for each in outcome.get("repairs", ())[:_MOST]],
+        "errors": [_summarize_field(each, "code") for each in outcome.get("errors", ())[:_MOST]],
     }
 
 
-def _kept(each: Mapping[str, Any], reason: str) -> dict[str, str]:
+def _summarize_field(each: Mapping[str, Any], reason: str) -> dict[str, str]:
     return {"field": _cut(each.get("field")), reason: _cut(each.get(reason))}
 
 

@@ -16,43 +16,45 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.record import Ack
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import admission, control_files
-from agenttalk.engine.messages.outbox_reader import Found
-from agenttalk.engine.messages.plan_registry import Plan
+from agenttalk.engine.messages.outbox_reader import OutboxFile
+from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports import Folder, Tx
 from agenttalk.rules.messages.archive import kept_name
 from agenttalk.rules.messages.control_files import Control
 from agenttalk.rules.messages.routing import Rejection
 
-Said: TypeAlias = "tuple[Found, bytes | str | None, Control | Rejection]"
+ReadControlFile: TypeAlias = "tuple[OutboxFile, bytes | str | None, Control | Rejection]"
 """A control file: its bytes, or the hash of what was kept of it, and what it says."""
 
 
-class Kept(NamedTuple):
+class StandingFile(NamedTuple):
     """A file that was taken in and still lies in its outbox."""
 
-    found: Found
+    found: OutboxFile
     message_id: str | None
     """Of a final receipt: the message that it is for."""
 
 
 @dataclass(slots=True)
-class Standing:
+class StandingFiles:
     """What a router has read and left where it lies. A router that has just started reads it once more."""
 
     deps: Deps
     keys: set[str] = field(default_factory=set)
-    _kept: dict[str, Kept] = field(default_factory=dict)
+    _kept: dict[str, StandingFile] = field(default_factory=dict)
     """By path."""
 
-    def note(self, batch: Sequence[Said], taken: Sequence[control_files.Taken]) -> None:
+    def note(self, batch: Sequence[ReadControlFile], taken: Sequence[control_files.CollectOutcome]) -> None:
         """These were taken in."""
         for (found, _, said), how in zip(batch, taken, strict=True):
-            if how == "dead" or not control_files.stays(found.control) or not isinstance(said, Control):
+            if how == "dead" or not control_files.stays_in_outbox(found.control) or not isinstance(said, Control):
                 continue
             document = said.document
             final = isinstance(document, Ack) and document.status != "CONSUMED"
             self._forget(found.path)
-            self._kept[found.path] = Kept(found, document.message_id if final and isinstance(document, Ack) else None)
+            self._kept[found.path] = StandingFile(
+                found, document.message_id if final and isinstance(document, Ack) else None
+            )
             self.keys.add(found.key)
 
     def _forget(self, path: str) -> None:
@@ -60,7 +62,7 @@ class Standing:
         if known:
             self.keys.discard(known.found.key)
 
-    async def clear(self, plan: Plan) -> None:
+    async def clear(self, plan: RoutedPlan) -> None:
         """Have those receipts of a plan moved away whose messages have left the inbox."""
         kept = [each for each in self._kept.values() if each.found.plan_id == plan.plan_id]
         done = [each.found for each in kept if await self._is_put_away(plan, each)]
@@ -69,13 +71,13 @@ class Standing:
 
         def work(tx: Tx) -> None:
             for found in done:
-                admission.leave(tx, found, root_layout.SENT)
+                admission.schedule_removal(tx, found, root_layout.SENT)
 
         await plan.board.transact(work)
         for found in done:
             self._forget(found.path)
 
-    async def _is_put_away(self, plan: Plan, kept: Kept) -> bool:
+    async def _is_put_away(self, plan: RoutedPlan, kept: StandingFile) -> bool:
         agent_id, message_id = kept.found.agent_id, kept.message_id
         if message_id is None:
             return False

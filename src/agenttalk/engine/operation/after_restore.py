@@ -13,7 +13,7 @@ from typing import Any, Final
 from agenttalk.engine.core.boards import SYSTEM, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import control
-from agenttalk.engine.runs.resume import NOBODY
+from agenttalk.engine.runs.resume import NO_OWNER
 from agenttalk.ports import Store, Tx
 
 BY: Final = "restore"
@@ -70,7 +70,7 @@ async def _settle(deps: Deps, board: Store, suffix: str, *, pause: bool) -> Sett
                 control.pause(tx, plan_id, by=BY, at=at)
             if state != "SUBMITTED" and (pause or state == "PAUSED"):
                 paused.append(str(plan_id))
-        leases = tx.run("disown_leases", suffix=suffix, owner=NOBODY)
+        leases = tx.run("disown_leases", suffix=suffix, owner=NO_OWNER)
         tx.run("drop_notices")
         return Settled(tuple(paused), len(leases), len(tx.run("doubt_outgoing")))
 

@@ -30,11 +30,11 @@ from agenttalk.engine.core.loops import (
 )
 from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
-from agenttalk.engine.inbox.supervisor import Heartbeats
+from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
 from agenttalk.engine.mail import board as mail_board
 from agenttalk.engine.mail import letters
 from agenttalk.engine.messages import published_files
-from agenttalk.engine.messages.router import POLL, Report, Router
+from agenttalk.engine.messages.router import POLL, Router, RouterReport
 from agenttalk.engine.operation.monitor import Monitor
 from agenttalk.engine.operation.notifications import POLL as NOTIFY
 from agenttalk.engine.operation.notifications import Notifications
@@ -82,7 +82,7 @@ class Running:
         self._router = Router(deps)
         self._monitor = Monitor(deps)
         self._turn = asyncio.Lock()
-        self._seen: published_files.Seen = {}
+        self._seen: published_files.StatusMarks = {}
         self._api: EngineAddress | None = None
         self._stop = asyncio.Event()
         self._at_router = Waiter()
@@ -106,8 +106,10 @@ class Running:
         )
         elsewhere.at_work = self.dispatcher.at_work
         freed = self.dispatcher.nudge
-        self._heartbeats = Heartbeats(deps, driver, processes, profile, environ=environ, slots=self._slots, freed=freed)
-        self.post = mail_board.Post(deps, nudge=self._mail_came, stop=self._end_letter)
+        self._heartbeats = HeartbeatSupervisor(
+            deps, driver, processes, profile, environ=environ, slots=self._slots, freed=freed
+        )
+        self.post = mail_board.MailBoard(deps, nudge=self._mail_came, stop=self._end_letter)
         """Takes letters, and looks after them."""
         if hasattr(deps.kinds.get(MAIL), "replies"):
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
@@ -201,7 +203,7 @@ class Running:
             run_loop("monitor", stop, Waiter(), self._watch, lambda _: POLL),
             run_loop("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
             run_loop("branches", stop, Waiter(), self.dispatcher.glance_at_all, lambda _: BRANCHES),
-            run_loop("honesty", stop, Waiter(), self._count, lambda _: honesty.EVERY),
+            run_loop("honesty", stop, Waiter(), self._count, lambda _: honesty.COUNT_INTERVAL),
         ]
         if self._schedules is not None:
             loops.append(run_loop("schedules", stop, self._at_schedules, self._schedules.pass_, lambda pause: pause))
@@ -223,7 +225,7 @@ class Running:
 
     # The steps of the loops
 
-    async def _route(self) -> Report:
+    async def _route(self) -> RouterReport:
         async with self._turn:
             report = await self._router.pass_()
         if not report.idle:
@@ -238,7 +240,7 @@ class Running:
     async def _count(self) -> int:
         if await self.dispatcher.days.refresh():  # another server may have been told
             self.dispatcher.nudge()
-        return await honesty.count(self._deps, most=honesty.WHILE_ASKED)
+        return await honesty.count_new_facts(self._deps, most=honesty.REPORT_LIMIT)
 
     async def _dispatch(self) -> None:
         while not self._stop.is_set():
@@ -271,7 +273,7 @@ class Running:
             for board in await list_boards(self._deps):
                 still_open = {row[0] for row in await board.read("open_runs")}
                 for plan_id in sorted(still_open | ended):
-                    await published_files.status(self._deps, board, plan_id, self._seen)
+                    await published_files.publish_status(self._deps, board, plan_id, self._seen)
                 await published_files.publish(self._deps, board)
 
     # Passes that somebody asks for

@@ -17,9 +17,9 @@ from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import control_files, form_notices, outbox_reader, plan_journal, published_files
-from agenttalk.engine.messages.plan_registry import UNROUTED, Plan, Plans
-from agenttalk.engine.messages.router import conserve
-from agenttalk.engine.messages.standing_files import Said, Standing
+from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan
+from agenttalk.engine.messages.router import check_conservation
+from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules.messages import foreign_forms
 from agenttalk.rules.messages.control_files import Control
@@ -54,9 +54,9 @@ class Monitor:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._plans = Plans(deps)
-        self._shown: published_files.Seen = {}
-        self._standing = Standing(deps)
+        self._plans = PlanRegistry(deps)
+        self._shown: published_files.StatusMarks = {}
+        self._standing = StandingFiles(deps)
         self._quiet = UnchangedFolders()
 
     async def pass_(self) -> Watchlist:
@@ -73,18 +73,18 @@ class Monitor:
                 seen.problems.append({"code": str(error.code), "message": error.message, "hint": error.hint})
         return seen
 
-    async def _read_states(self, plans: dict[str, Plan]) -> None:
+    async def _read_states(self, plans: dict[str, RoutedPlan]) -> None:
         """Take over what agents of foreign plans say of their tasks: another router may bring the messages."""
         root, agents = self._deps.root, sorted(self._plans.agents)
-        found = await asyncio.to_thread(outbox_reader.harvest, root, agents, self._quiet, self._standing.keys)
+        found = await asyncio.to_thread(outbox_reader.read_outboxes, root, agents, self._quiet, self._standing.keys)
         for plan_id, files in found.files.items():
             plan = plans.get(plan_id)
             if plan is None or plan.origin != "foreign" or plan.halted is not None:
                 continue
-            batch: list[Said] = []
+            batch: list[ReadControlFile] = []
             for each in files:
                 said = (
-                    await asyncio.to_thread(control_files.read, self._deps, each)
+                    await asyncio.to_thread(control_files.read_control_file, self._deps, each)
                     if each.control == "task_state"
                     else None
                 )
@@ -92,10 +92,10 @@ class Monitor:
             if batch:
                 self._standing.note(batch, await plan.board.transact(partial(self._take_in, batch=batch, plan=plan)))
 
-    def _take_in(self, tx: Tx, batch: list[Said], plan: Plan) -> list[control_files.Taken]:
+    def _take_in(self, tx: Tx, batch: list[ReadControlFile], plan: RoutedPlan) -> list[control_files.CollectOutcome]:
         at = self._deps.stamp()
         return [
-            control_files.take_in(
+            control_files.collect_control_file(
                 tx, found, data, said, plan, self._deps, at, believed=self._is_brought(plan.plan_id, said)
             )
             for found, data, said in batch
@@ -106,17 +106,17 @@ class Monitor:
         report = said.document if isinstance(said, Control) else None
         if not isinstance(said, Control) or not isinstance(report, TaskStateReport) or report.message_id is None:
             return False
-        return plan_journal.commanded(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
+        return plan_journal.has_command(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
 
     async def _look(self, board: Store, seen: Watchlist) -> None:
         for plan_id, origin, *_ in await board.read("plans"):
-            lost = await conserve(board, plan_id, self._deps.stamp())
+            lost = await check_conservation(board, plan_id, self._deps.stamp())
             seen.lost += abs(lost)
             if plan_id in self._deps.kinds and origin == "virtual":
                 continue  # a board's own run never ends, so that counting its tasks would take ever longer
             if await board.read("counted_tasks", plan_id=plan_id):
                 seen.plans[plan_id] = dict(await board.read("counted_tasks", plan_id=plan_id))
-            await published_files.status(self._deps, board, plan_id, self._shown)
+            await published_files.publish_status(self._deps, board, plan_id, self._shown)
 
     async def _agents(self, seen: Watchlist) -> None:
         board = (await list_boards(self._deps))[0]
@@ -145,7 +145,7 @@ def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repa
     records.publish_file(tx, f"agent_status/{agent_id}.json", body)
     if repairs:
         tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
-        form_notices.tell(tx, UNROUTED, agent_id, root_layout.HEARTBEAT, repairs, at=at)
+        form_notices.note_repairs(tx, UNROUTED, agent_id, root_layout.HEARTBEAT, repairs, at=at)
 
 
 def _heartbeat(root: Folder, agent_id: str) -> tuple[StatusHeartbeat, tuple[Repair, ...]]:

@@ -22,9 +22,9 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.idempotency import IdempotencyKeys
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
-from agenttalk.engine.mail.board import Post
+from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.messages import dead_letters, published_files, sent_commands
-from agenttalk.engine.messages.sent_commands import Logged
+from agenttalk.engine.messages.sent_commands import CommandLogKind
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.operation.schedules import Schedules
 from agenttalk.engine.operation.sessions import Sessions
@@ -35,7 +35,7 @@ from agenttalk.engine.plans import releases, submission
 from agenttalk.engine.proof import disputes, honesty
 from agenttalk.engine.runs import plan_actions
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.runs.plan_actions import Action
+from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.engine.toolchain.receiver import Receiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.engine.views import explain as view_explain
@@ -67,11 +67,11 @@ class Service:
         turn: asyncio.Lock | None = None,
         dispatcher: Dispatcher | None = None,
         receiver: Receiver | None = None,
-        post: Post | None = None,
+        post: MailBoard | None = None,
         elsewhere: RemoteAgents | None = None,
     ) -> None:
         self.deps = deps
-        self.post = post or Post(deps)
+        self.post = post or MailBoard(deps)
         """Takes letters."""
         self.receiver = receiver or Receiver(deps, {}, lambda: None)
         """Takes webhooks in."""
@@ -242,9 +242,9 @@ class Service:
         """The repository that a plan works on."""
         return await plans.of(self.deps, plan_id)
 
-    async def steer(self, plan_id: str, action: Action) -> Any:
+    async def steer(self, plan_id: str, action: PlanAction) -> Any:
         """Do something to a plan or a task of it, such as pausing, trying again or overriding what holds it up."""
-        return await plan_actions.act(self.deps, self._dispatching(), plan_id, action)
+        return await plan_actions.carry_out_action(self.deps, self._dispatching(), plan_id, action)
 
     async def release(self, plan_id: str) -> dict[str, Any]:
         """What was decided last about the release of a plan. Raises UsageError when nothing was."""
@@ -342,7 +342,7 @@ class Service:
 
     async def deadletter(self, deadletter_id: str) -> dict[str, Any]:
         """One dead letter with its original, in base64."""
-        letter, original = await dead_letters.show(self.deps, deadletter_id)
+        letter, original = await dead_letters.read_dead_letter(self.deps, deadletter_id)
         content = None if original is None else base64.b64encode(original).decode()
         return {**letter.as_json(), "content": content}
 
@@ -356,13 +356,13 @@ class Service:
     async def send(self, command: Command, key: str | None) -> dict[str, Any]:
         """Send a command in the operator's name."""
         async with self._turn:
-            sent = await sent_commands.send(self.deps, command, key=key)
+            sent = await sent_commands.send_command(self.deps, command, key=key)
         self._nudge()
         return sent
 
-    async def log(self, what: Logged, subject: str, outcome: Mapping[str, Any]) -> None:
+    async def log(self, what: CommandLogKind, subject: str, outcome: Mapping[str, Any]) -> None:
         """Record how a command came out."""
-        await sent_commands.log(self.deps, what, subject, outcome)
+        await sent_commands.log_command(self.deps, what, subject, outcome)
 
     # Forges
 
@@ -405,7 +405,7 @@ class Service:
             **await plan_status.overview(self.deps),
             "open_requests": asked,
             "open_deadletters": dead,
-            "honesty": await honesty.total(self.deps),
+            "honesty": await honesty.sum_tallies(self.deps),
             "day": await self.day(),
             **await toolchain.overview(self.deps),
             **({"broken_boards": dict(self.deps.broken)} if self.deps.broken else {}),

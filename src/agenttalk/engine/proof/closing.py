@@ -21,7 +21,7 @@ from agenttalk.engine.plans import control
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import regressions, staleness
-from agenttalk.engine.proof.staleness import Review, Seen
+from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
 from agenttalk.ports import Prover, Store
 from agenttalk.rules.core.isolation import Operator
 from agenttalk.rules.proof.evidence import Result
@@ -35,7 +35,7 @@ ENGINE: Final = "engine"
 T = TypeVar("T")
 
 
-class Step(Protocol):
+class TransactionRunner(Protocol):
     """Does something in a transaction of a board, and what follows from it."""
 
     async def __call__(self, do: Callable[[TaskTransitions], T]) -> T:
@@ -43,13 +43,13 @@ class Step(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class PlanCloser:
     """Looks again at what a plan proved."""
 
     store: Store
     sheets: DefinitionCache
     prover: Prover | None
-    step: Step
+    step: TransactionRunner
     plan_id: str
     without_secrets: Callable[[Result], Result]
     """Takes secrets out of what a check printed."""
@@ -75,17 +75,17 @@ class Closing:
     async def _look_once(self) -> bool:
         """Look at everything; whether it has to be looked at again."""
         found = await self._verified(None)
-        if await self.step(partial(regressions.settle, plan_id=self.plan_id, review=found)):
+        if await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found)):
             return False  # somebody mends it, and then it closes again
-        return bool(found.red) or await self.step(partial(regressions.end, plan_id=self.plan_id)) == "stale"
+        return bool(found.red) or await self.step(partial(regressions.end_plan, plan_id=self.plan_id)) == "stale"
 
     async def verify(self, task_id: str | None = None) -> dict[str, Any]:
         """Look now, whether or not the plan has ended; what came of each check, and who has to mend what."""
         found = await self._verified(task_id)
-        reopened = await self.step(partial(regressions.settle, plan_id=self.plan_id, review=found))
+        reopened = await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found))
         if any(each.why for each in found.seen) and not reopened:
-            await self.step(partial(regressions.end, plan_id=self.plan_id))
-        checks = [told(each) for each in found.seen]
+            await self.step(partial(regressions.end_plan, plan_id=self.plan_id))
+        checks = [recheck_to_json(each) for each in found.seen]
         return {"plan_id": self.plan_id, "commit": found.commit, "checks": checks, "reopened": reopened}
 
     async def glance(self, repo: Workspace) -> bool:
@@ -102,38 +102,38 @@ class Closing:
         if not head:  # who deleted it is done with it; whoever merges it has to look first all the same
             await self.store.transact(lambda tx: tx.run("leave_branch", plan_id=self.plan_id))
             return False
-        found = await staleness.review(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
-        await self.step(partial(_looked, plan_id=self.plan_id, review=found, head=head))
+        found = await staleness.find_stale(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
+        await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
 
-    async def look(self) -> Review | None:
+    async def look(self) -> StalenessReport | None:
         """See what is stale since something was merged; None if that does not work: then closing sees it."""
         try:
-            return await staleness.review(
+            return await staleness.find_stale(
                 self.store, self.sheets, self.prover, self.plan_id, self.operator.words, fresh_only=True
             )
         except AgentTalkError as error:
             LOG.warning("%s: %s", self.plan_id, error.message, extra={"action": "closing.look"})
             return None
 
-    async def _verified(self, task_id: str | None) -> Review:
-        found = await staleness.review(
+    async def _verified(self, task_id: str | None) -> StalenessReport:
+        found = await staleness.find_stale(
             self.store, self.sheets, self.prover, self.plan_id, self.operator.words, task_id=task_id
         )
         if self.prover is None or not any(each.why for each in found.seen):
             return found
-        await self.step(partial(regressions.mark, plan_id=self.plan_id, review=found))
-        found = await staleness.verify(self.prover, found)
+        await self.step(partial(regressions.mark_freshness, plan_id=self.plan_id, review=found))
+        found = await staleness.reverify(self.prover, found)
         told = [replace(each, result=self.without_secrets(each.result)) if each.result else each for each in found.seen]
         return replace(found, seen=tuple(told))
 
 
-def _looked(moves: TaskTransitions, plan_id: str, review: Review, head: str) -> None:
-    regressions.mark(moves, plan_id, review)
+def _mark_and_watch(moves: TaskTransitions, plan_id: str, review: StalenessReport, head: str) -> None:
+    regressions.mark_freshness(moves, plan_id, review)
     moves.tx.run("watch_branch", plan_id=plan_id, head=head)
 
 
-def told(seen: Seen) -> dict[str, Any]:
+def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
     """What came of looking at evidence again, for people and programs."""
     result = seen.result
     body: dict[str, Any] = {

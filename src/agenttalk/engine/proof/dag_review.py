@@ -37,7 +37,7 @@ FOLDER: Final = "folder"
 T = TypeVar("T")
 
 
-class Step(Protocol):
+class ReviewTransactionRunner(Protocol):
     """Does something in a transaction, and what follows from it."""
 
     async def __call__(self, do: Callable[[TaskTransitions], T]) -> T:
@@ -45,12 +45,12 @@ class Step(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewing:
+class DagReviewCoordinator:
     """Looks after the reviews of a board."""
 
     deps: Deps
     store: Store
-    step: Step
+    step: ReviewTransactionRunner
     cancel: Callable[[str], Awaitable[object]]
     """Calls a plan off."""
 
@@ -121,7 +121,7 @@ class Reviewing:
         limit = _limit(sheet.policies)
         ruling = rules.decide(policy, said, decided, default=limit.default_decision if limit else None)
         told = [each.as_json() for each in said.values() if isinstance(each, rules.Review)]
-        await self.step(lambda moves: conclude(moves, sheet.plan_id, review, ruling, told, files))
+        await self.step(lambda moves: record_ruling(moves, sheet.plan_id, review, ruling, told, files))
 
     async def _made(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
         """What a task of the review delivered, and its hash; else why nothing counts."""
@@ -151,7 +151,7 @@ class Reviewing:
         if response.decision == "APPROVE" or "approve" in chosen:
             ruling = Ruling("APPROVE", "operator", (f"approved by {by}",))
             reviewed = (review.told or {}).get("reviews", [])
-            await self.step(lambda moves: conclude(moves, plan_id, review, ruling, reviewed, []))
+            await self.step(lambda moves: record_ruling(moves, plan_id, review, ruling, reviewed, []))
         else:
             await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why="its DAG was not approved"))
         return True
@@ -166,7 +166,7 @@ def _is_late(review: DagReviewRecord, policies: Policies, at: str) -> bool:
     return limit is not None and (moment(at) - moment(review.began_at)).total_seconds() > limit.timeout_seconds
 
 
-def conclude(
+def record_ruling(
     moves: TaskTransitions,
     plan_id: str,
     review: DagReviewRecord,

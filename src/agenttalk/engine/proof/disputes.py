@@ -45,7 +45,7 @@ async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, rea
     return {**found.as_json(), "question_id": found.request_id, "task": task.subject}
 
 
-def by_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str, at: str) -> Rejection | None:
+def accept_dispute_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str, at: str) -> Rejection | None:
     """A dispute that an agent who works in folders left in its outbox; or why it does not count."""
     rows = tx.run("task", plan_id=plan_id, task_id=said.task_id)
     if not rows:

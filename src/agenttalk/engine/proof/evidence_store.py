@@ -14,7 +14,7 @@ from agenttalk.rules.proof.evidence import Result
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFindings:
+class StoredFindings:
     """What was found out before, in the store of its board. Implements the port `Findings`."""
 
     deps: Deps
@@ -57,14 +57,14 @@ class KeptFindings:
         await board.transact(lambda tx: tx.run("keep_check_result", **about))
 
 
-async def claimed(deps: Deps, store: Store, job: Job) -> list[str | EvidenceEntry]:
+async def read_claims(deps: Deps, store: Store, job: Job) -> list[str | EvidenceEntry]:
     """What the agent of a job claimed meanwhile by the API: the claims of its reports."""
     rows = await store.read("claims_of", plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
     hide = deps.discretion.secrets.redact_json
     return [each for (said,) in rows for each in evidence.read_claims(hide(wire.read(bytes(said))))]
 
 
-def put(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:
+def write_evidence(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:
     """Write down what shows that a task is done, in the place of what did so before."""
     about = {"plan_id": job.plan_id, "task_id": job.task_id}
     tx.run("drop_evidence", **about)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
     from agenttalk.ports import Store, Tx
 
-EVERY: Final = 30.0
+COUNT_INTERVAL: Final = 30.0
 """Seconds between two passes."""
 AT_ONCE: Final = 2_000
 """Links of the chain that one transaction looks at."""
-WHILE_ASKED: Final = 20_000
+REPORT_LIMIT: Final = 20_000
 """Links that are looked at for somebody who wants to know; the rest is left to the next passes."""
 CURSOR: Final = "honesty"
 _JOURNAL: Final = "deliveries/"
@@ -32,7 +32,7 @@ _KINDS: Final = {"_toolchain": "toolchain", "_mail": "mail"}
 """Boards of their own → the kind of their tasks."""
 
 
-async def count(deps: Deps, *, most: int | None = None) -> int:
+async def count_new_facts(deps: Deps, *, most: int | None = None) -> int:
     """Count what is new on every board, at most so many links of each; how many are left."""
     return sum([await _count_board(store, most) for store in await list_boards(deps)])
 
@@ -65,14 +65,14 @@ def _write(tx: Tx, after: int, upto: int, facts: list[tuple[str, str, dict[str, 
         return  # somebody else has counted them meanwhile
     sums: dict[Who, Tally] = {}
     for kind, subject, body in facts:
-        for who, tally in _said(tx, kind, subject, body):
+        for who, tally in _find_tallies(tx, kind, subject, body):
             sums[who] = sums.get(who, NOTHING).plus(tally)
     for who, tally in sums.items():
         tx.run("add_honesty", agent_id=who.agent_id, model=who.model, **tally._asdict())
     tx.run("set_cursor", name=CURSOR, value=upto)
 
 
-def _said(tx: Tx, kind: str, subject: str, body: dict[str, Any]) -> Iterator[tuple[Who, Tally]]:
+def _find_tallies(tx: Tx, kind: str, subject: str, body: dict[str, Any]) -> Iterator[tuple[Who, Tally]]:
     """What a fact says about whom; what it leaves open is looked up."""
     if kind == "turn.ended" and "ack" not in body:
         yield from honesty.told(kind, body, agent_id=_taker(tx, subject, body))
@@ -115,7 +115,7 @@ def _read(data: Any) -> dict[str, Any]:
     return dict(told)
 
 
-async def tallies(deps: Deps) -> dict[tuple[str, Who], Tally]:
+async def read_tallies(deps: Deps) -> dict[tuple[str, Who], Tally]:
     """What was counted, by kind of task and by whom it is about."""
     found: dict[tuple[str, Who], Tally] = {}
     for store in await list_boards(deps):
@@ -126,10 +126,10 @@ async def tallies(deps: Deps) -> dict[tuple[str, Who], Tally]:
     return found
 
 
-async def report(deps: Deps) -> dict[str, Any]:
+async def build_report(deps: Deps) -> dict[str, Any]:
     """How far agents, models and validators could be believed. What is new is counted first, within limits."""
-    behind = await count(deps, most=WHILE_ASKED)
-    found = await tallies(deps)
+    behind = await count_new_facts(deps, most=REPORT_LIMIT)
+    found = await read_tallies(deps)
     agents = {each.agent_id for _, each in found}
     models = {each.model for _, each in found if each.model}
     kinds = {kind for kind, _ in found}
@@ -179,10 +179,10 @@ def _by_model(found: Mapping[tuple[str, Who], Tally], agent_id: str) -> dict[str
     return {each: _sum(found, agent_id=agent_id, model=each) for each in models} if any(models) else {}
 
 
-async def total(deps: Deps) -> dict[str, Any]:
+async def sum_tallies(deps: Deps) -> dict[str, Any]:
     """The sum over everybody, for an overview; as far as it was counted."""
-    await count(deps, most=AT_ONCE)
-    return _sum(await tallies(deps)).as_json()
+    await count_new_facts(deps, most=AT_ONCE)
+    return _sum(await read_tallies(deps)).as_json()
 
 
 def _sum(
@@ -200,8 +200,8 @@ def _sum(
     return sums
 
 
-async def of_agents(deps: Deps) -> dict[str, tuple[Tally, dict[str, Tally]]]:
+async def read_agent_tallies(deps: Deps) -> dict[str, tuple[Tally, dict[str, Tally]]]:
     """What was counted of each agent, and with each of its models, as far as it was counted."""
-    found = await tallies(deps)
+    found = await read_tallies(deps)
     names = sorted({who.agent_id for _, who in found})
     return {name: (_sum(found, agent_id=name), _by_model(found, name)) for name in names}

@@ -14,15 +14,15 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import dag_reviews
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import release
-from agenttalk.engine.proof.dag_review import Reviewing
+from agenttalk.engine.proof.dag_review import DagReviewCoordinator
 from agenttalk.ports import Prover, Store
 
 LOG = logging.getLogger(__name__)
-Stepped = Callable[[Store, Callable[[TaskTransitions], object]], Awaitable[object]]
+StoreTransactionRunner = Callable[[Store, Callable[[TaskTransitions], object]], Awaitable[object]]
 """Does something in a transaction of a board, and what follows from it."""
 
 
-class Tell(Protocol):
+class ReleaseListener(Protocol):
     """Hears that a release was decided on, or could not be."""
 
     def __call__(self, *, again: bool) -> None:
@@ -30,15 +30,15 @@ class Tell(Protocol):
 
 
 @dataclass(slots=True)
-class Deciding:
+class PendingDecisions:
     """Finds what has to be decided, and has it decided. What is cut off is found again."""
 
     deps: Deps
     prover: Prover | None
-    step: Stepped
+    step: StoreTransactionRunner
     cancel: Callable[[str], Awaitable[object]]
     """Calls a plan off."""
-    tell: Tell
+    tell: ReleaseListener
     """Says that something has changed, and whether to look again at once."""
     _releases: dict[tuple[str, str], asyncio.Task[bool]] = field(default_factory=dict)
     _reviews: set[str] = field(default_factory=set)
@@ -75,7 +75,7 @@ class Deciding:
         async def step(do: Callable[[TaskTransitions], object]) -> object:
             return await self.step(store, do)
 
-        reviewing = Reviewing(self.deps, store, step, self.cancel)  # type: ignore[arg-type]
+        reviewing = DagReviewCoordinator(self.deps, store, step, self.cancel)  # type: ignore[arg-type]
         try:
             review = await dag_reviews.read_latest_committed(store, plan_id)
             if review is None:
@@ -89,7 +89,7 @@ class Deciding:
     async def _release(self, store: Store, plan_id: str) -> bool:
         """Decide on a release; False when that did not work. Then it stays due, and a later look tries again."""
         try:
-            await release.release(self.deps, store, plan_id, self.prover)
+            await release.decide_release(self.deps, store, plan_id, self.prover)
         except AgentTalkError as error:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "deciding.release"})
             return False

@@ -34,7 +34,7 @@ _JOURNAL: Final = "deliveries/"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayQuery:
     """What is to be judged."""
 
     policy: AuditPolicy
@@ -45,7 +45,7 @@ class Asked:
     before: int = 0
 
 
-async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
+async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
     """What a policy says of some of what was called done, how much of each, and where to go on (None: that was all)."""
     found: list[dict[str, Any]] = []
     looked = 0
@@ -62,7 +62,7 @@ async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
         )
         while top > 1:
             if len(found) >= PAGE or looked >= _LOOKED_AT:
-                return _told(found, {"board": store.name, "before": top})
+                return _page_to_json(found, {"board": store.name, "before": top})
             floor = max(1, top - _WINDOW)
             rows = await store.read("dones_before", before=top, after=floor, limit=PAGE - len(found))
             looked += top - floor
@@ -72,13 +72,13 @@ async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
                     floor = 1
                     full = False
                     break
-                judged = await _judged(deps, store, asked, (seq, at, kind, subject), _read(body))
+                judged = await _judge_fact(deps, store, asked, (seq, at, kind, subject), _read(body))
                 found += [judged] if judged else []
             top = rows[-1][0] if full else floor
-    return _told(found, None)
+    return _page_to_json(found, None)
 
 
-def since(text: str | None) -> datetime | None:
+def parse_since(text: str | None) -> datetime | None:
     """From when on; a day is meant from its first second, in UTC. Raises UsageError."""
     if not text:
         return None
@@ -90,14 +90,14 @@ def since(text: str | None) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _told(found: list[dict[str, Any]], following: dict[str, Any] | None) -> dict[str, Any]:
+def _page_to_json(found: list[dict[str, Any]], following: dict[str, Any] | None) -> dict[str, Any]:
     counts = Counter(each["standing"] for each in found)
     totals = {name: counts[name] for name in ("kept", "refused", "unknown")}
     return {"dones": found, "totals": totals, "next": following}
 
 
-async def _judged(
-    deps: Deps, store: Store, asked: Asked, fact: tuple[int, str, str, str], body: dict[str, Any]
+async def _judge_fact(
+    deps: Deps, store: Store, asked: ReplayQuery, fact: tuple[int, str, str, str], body: dict[str, Any]
 ) -> dict[str, Any] | None:
     """What a policy says of one fact; None when nothing was called done by it, or it is of another plan."""
     seq, at, kind, subject = fact

@@ -14,8 +14,8 @@ from agenttalk.engine.plans import releases
 from agenttalk.engine.plans.commands import ENGINE
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
-from agenttalk.engine.proof.rework import Refusal
-from agenttalk.engine.proof.staleness import Review, Seen
+from agenttalk.engine.proof.rework import WorkRefusal
+from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
 from agenttalk.rules.core.task_states import State
 from agenttalk.rules.proof import evidence, findings_json, staleness
 from agenttalk.rules.proof.rework import Judgement
@@ -25,7 +25,7 @@ _PRINTED: Final = 2_000
 """Characters of what a check printed that are sent back."""
 
 
-def mark(moves: TaskTransitions, plan_id: str, review: Review) -> list[str]:
+def mark_freshness(moves: TaskTransitions, plan_id: str, review: StalenessReport) -> list[str]:
     """Write down which evidence is stale, and which is as it was once more; the tasks whose freshness that changed."""
     changed = [each for each in review.seen if each.kept.fresh is bool(each.why)]
     changed = [each for each in changed if _set_fresh(moves, plan_id, each, fresh=not each.why)]
@@ -51,9 +51,9 @@ def _go_on(moves: TaskTransitions, plan_id: str, task_id: str) -> None:
         moves.tx.record("plan.reopened", plan_id, {"stale": task_id})
 
 
-def settle(moves: TaskTransitions, plan_id: str, review: Review) -> list[str]:
+def record_rechecks(moves: TaskTransitions, plan_id: str, review: StalenessReport) -> list[str]:
     """Write down what came of making checks again; the tasks that are reopened because of it."""
-    mark(moves, plan_id, review)
+    mark_freshness(moves, plan_id, review)
     renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
     for task_id, seen in _by_task(renewed).items():
         told = [findings_json.told(each.result) for each in seen if each.result is not None]
@@ -63,7 +63,7 @@ def settle(moves: TaskTransitions, plan_id: str, review: Review) -> list[str]:
     return _reopen(moves, plan_id, broken) if broken else []
 
 
-def end(moves: TaskTransitions, plan_id: str) -> Literal["ended", "open", "stale"]:
+def end_plan(moves: TaskTransitions, plan_id: str) -> Literal["ended", "open", "stale"]:
     """End a plan in which nothing is open and nothing stale; what is in the way. One that is paused stays open."""
     tx = moves.tx
     state, _, still_open, *totals = tx.run("run", plan_id=plan_id)[0]
@@ -75,14 +75,14 @@ def end(moves: TaskTransitions, plan_id: str) -> Literal["ended", "open", "stale
     return "ended"
 
 
-def _by_task(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
-    found: dict[str, list[Seen]] = {}
+def _by_task(seen: Iterable[EvidenceRecheck]) -> dict[str, list[EvidenceRecheck]]:
+    found: dict[str, list[EvidenceRecheck]] = {}
     for each in seen:
         found.setdefault(each.kept.task_id, []).append(each)
     return found
 
 
-def _about(plan_id: str, seen: Seen) -> dict[str, Any]:
+def _about(plan_id: str, seen: EvidenceRecheck) -> dict[str, Any]:
     kept = seen.kept
     return {
         "plan_id": plan_id,
@@ -93,16 +93,16 @@ def _about(plan_id: str, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _set_fresh(moves: TaskTransitions, plan_id: str, seen: Seen, *, fresh: bool) -> bool:
+def _set_fresh(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, *, fresh: bool) -> bool:
     return bool(moves.tx.run("set_evidence_fresh", **_about(plan_id, seen), fresh=int(fresh)))
 
 
-def _is_current(moves: TaskTransitions, plan_id: str, seen: Seen) -> bool:
+def _is_current(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck) -> bool:
     """Whether what was looked at is still what shows that the task is done."""
     return bool(moves.tx.run("is_still_evidence", **_about(plan_id, seen)))
 
 
-def _renew(moves: TaskTransitions, plan_id: str, seen: Seen, commit: str) -> bool:
+def _renew(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, commit: str) -> bool:
     """Evidence that passed again is about the tip from now on."""
     result = seen.result
     if result is None:
@@ -119,7 +119,7 @@ def _renew(moves: TaskTransitions, plan_id: str, seen: Seen, commit: str) -> boo
     return bool(rows)
 
 
-def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[Seen]) -> list[str]:
+def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[EvidenceRecheck]) -> list[str]:
     """Have whoever broke checks mend them, each with all that it broke; who that is."""
     tx = moves.tx
     checks = ", ".join(sorted({each.kept.check.id for each in broken}))
@@ -127,7 +127,7 @@ def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[Seen]) -> lis
     named = {name for each in broken for name in (each.merged, each.kept.owner, each.kept.task_id) if name is not None}
     found = {task_id: tx.run("engine_task", plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
     states: dict[str, State] = {task_id: rows[0][1] for task_id, rows in found.items() if rows}
-    mending: dict[str, list[Seen]] = {}
+    mending: dict[str, list[EvidenceRecheck]] = {}
     for each in broken:
         who = staleness.mends(each.merged, each.kept.owner, each.kept.task_id, states)
         mending.setdefault(who, []).append(each)
@@ -138,22 +138,22 @@ def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[Seen]) -> lis
     ]
 
 
-def _send_back(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[Seen]) -> bool:
+def _send_back(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> bool:
     """Reopen one task; False when another round makes no sense, and it has failed."""
     tx = moves.tx
     _join(moves, plan_id, task_id, broken)
     sheet = moves.sheets.of(tx, plan_id)
-    reason = "; ".join(dict.fromkeys(_said(task_id, each) for each in broken))
-    body = {"reason": reason, "broken": [_told(each) for each in broken]}
+    reason = "; ".join(dict.fromkeys(_describe_reopening(task_id, each) for each in broken))
+    body = {"reason": reason, "broken": [_broken_check_to_json(each) for each in broken]}
     tx.record("regression.found", f"{plan_id}/{task_id}", body)
     kept = broken[0].kept
     judgement = Judgement(False, 0, reason, tuple(_issues(task_id, broken)))
-    refusal = Refusal(ENGINE, kept.owner if kept.owner != task_id else None, kept.command_id, judgement)
-    rework.refuse(moves, sheet, task_id, refusal, "REGRESSION")
+    refusal = WorkRefusal(ENGINE, kept.owner if kept.owner != task_id else None, kept.command_id, judgement)
+    rework.refuse_work(moves, sheet, task_id, refusal, "REGRESSION")
     return bool(tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][1] != "FAILED")
 
 
-def _join(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[Seen]) -> None:
+def _join(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[EvidenceRecheck]) -> None:
     """From now on the promise of whoever broke checks of others demands them."""
     others = [each.kept for each in broken if each.kept.owner != task_id]
     for kept in others:
@@ -165,7 +165,7 @@ def _join(moves: TaskTransitions, plan_id: str, task_id: str, broken: Sequence[S
         moves.sheets.forget(plan_id)
 
 
-def _said(task_id: str, seen: Seen) -> str:
+def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:
     """Why a task is reopened."""
     kept = seen.kept
     name = kept.check.id
@@ -179,17 +179,17 @@ def _said(task_id: str, seen: Seen) -> str:
     return verdict_words.BROKEN_BY_MERGE(names=name, task=seen.merged)
 
 
-def _told(seen: Seen) -> dict[str, Any]:
+def _broken_check_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
     """A check that does not hold any more, for the ledger."""
     result = findings_json.told(seen.result) if seen.result is not None else {}
     cause = {"commit": seen.broke, "task_id": seen.merged}
     return {"task_id": seen.kept.task_id, "owner": seen.kept.owner, "cause": cause, "check": result}
 
 
-def _issues(task_id: str, broken: Sequence[Seen]) -> Iterator[Issue]:
+def _issues(task_id: str, broken: Sequence[EvidenceRecheck]) -> Iterator[Issue]:
     for each in broken:
         result = each.result
-        said = _said(task_id, each)
+        said = _describe_reopening(task_id, each)
         if result is not None:
             said = verdict_words.REGRESSION(why=said, whys=result.detail or result.reason)
         yield Issue(severity="HIGH", category="regression", description=said)

@@ -43,7 +43,7 @@ class _Document:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _ReleaseBasis:
     """Everything in the store that a decision rests on."""
 
     policies: Policies
@@ -74,7 +74,7 @@ class _Ground:
         )
 
 
-async def release(
+async def decide_release(
     deps: Deps, store: Store, plan_id: str, prover: Prover | None, *, again: bool = False, by: str = rules.ENGINE
 ) -> Release | None:
     """Decide on the release of a plan whose tasks have all ended; None when it ships nothing.
@@ -85,20 +85,24 @@ async def release(
         at = deps.stamp()
         await store.transact(lambda tx: _ask_again(tx, plan_id, by=by, at=at))
     for _ in range(_TRIES):
-        ground = await store.transact(lambda tx: _ground(tx, plan_id))
+        ground = await store.transact(lambda tx: _read_basis(tx, plan_id))
         if ground is None:
             return None
         if not ground.over:
             await store.transact(lambda tx: _not_due(tx, plan_id))
             return await releases.read_latest_committed(store, plan_id)
         shipment = _shipment(store.name, plan_id, ground)
-        examined = await _examined(prover, shipment, ground.policies)
+        examined = await _examine(prover, shipment, ground.policies)
         findings, faults = await _read(deps, store, ground)
-        found = [*findings, *_own(ground, examined)]
+        found = [*findings, *_own_findings(ground, examined)]
         faults = [*faults, *examined.faults]
 
         def work(
-            tx: Tx, ground: _Ground = ground, examined: Examined = examined, found: Any = found, faults: Any = faults
+            tx: Tx,
+            ground: _ReleaseBasis = ground,
+            examined: Examined = examined,
+            found: Any = found,
+            faults: Any = faults,
         ) -> bool:
             return _decide(tx, deps, plan_id, ground, examined, found, faults)
 
@@ -108,7 +112,7 @@ async def release(
 
 
 def _ask_again(tx: Tx, plan_id: str, *, by: str, at: str) -> None:
-    ground = _ground(tx, plan_id)
+    ground = _read_basis(tx, plan_id)
     if ground is None:
         raise UsageError(Code.NAME_UNKNOWN, f"plan {plan_id!r} ships nothing", hint="write release: into the plan")
     if not ground.over:
@@ -126,7 +130,7 @@ def _not_due(tx: Tx, plan_id: str) -> None:
         tx.run("drop_due_release", plan_id=plan_id, number=known.number)
 
 
-def _ground(tx: Tx, plan_id: str) -> _Ground | None:
+def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
     sheet = DefinitionCache().of(tx, plan_id)
     policy = sheet.policies.release
     if policy is None:
@@ -134,12 +138,12 @@ def _ground(tx: Tx, plan_id: str) -> _Ground | None:
     made, files = [], {}
     for each in policy.deliverables:
         task_id = str(each.from_task_id)
-        one, contents = _made(tx, sheet, task_id, each.name)
+        one, contents = _read_deliverable(tx, sheet, task_id, each.name)
         made.append(one)
         files[task_id, each.name] = contents
     documents = tuple(_documents(tx, sheet))
     run = tx.run("run", plan_id=plan_id)[0]
-    return _Ground(
+    return _ReleaseBasis(
         sheet.policies,
         tuple(sheet.profiles),
         sheet.workspace,
@@ -152,14 +156,14 @@ def _ground(tx: Tx, plan_id: str) -> _Ground | None:
     )
 
 
-def _made(tx: Tx, sheet: PlanDefinition, task_id: str, name: str) -> tuple[Made, dict[str, str]]:
+def _read_deliverable(tx: Tx, sheet: PlanDefinition, task_id: str, name: str) -> tuple[Made, dict[str, str]]:
     """What has become of a deliverable."""
     rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
     if not rows:
         return Made(name, task_id, "PENDING"), {}
     state, cause, fresh, _, unisolated = rows[0]
     node = sheet.node(tx, task_id)
-    needed = _needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
+    needed = _is_needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
     versions = tx.run("artifacts_named", plan_id=sheet.plan_id, output_name=name)
     row = next((row for row in versions if row[0] == task_id), None)
     if row is None:
@@ -183,7 +187,7 @@ def _made(tx: Tx, sheet: PlanDefinition, task_id: str, name: str) -> tuple[Made,
     return made, files
 
 
-def _needed(node: Node, name: str) -> bool:
+def _is_needed(node: Node, name: str) -> bool:
     return any(each.name == name and each.when is None and not each.optional for each in node.outputs)
 
 
@@ -225,7 +229,7 @@ def _began(tx: Tx, plan_id: str, task_id: str) -> str:
     return str(rows[0][0] or "") if rows else ""
 
 
-def _shipment(board: str, plan_id: str, ground: _Ground) -> Shipment:
+def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
     """What is shipped, laid out: an artifact that is one file by its name, others in a folder of that name."""
     shipped = [each for each in ground.made if each.sha256 and each.state == "COMPLETED"]
     names = [each.name for each in shipped]
@@ -238,7 +242,7 @@ def _shipment(board: str, plan_id: str, ground: _Ground) -> Shipment:
     return Shipment(board, plan_id, ground.repo, files)
 
 
-async def _examined(prover: Prover | None, shipment: Shipment, policies: Policies) -> Examined:
+async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies) -> Examined:
     """Have the engine's own checks made, for as long as the plan allows. What did not end has not passed."""
     policy = policies.release
     wanted = (
@@ -265,7 +269,7 @@ def _limit(policies: Policies) -> PhaseTimeout | None:
     return policies.timeouts.release_gate if policies.timeouts else None
 
 
-def _own(ground: _Ground, examined: Examined) -> list[GateFinding]:
+def _own_findings(ground: _ReleaseBasis, examined: Examined) -> list[GateFinding]:
     """What the engine's own checks said, of everything that is shipped."""
     subjects = frozenset(each.sha256 for each in ground.made if each.sha256 and each.state == "COMPLETED")
     return [
@@ -282,7 +286,7 @@ def _own(ground: _Ground, examined: Examined) -> list[GateFinding]:
     ]
 
 
-async def _read(deps: Deps, store: Store, ground: _Ground) -> tuple[list[GateFinding], list[str]]:
+async def _read(deps: Deps, store: Store, ground: _ReleaseBasis) -> tuple[list[GateFinding], list[str]]:
     """What tasks delivered as results of gates, and what of it cannot be read."""
     found: list[GateFinding] = []
     faults: list[str] = []
@@ -307,13 +311,13 @@ def _decide(
     tx: Tx,
     deps: Deps,
     plan_id: str,
-    ground: _Ground,
+    ground: _ReleaseBasis,
     examined: Examined,
     found: Sequence[GateFinding],
     faults: Sequence[str],
 ) -> bool:
     """Write the decision down, if it still rests on what there is; False when it does not."""
-    now = _ground(tx, plan_id)
+    now = _read_basis(tx, plan_id)
     if now != ground or now.policies.release is None:
         return False
     at = deps.stamp()
@@ -336,7 +340,7 @@ def _write(
     tx: Tx,
     plan_id: str,
     due: Release,
-    ground: _Ground,
+    ground: _ReleaseBasis,
     examined: Examined,
     decision: Decision,
     required: Sequence[str],
@@ -457,7 +461,7 @@ def _manifest(
     }
 
 
-def _archive(tx: Tx, plan_id: str, release_id: str, ground: _Ground, decision: Decision) -> None:
+def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: Decision) -> None:
     """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
     for each in decision.shipped:
         folder = f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.segment(each.name)}"

@@ -35,12 +35,12 @@ _PRINTED: Final = 2_000
 _ASKED: Final = 20
 """Issues of each round that a question shows."""
 OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
-Files = list[dict[str, Any]]
+FileRecords = list[dict[str, Any]]
 """Files of a version, as commands and facts write them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class WorkRefusal:
     """Somebody's word that what a task made is not good enough."""
 
     validator: str
@@ -70,12 +70,14 @@ def send_back(
     )
     for name, judgement in judgements.items():
         if not judgement.accepted:
-            refusal = Refusal(job.agent_id, job.task_id, job.command.command_id, judgement, model)
+            refusal = WorkRefusal(job.agent_id, job.task_id, job.command.command_id, judgement, model)
             for producer in dict.fromkeys(path.partition("/")[0] for path in _paths(granted, name)):
-                refuse(moves, sheet, producer, refusal)
+                refuse_work(moves, sheet, producer, refusal)
 
 
-def note(moves: TaskTransitions, granted: LeasedAttempt, judgements: Mapping[str, Judgement], model: str) -> None:
+def record_judgements(
+    moves: TaskTransitions, granted: LeasedAttempt, judgements: Mapping[str, Judgement], model: str
+) -> None:
     """Write down what was said of inputs, and by which model."""
     job = granted.job
     body = {
@@ -94,8 +96,8 @@ def _paths(granted: LeasedAttempt, name: str) -> list[str]:
     ]
 
 
-def refuse(
-    moves: TaskTransitions, sheet: PlanDefinition, producer: str, refusal: Refusal, cause: Cause = "REWORK"
+def refuse_work(
+    moves: TaskTransitions, sheet: PlanDefinition, producer: str, refusal: WorkRefusal, cause: Cause = "REWORK"
 ) -> bool:
     """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
 
@@ -108,7 +110,7 @@ def refuse(
     row, node = rows[0], sheet.node(tx, producer)
     issues = refusal.judgement.issues
     answer = rework_rounds.decide_another_round(tx, sheet, node, issues, used=row[14], consumer=refusal.consumer)
-    files = in_force(moves, sheet, producer)
+    files = read_files_in_force(moves, sheet, producer)
     told = {
         "by": refusal.validator,
         "consumer": refusal.consumer,
@@ -127,14 +129,20 @@ def refuse(
     [(number,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(plan_id, producer), {"round": number, **told})
     result = refusal.judgement.as_result(refusal.validator)
-    again = reexecution(plan_id, producer, row[0], number, result, files, moves)
-    _again(moves, sheet, node, row, "COMPLETED", cause, again)
+    again = build_reexecution(plan_id, producer, row[0], number, result, files, moves)
+    _order_next_command(moves, sheet, node, row, "COMPLETED", cause, again)
     supersede.update_consumers(moves, sheet, producer)
     return True
 
 
-def reexecution(
-    plan_id: str, task_id: str, agent_id: str, number: int, result: dict[str, Any], files: Files, moves: TaskTransitions
+def build_reexecution(
+    plan_id: str,
+    task_id: str,
+    agent_id: str,
+    number: int,
+    result: dict[str, Any],
+    files: FileRecords,
+    moves: TaskTransitions,
 ) -> dict[str, Any]:
     """The part of a command that says what was refused, and why; and what people said of checks that are disputed."""
     disputed = dispute_rows.make_issues(moves.tx, plan_id, task_id)
@@ -150,7 +158,7 @@ def reexecution(
     }
 
 
-def _again(
+def _order_next_command(
     moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: Row, state: Any, cause: Cause, again: dict[str, Any]
 ) -> None:
     """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
@@ -163,14 +171,16 @@ def _again(
     moves.queue(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
 
 
-def again(moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: Row, reexecute: dict[str, Any]) -> None:
+def rerun_failed(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, row: Row, reexecute: dict[str, Any]
+) -> None:
     """Have a task that failed done once more."""
-    _again(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
+    _order_next_command(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
 
 
-def in_force(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> Files:
+def read_files_in_force(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> FileRecords:
     """The files of what a task made last, as far as nobody refused it."""
-    found: dict[str, Files] = {}
+    found: dict[str, FileRecords] = {}
     for row in supersede.list_versions_in_force(moves.tx, sheet.plan_id, task_id):
         listed = [
             {"output_name": row[4], "path": path, "sha256": sha256, "size_bytes": size}
@@ -197,10 +207,10 @@ def _give_up(moves: TaskTransitions, sheet: PlanDefinition, node: Node, told: di
     )
     supersede.update_consumers(moves, sheet, node.task_id)
     moves.lost(sheet, node.task_id)
-    exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
+    mark_exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
 
 
-def exhausted(
+def mark_exhausted(
     moves: TaskTransitions, sheet: PlanDefinition, node: Node, reason: str, told: dict[str, Any], *, diff: str = ""
 ) -> None:
     """Write down that a task has no round left, and ask a person what is to become of it."""
@@ -223,7 +233,7 @@ def exhausted(
     tx.run("note_request", plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
 
 
-def order_again(
+def order_rework(
     moves: TaskTransitions,
     sheet: PlanDefinition,
     node: Node,
@@ -240,14 +250,14 @@ def order_again(
     tx, job = moves.tx, granted.job
     counts = int(cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
     [(number,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
-    judgement = by_engine(reason, verdict, proof)
-    files = left_files(moves, performance)
+    judgement = build_engine_judgement(reason, verdict, proof)
+    files = keep_left_files(moves, performance)
     told = {
         "round": number if counts else 0,
         "by": "engine",
         "consumer": None,
         "command_id": job.command.command_id,
-        "fingerprint": list(rework.fingerprint(told_of(tx, job.plan_id, job.task_id, judgement))),
+        "fingerprint": list(rework.fingerprint(collect_issues(tx, job.plan_id, job.task_id, judgement))),
         **judgement.as_json(),
         "files": files,
         **({"breach": list(proof.breach)} if proof.breach else {}),
@@ -259,11 +269,11 @@ def order_again(
         return
     picked = Picked(inputs=inputs, sources={}, absent=())
     result = judgement.as_result("engine")
-    again = reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
+    again = build_reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
     moves.queue(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
 
 
-def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
+def build_engine_judgement(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
     """The verifier's judgement of a turn."""
     if proof.breach:
         told = verdict_words.LEFT_SCOPE(paths=", ".join(proof.breach))
@@ -273,17 +283,17 @@ def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
     )
     category = CONFLICT if proof.conflict else "completeness"
     said = rework.refused([each or verdict_words.NOT_DONE() for each in (faults or [reason])], category)
-    undone = rework.refused(dropped(proof), rework.SCOPE).issues if dropped(proof) else ()
-    return Judgement(False, 0, reason or verdict_words.NOT_DONE(), (*said.issues, *undone, *_printed(proof)))
+    undone = rework.refused(describe_dropped_work(proof), rework.SCOPE).issues if describe_dropped_work(proof) else ()
+    return Judgement(False, 0, reason or verdict_words.NOT_DONE(), (*said.issues, *undone, *_issues_from_output(proof)))
 
 
-def told_of(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> tuple[Issue, ...]:
+def collect_issues(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> tuple[Issue, ...]:
     """All that is told with a judgement of the engine's: also what became of disputes, which is news to the agent."""
     disputed = dispute_rows.make_issues(tx, plan_id, task_id)
     return (*judgement.issues, *(Issue.model_validate(each) for each in disputed))
 
 
-def dropped(proof: Proof) -> list[str]:
+def describe_dropped_work(proof: Proof) -> list[str]:
     """What of an agent's work does not count, in words."""
     found = []
     if proof.restored:
@@ -293,7 +303,7 @@ def dropped(proof: Proof) -> list[str]:
     return found
 
 
-def left_files(moves: TaskTransitions, performance: Performance) -> Files:
+def keep_left_files(moves: TaskTransitions, performance: Performance) -> FileRecords:
     """What a turn left that is not good enough. It is kept, because the next one is to mend it."""
     found = []
     for each in performance.outputs[:_FILES]:
@@ -305,7 +315,7 @@ def left_files(moves: TaskTransitions, performance: Performance) -> Files:
     return found
 
 
-def out_of_rounds(
+def end_without_rounds(
     moves: TaskTransitions,
     sheet: PlanDefinition,
     node: Node,
@@ -320,7 +330,7 @@ def out_of_rounds(
 ) -> None:
     """A task that the verifier refuses has no round left, or is `stuck`: the same came back."""
     job = granted.job
-    judgement = by_engine(reason, verdict, proof)
+    judgement = build_engine_judgement(reason, verdict, proof)
     told = {
         "by": "engine",
         "consumer": None,
@@ -328,17 +338,17 @@ def out_of_rounds(
         "attempt": job.attempt,
         "fingerprint": list(rework.fingerprint(judgement.issues)),
         **judgement.as_json(),
-        "files": left_files(moves, performance),
+        "files": keep_left_files(moves, performance),
         "left": proof.left,
         "refused": proof.refused,
         "made_score": performance.score,
         "evidence": [asdict(each) for each in evidence],
         "stuck": stuck,
     }
-    exhausted(moves, sheet, node, reason, told, diff=proof.diff)
+    mark_exhausted(moves, sheet, node, reason, told, diff=proof.diff)
 
 
-def _printed(proof: Proof) -> list[Issue]:
+def _issues_from_output(proof: Proof) -> list[Issue]:
     """What checks that did not pass printed last, for whoever has to mend it."""
     return [
         Issue(
@@ -358,7 +368,7 @@ def _failure(check: Mapping[str, Any], text: str) -> str:
     return verdict_words.PRINTED(check=check["id"], text=text)
 
 
-def made(files: Files) -> dict[str, list[Made]]:
+def group_by_output(files: FileRecords) -> dict[str, list[Made]]:
     """Files of a version by their output, as they are sent."""
     found: dict[str, list[Made]] = {}
     for each in files:

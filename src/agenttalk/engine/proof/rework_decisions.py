@@ -26,9 +26,9 @@ from agenttalk.rules.proof.rework import Abort, Accept, Decision, Grant
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 
 
-def left(tx: Tx, sheet: PlanDefinition, task_id: str) -> Left | None:
+def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> Left | None:
     """What has to be merged when a task is accepted as it is; None when there is nothing."""
-    _stuck(tx, sheet, task_id)
+    _read_exhausted_task(tx, sheet, task_id)
     told = _last(tx, sheet, task_id)
     node = sheet.node(tx, task_id)
     if not told.get("left") or sheet.workspace is None or node.workspace != "repo":
@@ -38,11 +38,11 @@ def left(tx: Tx, sheet: PlanDefinition, task_id: str) -> Left | None:
     return Left(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
 
 
-def decide(
+def apply_decision(
     moves: TaskTransitions, sheet: PlanDefinition, task_id: str, decision: Decision, *, by: str, commit: str = ""
 ) -> None:
     """Do what a person decided. Raises UsageError when the task is not waiting for that, or cannot be accepted."""
-    row = _stuck(moves.tx, sheet, task_id)
+    row = _read_exhausted_task(moves.tx, sheet, task_id)
     match decision:
         case Grant(rounds=number):
             _grant(moves, sheet, task_id, row, number, by)
@@ -84,7 +84,7 @@ def ask_again(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, answe
     tx.run("note_request", plan_id=sheet.plan_id, task_id=task_id, request_id=request_id, reason=row[9])
 
 
-def _stuck(tx: Tx, sheet: PlanDefinition, task_id: str) -> Row:
+def _read_exhausted_task(tx: Tx, sheet: PlanDefinition, task_id: str) -> Row:
     """The row of a task that has no round left."""
     rows = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)
     hint = _HINT.format(sheet.plan_id, task_id)
@@ -114,8 +114,8 @@ def _grant(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row
     [(used,)] = tx.run("add_round", plan_id=plan_id, task_id=task_id, rounds=1)
     keys = ("score", "reason", "issues", "expectations")
     result = {"validator": told["by"], **{key: told[key] for key in keys if key in told}}
-    again = proof_rework.reexecution(plan_id, task_id, row[0], used, result, told["files"], moves)
-    proof_rework.again(moves, sheet, sheet.node(tx, task_id), row, again)
+    again = proof_rework.build_reexecution(plan_id, task_id, row[0], used, result, told["files"], moves)
+    proof_rework.rerun_failed(moves, sheet, sheet.node(tx, task_id), row, again)
     _wake(moves, sheet, task_id)
 
 
@@ -172,7 +172,7 @@ def _send(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row,
     work = _Work(sheet.plan_id, task_id, row[0], command)
     outputs = {each.name: each for each in sheet.node(tx, task_id).outputs}
     lines: list[str] = []
-    for name, files in proof_rework.made(told["files"]).items():
+    for name, files in proof_rework.group_by_output(told["files"]).items():
         if name in outputs:
             key = f"accepted/{message_id}/{told['shown']}"
             parcel = artifacts.pack(sheet, work, outputs[name], files, told.get("made_score"), at=moves.at, key=key)

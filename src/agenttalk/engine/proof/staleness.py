@@ -26,7 +26,7 @@ _SEQ: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredEvidence:
     """Evidence that shows that a task is done."""
 
     job: Job
@@ -47,10 +47,10 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class EvidenceRecheck:
     """What came of looking at evidence again."""
 
-    kept: Kept
+    kept: StoredEvidence
     why: tuple[str, ...] = ()
     """What of the things that it covers has changed."""
     result: Result | None = None
@@ -69,20 +69,20 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class StalenessReport:
     """A look at all evidence of a plan."""
 
     commit: str
     """The tip of the plan's branch."""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[EvidenceRecheck, ...] = ()
 
     @property
-    def red(self) -> list[Seen]:
+    def red(self) -> list[EvidenceRecheck]:
         """What does not hold any more."""
         return [each for each in self.seen if each.state == "red"]
 
 
-async def review(
+async def find_stale(
     store: Store,
     sheets: DefinitionCache,
     prover: Prover | None,
@@ -91,7 +91,7 @@ async def review(
     *,
     task_id: str | None = None,
     fresh_only: bool = False,
-) -> Review:
+) -> StalenessReport:
     """See which evidence of a plan's done tasks is stale. Nothing is run for that.
 
     The operator's `words` say how checks are confined that are made again, as they did for the work itself.
@@ -99,17 +99,21 @@ async def review(
     """
     rows = await store.read("evidence_of_plan", plan_id=plan_id)
     rows = [row for row in rows if row[3] is not None and task_id in {None, row[0]} and (row[7] or not fresh_only)]
-    kept = await store.transact(partial(_kept, sheets=sheets, plan_id=plan_id, rows=rows, words=words)) if rows else []
+    kept = (
+        await store.transact(partial(_read_evidence, sheets=sheets, plan_id=plan_id, rows=rows, words=words))
+        if rows
+        else []
+    )
     if not kept:
-        return Review("")
+        return StalenessReport("")
     if prover is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "checks are made by an engine, and this is none")
     globs = dict.fromkeys(glob for each in kept for glob in each.check.covers or ())
     tip = await prover.tip(kept[0].job, list(globs))
-    return Review(tip.commit, tuple(Seen(each, _changed(each, tip)) for each in kept))
+    return StalenessReport(tip.commit, tuple(EvidenceRecheck(each, _changed(each, tip)) for each in kept))
 
 
-def _changed(kept: Kept, tip: Tip) -> tuple[str, ...]:
+def _changed(kept: StoredEvidence, tip: Tip) -> tuple[str, ...]:
     """What has changed of the things that evidence covers.
 
     A task whose inputs were replaced runs again, so those are as they were.
@@ -120,20 +124,20 @@ def _changed(kept: Kept, tip: Tip) -> tuple[str, ...]:
     return staleness.changed(before, kept.check, ground)
 
 
-async def verify(prover: Prover, found: Review) -> Review:
+async def reverify(prover: Prover, found: StalenessReport) -> StalenessReport:
     """Make the checks of stale evidence again, at the tip; of those that are red, see which merge broke them."""
     seen = []
     for each in found.seen:
         if each.why:
-            result = await _again(prover, each.kept, found.commit)
+            result = await _repeat_check(prover, each.kept, found.commit)
             each = replace(each, result=result)  # noqa: PLW2901 - the same, and more is known of it
             if not result.passed:
-                each = await _traced(prover, each)  # noqa: PLW2901 - the same
+                each = await _trace_breakage(prover, each)  # noqa: PLW2901 - the same
         seen.append(each)
     return replace(found, seen=tuple(seen))
 
 
-async def _again(prover: Prover, kept: Kept, commit: str) -> Result:
+async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> Result:
     """What a check says at the tip. Raises MachineError when it says nothing of the work."""
     result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
     if not result.passed and not tells_of_the_work(result):
@@ -142,17 +146,17 @@ async def _again(prover: Prover, kept: Kept, commit: str) -> Result:
     return result
 
 
-async def _traced(prover: Prover, seen: Seen) -> Seen:
+async def _trace_breakage(prover: Prover, seen: EvidenceRecheck) -> EvidenceRecheck:
     kept = seen.kept
     arrived = await prover.arrived(kept.job, kept.commit)
     commits = [commit for commit, _ in arrived]
     stands: dict[str, bool | None] = {}
     while isinstance(step := staleness.trace(commits, stands), Look):
-        stands[step.commit] = await _stood(prover, kept, step.commit)
+        stands[step.commit] = await _passes_at(prover, kept, step.commit)
     return replace(seen, broke=step.commit, merged=dict(arrived)[step.commit] if step.commit else None)
 
 
-async def _stood(prover: Prover, kept: Kept, commit: str) -> bool | None:
+async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool | None:
     """How a check stands at a commit; None when nobody can tell."""
     try:
         result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
@@ -161,10 +165,12 @@ async def _stood(prover: Prover, kept: Kept, commit: str) -> bool | None:
     return result.passed if result.passed or tells_of_the_work(result) else None
 
 
-def _kept(tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], words: Words) -> list[Kept]:
+def _read_evidence(
+    tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], words: Words
+) -> list[StoredEvidence]:
     """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
     sheet = sheets.of(tx, plan_id)
-    found: list[Kept] = []
+    found: list[StoredEvidence] = []
     known: dict[str, dict[str, tuple[Job, AnyCheck, str]]] = {}
     for name, check_id, command_id, commit, _, body, _, fresh, _ in rows:
         if name not in known:
@@ -173,7 +179,7 @@ def _kept(tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], wo
             job, check, owner = known[name][check_id]
             said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
             fingerprint = findings_json.read_fingerprint(said["fingerprint"])
-            found.append(Kept(job, check, owner, command_id, commit, fingerprint, bool(fresh)))
+            found.append(StoredEvidence(job, check, owner, command_id, commit, fingerprint, bool(fresh)))
     return found
 
 

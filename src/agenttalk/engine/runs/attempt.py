@@ -20,7 +20,7 @@ from agenttalk.engine.plans import inputs as plan_inputs
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
-from agenttalk.engine.runs.checkpoints import PLAIN, Passage
+from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
 from agenttalk.ports import Handed, Job, KindTask, TaskKind
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
@@ -34,13 +34,13 @@ _FIRST: Final = {"human": "asking", "remote": "offered"}
 """The phase in which a lease begins, by driver, where that is not executing."""
 
 
-def hashed(job: Job) -> str:
+def hash_token(job: Job) -> str:
     """What the store knows of an attempt's token."""
     return token_hash(job.token)
 
 
 @dataclass(slots=True)
-class Attempt:
+class AttemptBuilder:
     """One attempt at a command, under a lease of its own."""
 
     owner: str
@@ -63,7 +63,7 @@ class Attempt:
     token: str = ""
     fence: str = ""
     """What stands around the texts of others in the prompt."""
-    passage: Passage = PLAIN
+    passage: PreTurnDecision = PLAIN
     watching: TurnMonitor | None = None
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class Attempt:
             [
                 plan_inputs.to_input_text(each, "" if is_model else f"{base}/inputs/")
                 for each in self.inputs
-                if not _is_told(each)
+                if not _is_in_prompt(each)
             ],
             (),
             Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
@@ -167,12 +167,12 @@ class Attempt:
         )
 
 
-def _is_told(file: Handed) -> bool:
+def _is_in_prompt(file: Handed) -> bool:
     """Whether a file says what the prompt says anyway, under what to mend."""
     return file.input_name == rework.FEEDBACK_INPUT
 
 
-def begun(
+def prepare_attempt(
     moves: TaskTransitions,
     owner: str,
     root: str,
@@ -182,7 +182,7 @@ def begun(
     epoch: int,
     inputs: tuple[Handed, ...],
     used: Sequence[str],
-) -> Attempt:
+) -> AttemptBuilder:
     """An attempt of an agent at a command, with inputs that came from messages."""
     node = sheet.node(moves.tx, command.task_id)
     repo = sheet.workspace if node.workspace == "repo" else None
@@ -194,7 +194,7 @@ def begun(
         profile = profile.model_copy(update={"env": (*profile.env, *needed)})
     own_inputs = frozenset(own)
     others = sheet.neighbours(moves.tx, command.task_id) if repo is not None else {}
-    return Attempt(
+    return AttemptBuilder(
         owner,
         root,
         moves.tx.board,
@@ -233,9 +233,9 @@ def _made_by(
                 yield each.input_name
 
 
-def note(
+def record_start(
     moves: TaskTransitions,
-    attempt: Attempt,
+    attempt: AttemptBuilder,
     message_id: str,
     prompt_sha256: str,
     used: Sequence[str],
@@ -247,7 +247,7 @@ def note(
         moves.injected(plan_id, each, agent_id)
     gates, promise = "", ""
     if attempt.passage.decisions:
-        gates = f',"gates":{wire.text(checkpoints.told(attempt.passage.decisions))}'
+        gates = f',"gates":{wire.text(checkpoints.decisions_to_json(attempt.passage.decisions))}'
         if attempt.command.promise is not None:
             promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
     inputs = ",".join([f'"{each}"' for each in used])

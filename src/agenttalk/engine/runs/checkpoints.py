@@ -29,7 +29,7 @@ from agenttalk.rules.proof.checkpoints import Decision, Finding
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PreTurnDecision:
     """What the checkpoints before a turn decided, and what limits it."""
 
     decisions: tuple[Decision, ...] = ()
@@ -40,7 +40,7 @@ class Passage:
         """The decision that does not let it begin."""
         return next((each for each in self.decisions if not each.allowed), None)
 
-    def under(self, lease: str) -> Passage:
+    def under(self, lease: str) -> PreTurnDecision:
         """The same as decisions about a lease, by which they are found again."""
         if not self.decisions:
             return self
@@ -48,10 +48,10 @@ class Passage:
             Decision(each.checkpoint, each.severity, each.reasons, f"{lease}:{each.checkpoint}")
             for each in self.decisions
         ]
-        return Passage(tuple(named), self.allowance)
+        return PreTurnDecision(tuple(named), self.allowance)
 
 
-PLAIN: Final = Passage()
+PLAIN: Final = PreTurnDecision()
 
 
 def is_plain(sheet: PlanDefinition, node: Node, purse: Budgets) -> bool:
@@ -59,7 +59,7 @@ def is_plain(sheet: PlanDefinition, node: Node, purse: Budgets) -> bool:
     return node.promise is None and sheet.limits is None and purse.day_cost_usd is None
 
 
-def before_turn(
+def decide_before_turn(
     moves: TaskTransitions,
     purse: Budgets,
     sheet: PlanDefinition,
@@ -69,7 +69,7 @@ def before_turn(
     lost: Collection[str],
     *,
     taken_over: bool = False,
-) -> Passage:
+) -> PreTurnDecision:
     """`pre-plan` and `pre-act` of a task whose turn is about to begin. `lost` are inputs that are gone.
 
     Who takes a turn over, to verify what it left, takes its lease over too.
@@ -103,7 +103,7 @@ def before_turn(
             if allowance is not None:
                 allowance = allowance.without(overridden)
         decisions.append(decision)
-    return Passage(tuple(decisions), allowance)
+    return PreTurnDecision(tuple(decisions), allowance)
 
 
 def allowance_of(moves: TaskTransitions, purse: Budgets, sheet: PlanDefinition, node: Node) -> Allowance | None:
@@ -134,7 +134,7 @@ def hold_back(moves: TaskTransitions, sheet: PlanDefinition, node: Node, deliver
     )
 
 
-def stopped_by(
+def find_abort(
     promise: CompletionPromise | None, allowance: Allowance | None, lease: str, performance: Performance
 ) -> Abort | None:
     """Why a turn counts as stopped: it was, or what it told in the end is more than it may use.
@@ -151,7 +151,7 @@ def stopped_by(
     return passed.abort if passed is not None and not passed.abort.pauses else None
 
 
-def after_turn(
+def decide_after_turn(
     node: Node,
     lease: str,
     performance: Performance,
@@ -181,7 +181,9 @@ def after_turn(
     return tuple(found)
 
 
-def by_hand(sheet: PlanDefinition, node: Node, delivery: int, performance: Performance) -> tuple[Decision, ...]:
+def decide_folder_turn(
+    sheet: PlanDefinition, node: Node, delivery: int, performance: Performance
+) -> tuple[Decision, ...]:
     """The checkpoints of a task that was worked by hand: nobody was asked before it began, and only time limited it."""
     promise = sheet.promise(node)
     lease = f"{sheet.plan_id}/{node.task_id}#{delivery}"
@@ -189,15 +191,15 @@ def by_hand(sheet: PlanDefinition, node: Node, delivery: int, performance: Perfo
         checkpoints.decide("pre-plan", checkpoints.promised(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
         checkpoints.decide("pre-act", (), trace_id=f"{lease}:pre-act"),
     ]
-    return (*before, *after_turn(node, lease, performance, Proof(), None, proven=False))
+    return (*before, *decide_after_turn(node, lease, performance, Proof(), None, proven=False))
 
 
-def told(decisions: Sequence[Decision]) -> list[dict[str, object]]:
+def decisions_to_json(decisions: Sequence[Decision]) -> list[dict[str, object]]:
     """Decisions for the ledger."""
     return [each.as_json() for each in decisions]
 
 
-def let_go(moves: TaskTransitions) -> int:
+def release_day_limited(moves: TaskTransitions) -> int:
     """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
     rows = moves.tx.run("held_by", like=day_limit.HELD)
     for plan_id, task_id, delivery, request_id, _ in rows:

@@ -21,9 +21,9 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.proof import rework
-from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, Left
-from agenttalk.engine.runs.turn_fact import fact, receipt
-from agenttalk.engine.runs.turn_outcome import NO_PROOF, Outcome, gated, model_of
+from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
+from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
+from agenttalk.engine.runs.turn_outcome import NO_PROOF, TurnOutcome, decide_outcome, model_of
 from agenttalk.ports import Made, Performance, Proof
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
@@ -39,7 +39,7 @@ _ROWS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class FinishedTurn:
     """A turn that has ended, and what came of it."""
 
     granted: LeasedAttempt
@@ -47,7 +47,7 @@ class End:
     proof: Proof = NO_PROOF
 
 
-def conclude(moves: TaskTransitions, ends: Sequence[End]) -> list[Outcome]:
+def conclude(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> list[TurnOutcome]:
     """Write the ends of turns down: first each of them, and then what follows from them.
 
     Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
@@ -66,26 +66,26 @@ def conclude(moves: TaskTransitions, ends: Sequence[End]) -> list[Outcome]:
     return outcomes
 
 
-def _is_plainly_done(end: End, outcome: Outcome) -> bool:
+def _is_plainly_done(end: FinishedTurn, outcome: TurnOutcome) -> bool:
     """Whether nothing follows from a turn but that others go on."""
     chosen = outcome.gate is not None and outcome.gate.activate
     return outcome.cause == "FULFILLED" and not chosen and end.granted.job.command.command_seq == 1
 
 
-def _write_end(moves: TaskTransitions, end: End) -> Outcome:
+def _write_end(moves: TaskTransitions, end: FinishedTurn) -> TurnOutcome:
     """Write down what a turn is worth."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
     sheet = moves.sheets.of(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
-    outcome = gated(moves, sheet, node, granted, performance, proof)
+    outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
     state = task_states.move("RUNNING", outcome.cause)
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
-    body = fact(moves, granted, performance, outcome, proof, state, lines)
+    body = render_fact(moves, granted, performance, outcome, proof, state, lines)
     _end_turn(moves, granted, performance, outcome, proof, moves.note("turn.ended", job.plan_id, body))
-    _keep(moves, granted, outcome, proof)
+    _keep_evidence(moves, granted, outcome, proof)
     if outcome.again:
         return outcome
     board_run.report_turn_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict, proof.evidence)
@@ -96,7 +96,7 @@ def _write_end(moves: TaskTransitions, end: End) -> Outcome:
         made = [each.candidate(job, moves.at) for each in parcels]
         moves.made[job.plan_id, job.task_id] = sorted(made, key=lambda each: each.output_name, reverse=True)
     if performance.judgements:
-        rework.note(moves, granted, performance.judgements, model_of(granted, performance))
+        rework.record_judgements(moves, granted, performance.judgements, model_of(granted, performance))
     return outcome
 
 
@@ -114,7 +114,7 @@ def _is_all(granted: LeasedAttempt, parcels: Sequence[OutgoingArtifact]) -> bool
     return len(inputs) >= len(needs) and not any(path.startswith(given) for each in inputs for path in each.paths)
 
 
-def _follow(moves: TaskTransitions, end: End, outcome: Outcome) -> None:
+def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> None:
     """Have everything done that follows from the end of a turn."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
@@ -130,7 +130,7 @@ def _follow(moves: TaskTransitions, end: End, outcome: Outcome) -> None:
     elif outcome.cause == "INPUT_REJECTED":
         rework.send_back(moves, sheet, granted, performance.judgements, model_of(granted, performance))
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
-        rework.order_again(
+        rework.order_rework(
             moves,
             sheet,
             node,
@@ -153,7 +153,7 @@ def _follow(moves: TaskTransitions, end: End, outcome: Outcome) -> None:
         _alert(moves, granted, outcome)
         moves.ended(sheet, job.task_id, outcome.cause)
         if outcome.cause == "REWORK_EXHAUSTED":
-            rework.out_of_rounds(
+            rework.end_without_rounds(
                 moves,
                 sheet,
                 node,
@@ -167,7 +167,9 @@ def _follow(moves: TaskTransitions, end: End, outcome: Outcome) -> None:
             )
 
 
-def give_up(moves: TaskTransitions, left: Left, used: Used = usage.NOTHING, allowance: Allowance | None = None) -> None:
+def end_orphaned_lease(
+    moves: TaskTransitions, left: OrphanedLease, used: Used = usage.NOTHING, allowance: Allowance | None = None
+) -> None:
     """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
 
     What it `used` until then counts, as far as somebody still knows it.
@@ -218,7 +220,12 @@ def give_up(moves: TaskTransitions, left: Left, used: Used = usage.NOTHING, allo
 
 
 def _end_turn(
-    moves: TaskTransitions, granted: LeasedAttempt, performance: Performance, outcome: Outcome, proof: Proof, fact: int
+    moves: TaskTransitions,
+    granted: LeasedAttempt,
+    performance: Performance,
+    outcome: TurnOutcome,
+    proof: Proof,
+    fact: int,
 ) -> None:
     job = granted.job
     bad_score = performance.code in SCORE_CODES
@@ -255,7 +262,7 @@ def _end_turn(
     )
 
 
-def _keep(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome, proof: Proof) -> None:
+def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome, proof: Proof) -> None:
     """Keep what shows that a task is done. Of one that is not done, nothing does."""
     job = granted.job
     if proof.foreign:
@@ -263,7 +270,7 @@ def _keep(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome, proo
     if job.proven:
         moves.tx.run("drop_performance", plan_id=job.plan_id, task_id=job.task_id)
     if job.command.promise is not None and job.command.promise.checks:
-        kept.put(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
+        kept.write_evidence(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
 
 
 def _warn(moves: TaskTransitions, granted: LeasedAttempt, proof: Proof) -> None:
@@ -281,8 +288,8 @@ def _warn(moves: TaskTransitions, granted: LeasedAttempt, proof: Proof) -> None:
     )
 
 
-def _end_delivery(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome) -> None:
-    status, details = receipt(outcome)
+def _end_delivery(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome) -> None:
+    status, details = decide_receipt(outcome)
     acted = int(status == "SUCCEEDED")
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
     ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
@@ -305,7 +312,7 @@ def _parcels(
     ]
 
 
-def _alert(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome) -> None:
+def _alert(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome) -> None:
     job = granted.job
     records.alert(
         moves.tx,

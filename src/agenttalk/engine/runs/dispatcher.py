@@ -26,16 +26,16 @@ from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import regressions
-from agenttalk.engine.proof.closing import Closing
-from agenttalk.engine.proof.pending_decisions import Deciding
-from agenttalk.engine.proof.staleness import Review
+from agenttalk.engine.proof.closing import PlanCloser
+from agenttalk.engine.proof.pending_decisions import PendingDecisions
+from agenttalk.engine.proof.staleness import StalenessReport
 from agenttalk.engine.runs import checkpoints, conclusion, leasing
-from agenttalk.engine.runs.conclusion import End
-from agenttalk.engine.runs.leasing import Desk
-from agenttalk.engine.runs.operator import Operating
-from agenttalk.engine.runs.recovery import Recovering
-from agenttalk.engine.runs.state import Board, look
-from agenttalk.engine.runs.turn_runner import Attending
+from agenttalk.engine.runs.conclusion import FinishedTurn
+from agenttalk.engine.runs.leasing import LeaseContext
+from agenttalk.engine.runs.operator import OperatorActions
+from agenttalk.engine.runs.recovery import Recovery
+from agenttalk.engine.runs.state import BoardState, make_tasks_ready
+from agenttalk.engine.runs.turn_runner import TurnRunner
 from agenttalk.ports import Lasting, Performance, Performer, Processes, Prover, Store, Tx
 from agenttalk.rules.core.usage import Used
 
@@ -49,7 +49,7 @@ PAUSE: Final = 1.0
 T = TypeVar("T")
 
 
-class Dispatcher(Attending, Operating, Recovering):
+class Dispatcher(TurnRunner, OperatorActions, Recovery):
     """Runs the engine's plans of a root."""
 
     def __init__(
@@ -72,9 +72,9 @@ class Dispatcher(Attending, Operating, Recovering):
         self._slots = slots or Slots(max_running)
         owner = wire.write(processes.me()._asdict()).decode()
         purse = Budgets(day_cost_usd)
-        self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots, purse)
+        self._desk = LeaseContext(owner, str(deps.root.path.absolute()), self._slots, purse)
         """What may be spent on a day."""
-        self._boards: dict[str, Board] = {}
+        self._boards: dict[str, BoardState] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
         self.watches = TurnMonitors()
         self.days = day_limit.DayLimitTracker(deps, purse, day_cost_usd, self.watches)
@@ -91,7 +91,7 @@ class Dispatcher(Attending, Operating, Recovering):
         self._followers: set[asyncio.Event] = set()
         self._waiters: set[asyncio.Event] = set()
         self._ended: set[str] = set()
-        self._deciding = Deciding(
+        self._deciding = PendingDecisions(
             deps,
             prover,
             lambda store, do: self._step(self._board(store), do),
@@ -168,7 +168,7 @@ class Dispatcher(Attending, Operating, Recovering):
         more = False
         board = self._board(store)
         if another_day and await store.read("held_by", like=day_limit.HELD):
-            await self._step(board, checkpoints.let_go)
+            await self._step(board, checkpoints.release_day_limited)
         others = self._desk.crowds.others
         runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING" and row[0] not in others]
         for plan_id in (row[0] for row in runs if not row[2]):
@@ -184,23 +184,23 @@ class Dispatcher(Attending, Operating, Recovering):
             await self._step(board, partial(_offer, agents=agents))
         return more
 
-    async def _look_at(self, board: Board, plans: deque[str]) -> bool:
+    async def _look_at(self, board: BoardState, plans: deque[str]) -> bool:
         """Look at the first of some plans, many in one transaction; whether there is more to do in them at once.
 
         If that fails the first one is looked at alone, so that no plan suffers for another.
         """
         try:
-            looked, more = await self._step(board, partial(look, plans=tuple(islice(plans, TOGETHER))))
+            looked, more = await self._step(board, partial(make_tasks_ready, plans=tuple(islice(plans, TOGETHER))))
         except AgentTalkError:
             if len(plans) == 1:
                 raise
-            looked, more = await self._step(board, partial(look, plans=(plans[0],)))
+            looked, more = await self._step(board, partial(make_tasks_ready, plans=(plans[0],)))
         for _ in range(looked):
             plans.popleft()
         return more
 
     async def _step(
-        self, board: Board, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
+        self, board: BoardState, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
     ) -> T:
         """Do something in a transaction, and begin in it what it made possible."""
         taken: list[LeasedAttempt] = []
@@ -214,7 +214,7 @@ class Dispatcher(Attending, Operating, Recovering):
             agents |= dict.fromkeys(self._desk.crowds.waiting(each.job.plan_id for each in after))
             for each in after:
                 self._free(each)
-            taken[:] = leasing.grant(moves, self._desk, agents)
+            taken[:] = leasing.lease_next_tasks(moves, self._desk, agents)
             self._ours.update(each.job.lease for each in taken)
             moves.finish()
             return outcome
@@ -234,7 +234,7 @@ class Dispatcher(Attending, Operating, Recovering):
                 self._go_on(board, seen[0], taken, after)
 
     def _go_on(
-        self, board: Board, moves: TaskTransitions, taken: list[LeasedAttempt], after: Sequence[LeasedAttempt]
+        self, board: BoardState, moves: TaskTransitions, taken: list[LeasedAttempt], after: Sequence[LeasedAttempt]
     ) -> None:
         """Do what follows from a commit."""
         self._desk.remember(board.store.name, moves.queued)
@@ -261,7 +261,7 @@ class Dispatcher(Attending, Operating, Recovering):
         else:
             self._wake.set()
 
-    def _close_plan(self, board: Board, plan_id: str) -> None:
+    def _close_plan(self, board: BoardState, plan_id: str) -> None:
         """Look once more at what a plan proved, and end it if all of that holds."""
         if plan_id in self._closings:
             return
@@ -278,16 +278,16 @@ class Dispatcher(Attending, Operating, Recovering):
 
         self._closings[plan_id].add_done_callback(over)
 
-    def _closing(self, board: Board, plan_id: str) -> Closing:
+    def _closing(self, board: BoardState, plan_id: str) -> PlanCloser:
         step, without_secrets = partial(self._step, board), self._deps.discretion.result
-        return Closing(board.store, board.sheets, self._prover, step, plan_id, without_secrets, self._deps.operator)
+        return PlanCloser(board.store, board.sheets, self._prover, step, plan_id, without_secrets, self._deps.operator)
 
     @property
     def closing(self) -> frozenset[str]:
         """Plans that are looked at once more before they end."""
         return frozenset(self._closings)
 
-    def _begin(self, board: Board, granted: LeasedAttempt, performance: Performance | None = None) -> None:
+    def _begin(self, board: BoardState, granted: LeasedAttempt, performance: Performance | None = None) -> None:
         task = asyncio.create_task(self._turn(board, granted, performance))
         job = granted.job
         self._turns[job.lease] = task
@@ -316,7 +316,7 @@ class Dispatcher(Attending, Operating, Recovering):
         if granted.job.lease in self._revoked:
             self._wake.set()
 
-    async def _turn(self, board: Board, granted: LeasedAttempt, known: Performance | None) -> None:
+    async def _turn(self, board: BoardState, granted: LeasedAttempt, known: Performance | None) -> None:
         """Carry out a job and write down its end. An end that the store refuses is told again until it takes it.
 
         What came of it may be known already: then it is only proven.
@@ -325,7 +325,7 @@ class Dispatcher(Attending, Operating, Recovering):
         try:
             performance, proof = await self._watched(board, granted, known)
             seen = await self._closing(board, job.plan_id).look() if proof.commit else None
-            end = End(granted, performance, proof)
+            end = FinishedTurn(granted, performance, proof)
             others = len(self._turns) > 1 or board.writing is not None
             if others and seen is None and _is_common(end) and await self._end_together(board, end):
                 return
@@ -353,7 +353,7 @@ class Dispatcher(Attending, Operating, Recovering):
             self._free(granted)
             self._wake.set()
 
-    async def _end_together(self, board: Board, end: End) -> bool:
+    async def _end_together(self, board: BoardState, end: FinishedTurn) -> bool:
         """Write the end of a turn down in one transaction with all others that ended meanwhile.
 
         False when that cannot be, because of this one or of another: nothing of it was kept.
@@ -364,7 +364,7 @@ class Dispatcher(Attending, Operating, Recovering):
             board.writing = asyncio.create_task(self._write_ends(board))
         return await written
 
-    async def _write_ends(self, board: Board) -> None:
+    async def _write_ends(self, board: BoardState) -> None:
         """Write down ends of turns, those that come meanwhile afterwards."""
         while board.ends:
             ends, board.ends = board.ends[:TOGETHER], board.ends[TOGETHER:]
@@ -417,18 +417,18 @@ class Dispatcher(Attending, Operating, Recovering):
     @contextmanager
     def followed(self) -> Iterator[asyncio.Event]:
         """An event that is set whenever something changed; whoever follows clears it."""
-        with _joined(self._followers) as news:
+        with _subscribe(self._followers) as news:
             yield news
 
     @contextmanager
     def awaited(self) -> Iterator[asyncio.Event]:
         """An event that is set when a plan ended, or nothing is under way but questions to people."""
-        with _joined(self._waiters) as news:
+        with _subscribe(self._waiters) as news:
             yield news
 
 
 @contextmanager
-def _joined(events: set[asyncio.Event]) -> Iterator[asyncio.Event]:
+def _subscribe(events: set[asyncio.Event]) -> Iterator[asyncio.Event]:
     news = asyncio.Event()
     events.add(news)
     try:
@@ -437,21 +437,21 @@ def _joined(events: set[asyncio.Event]) -> Iterator[asyncio.Event]:
         events.discard(news)
 
 
-def _is_common(end: End) -> bool:
+def _is_common(end: FinishedTurn) -> bool:
     """Whether the end of a turn concerns nobody but those who wait for it, so that it can be written with others."""
     granted, performance = end.granted, end.performance
     finished = performance.how == "finished" and performance.code is None and not performance.judgements
     return finished and granted.watch.allowance is None and granted.job.command.command_seq == 1
 
 
-def _conclude(end: End, seen: Review | None, moves: TaskTransitions) -> None:
+def _conclude(end: FinishedTurn, seen: StalenessReport | None, moves: TaskTransitions) -> None:
     """Write down the end of a turn, and what was proven of other tasks and is not as it was since its merge."""
     conclusion.conclude(moves, [end])
     if seen is not None:
-        regressions.mark(moves, end.granted.job.plan_id, seen)
+        regressions.mark_freshness(moves, end.granted.job.plan_id, seen)
 
 
-def _conclude_all(moves: TaskTransitions, ends: Sequence[End]) -> None:
+def _conclude_all(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> None:
     """Write down the ends of turns. What is not as it should be undoes all of it, and each is written by itself."""
     moves.lightly = True
     conclusion.conclude(moves, ends)

@@ -16,7 +16,7 @@ from agenttalk.engine.plans import supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
-from agenttalk.engine.proof.rework import Refusal
+from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.runs import checkpoints as run_checkpoints
 from agenttalk.engine.runs import turn_outcome
 from agenttalk.ports import Made, Performance, Row
@@ -29,7 +29,7 @@ from agenttalk.rules.proof.rework import Judgement
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
 
-def look(moves: TaskTransitions, sheet: PlanDefinition) -> None:
+def check_folder_tasks(moves: TaskTransitions, sheet: PlanDefinition) -> None:
     """See what became of every task that somebody works on by hand."""
     if all(profile.driver != "folder" for profile in sheet.profiles.values()):
         return
@@ -39,7 +39,7 @@ def look(moves: TaskTransitions, sheet: PlanDefinition) -> None:
         _refuse(moves, sheet, *row)
     for row in moves.tx.run("tasks_by_hand", plan_id=sheet.plan_id):
         if not moves.is_ordered(sheet, row[0]):
-            _look_at(moves, sheet, row)
+            _check_folder_task(moves, sheet, row)
 
 
 def _refuse(
@@ -54,14 +54,14 @@ def _refuse(
     users = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)]
     own = [each for each in users if tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0][0] == sender]
     consumer = own[0] if own else f"agent:{sender}"
-    counts = rework.refuse(moves, sheet, producer, Refusal(sender, consumer, refusal_id, judgement))
+    counts = rework.refuse_work(moves, sheet, producer, WorkRefusal(sender, consumer, refusal_id, judgement))
     tx.record("refusal.ended", f"{sheet.plan_id}/{producer}", {"by": sender, "counts": counts})
 
 
-def _look_at(moves: TaskTransitions, sheet: PlanDefinition, row: Row) -> None:
+def _check_folder_task(moves: TaskTransitions, sheet: PlanDefinition, row: Row) -> None:
     task_id, state, delivery, ack, details, since = row
     node = sheet.node(moves.tx, task_id)
-    made = _made(moves, sheet, node, delivery)
+    made = _read_handed_in(moves, sheet, node, delivery)
     complete = bool(node.outputs) and {each.name for each in score_gates.due_outputs(node, None)} <= {
         each.output_name for each in made
     }
@@ -78,7 +78,7 @@ def _look_at(moves: TaskTransitions, sheet: PlanDefinition, row: Row) -> None:
         _end(moves, sheet, node, delivery, made, ack="FAILED", details=f"nothing came within {limit} seconds")
 
 
-def _made(moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int) -> tuple[Made, ...]:
+def _read_handed_in(moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int) -> tuple[Made, ...]:
     """What was handed in for the command that is in force."""
     [(_, data)] = moves.tx.run("command_of_delivery", id=delivery)
     command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
@@ -107,10 +107,12 @@ def _end(
     performance = Performance("finished", result=details, outputs=made)
     gate = score_gates.judge(node, scores={}, evidence=())
     promise = sheet.promise(node)
-    decisions = run_checkpoints.by_hand(sheet, node, delivery, performance) if node.promise is not None else ()
-    found = turn_outcome.evidence(node, performance, gate, moves.at)
+    decisions = (
+        run_checkpoints.decide_folder_turn(sheet, node, delivery, performance) if node.promise is not None else ()
+    )
+    found = turn_outcome.observe_evidence(node, performance, gate, moves.at)
     verdict = done.decide(promise, found, checkpoints.latest(decisions))
-    cause, reason = _worth(moves, sheet, node, verdict, ack=ack, details=details)
+    cause, reason = _judge_receipt(moves, sheet, node, verdict, ack=ack, details=details)
     body: dict[str, Any]
     told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
     if not moves.tx.run(
@@ -132,7 +134,7 @@ def _end(
     subject = f"{sheet.plan_id}/{node.task_id}"
     body = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
     if decisions:
-        body["gates"] = run_checkpoints.told(decisions)
+        body["gates"] = run_checkpoints.decisions_to_json(decisions)
     moves.tx.record("task.by_hand", subject, body)
     if fine:
         moves.ended(sheet, node.task_id, cause, activated=gate.activate)
@@ -145,7 +147,7 @@ def _end(
         moves.ended(sheet, node.task_id, cause)
 
 
-def _worth(
+def _judge_receipt(
     moves: TaskTransitions, sheet: PlanDefinition, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
 ) -> tuple[Cause, str | None]:
     if ack == "SUCCEEDED" and verdict.fulfilled:

@@ -32,7 +32,7 @@ _ASKED: Final = 8
 """Agents that are asked when a turn of a plan has ended. One of them gets its place."""
 
 
-class Crowds:
+class PlanConcurrency:
     """Agents that could not be given a task of a plan, because as many of its tasks run as may.
 
     It is kept in memory alone: every look asks all agents that have something in their queue.
@@ -79,7 +79,7 @@ def is_full(moves: TaskTransitions, plan_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class LeaseContext:
     """What is the same for all leases of this process."""
 
     owner: str
@@ -91,7 +91,7 @@ class Desk:
     """Budgets that tasks share."""
     queued: dict[tuple[str, int], PreparedCommand] = field(default_factory=dict)
     """Commands in queues by board and delivery, as far as they are remembered: then they need not be read again."""
-    crowds: Crowds = field(default_factory=Crowds)
+    crowds: PlanConcurrency = field(default_factory=PlanConcurrency)
     """Who waits for plans of which as many tasks run as may."""
 
     def remember(self, board: str, orders: Mapping[int, PreparedCommand]) -> None:
@@ -101,14 +101,14 @@ class Desk:
         self.queued.update({(board, delivery): order for delivery, order in orders.items()})
 
 
-def grant(moves: TaskTransitions, desk: Desk, agents: Iterable[str]) -> list[LeasedAttempt]:
+def lease_next_tasks(moves: TaskTransitions, desk: LeaseContext, agents: Iterable[str]) -> list[LeasedAttempt]:
     """Lease the first task in the queue of each agent that is free, and of those that asked for a place in vain."""
     granted: list[LeasedAttempt] = []
     tickets: dict[str, int] = {}
     going: dict[str, bool] = {}
     """Plans whose tasks may begin, as far as somebody asked."""
     try:
-        while seated := _seated(desk, agents):
+        while seated := _take_tickets(desk, agents):
             tickets |= seated
             queues = _queues(moves, seated)  # before anything is written
             _ask_which_go_on(moves, going)
@@ -142,7 +142,7 @@ def _ask_which_go_on(moves: TaskTransitions, going: dict[str, bool]) -> None:
         going[plan_id] = True
 
 
-def _seated(desk: Desk, agents: Iterable[str]) -> dict[str, int]:
+def _take_tickets(desk: LeaseContext, agents: Iterable[str]) -> dict[str, int]:
     """Tickets for those agents that are free, and for those that asked for a place in vain before."""
     found = {}
     for agent_id in chain(agents, iter(desk.slots.next_refused, None)):
@@ -153,7 +153,12 @@ def _seated(desk: Desk, agents: Iterable[str]) -> dict[str, int]:
 
 
 def _next(
-    moves: TaskTransitions, desk: Desk, agent_id: str, ticket: int, queues: dict[str, list[Row]], going: dict[str, bool]
+    moves: TaskTransitions,
+    desk: LeaseContext,
+    agent_id: str,
+    ticket: int,
+    queues: dict[str, list[Row]],
+    going: dict[str, bool],
 ) -> LeasedAttempt | None:
     """The first in an agent's queue, or what this transaction made for it if that goes before it.
 
@@ -207,7 +212,7 @@ def _first_made(
 
 
 def _start(
-    moves: TaskTransitions, desk: Desk, made: tuple[PreparedCommand, Picked, Cause], ticket: int
+    moves: TaskTransitions, desk: LeaseContext, made: tuple[PreparedCommand, Picked, Cause], ticket: int
 ) -> LeasedAttempt | None:
     """Give a command that was just made to its agent; None when a checkpoint denies it."""
     order, picked, cause = made
@@ -223,8 +228,10 @@ def _start(
         inputs, used = plan_inputs.read_picked_files(moves, command, sources)
     else:
         inputs, used, _ = plan_inputs.read_command_inputs(tx, sheet, command, order.agent_id, moves.at)
-    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, order.agent_id, command, epoch + 1, inputs, used)
-    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
+    attempt = run_attempt.prepare_attempt(
+        moves, desk.owner, desk.root, sheet, order.agent_id, command, epoch + 1, inputs, used
+    )
+    passage = checkpoints.decide_before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
             checkpoints.hold_back(moves, sheet, attempt.node, moves.set_aside(order, cause), passage.denied)
@@ -239,13 +246,13 @@ def _start(
     tx.later(starts, row, make_task_changed_error(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
-    run_attempt.note(moves, attempt, order.message_id, sha256, used, order.line)
+    run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
-def _resume(moves: TaskTransitions, desk: Desk, agent_id: str, row: Row, ticket: int) -> LeasedAttempt | None:
+def _resume(moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: Row, ticket: int) -> LeasedAttempt | None:
     """Give the command in an agent's queue to it; it may have had it before.
 
     None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
@@ -253,13 +260,15 @@ def _resume(moves: TaskTransitions, desk: Desk, agent_id: str, row: Row, ticket:
     tx = moves.tx
     plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
     sheet = moves.sheets.of(tx, plan_id)
-    message_id, command = _ordered(tx, desk, delivery)
+    message_id, command = _read_command(tx, desk, delivery)
     inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
         supersede.wait_for_inputs(moves, sheet, task_id, delivery)
         return None
-    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, agent_id, command, epoch + 1, inputs, used)
-    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, ())
+    attempt = run_attempt.prepare_attempt(
+        moves, desk.owner, desk.root, sheet, agent_id, command, epoch + 1, inputs, used
+    )
+    passage = checkpoints.decide_before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
             checkpoints.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
@@ -278,22 +287,32 @@ def _resume(moves: TaskTransitions, desk: Desk, agent_id: str, row: Row, ticket:
     else:
         consumed_at = moves.at
         tx.later("take_delivery", taken, lost_to)
-    run_attempt.note(moves, attempt, message_id, sha256, used)
+    run_attempt.record_start(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
-def take_over(
-    moves: TaskTransitions, desk: Desk, agent_id: str, delivery: int, inputs: tuple[Handed, ...], ticket: int, task: Row
+def take_over_attempt(
+    moves: TaskTransitions,
+    desk: LeaseContext,
+    agent_id: str,
+    delivery: int,
+    inputs: tuple[Handed, ...],
+    ticket: int,
+    task: Row,
 ) -> LeasedAttempt:
     """Give the attempt that is under way to this process, which is to verify what it left."""
     tx = moves.tx
-    message_id, command = _ordered(tx, desk, delivery)
+    message_id, command = _read_command(tx, desk, delivery)
     sheet = moves.sheets.of(tx, command.plan_id)
-    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, agent_id, command, task[2] + 1, inputs, ())
+    attempt = run_attempt.prepare_attempt(
+        moves, desk.owner, desk.root, sheet, agent_id, command, task[2] + 1, inputs, ()
+    )
     attempt.number = task[5]
-    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
+    passage = checkpoints.decide_before_turn(
+        moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
+    )
     attempt.passage = passage.under(attempt.lease)
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
     job = replace(attempt.job("", History(crashes=task[11], bad_scores=task[12])), again=True)
@@ -301,19 +320,21 @@ def take_over(
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
-def take_back(
-    moves: TaskTransitions, desk: Desk, agent_id: str, delivery: int, ticket: int, task: Row
+def take_back_attempt(
+    moves: TaskTransitions, desk: LeaseContext, agent_id: str, delivery: int, ticket: int, task: Row
 ) -> LeasedAttempt | None:
     """The attempt that an agent elsewhere has taken, as it was; None when its inputs are gone."""
     tx = moves.tx
-    message_id, command = _ordered(tx, desk, delivery)
+    message_id, command = _read_command(tx, desk, delivery)
     sheet = moves.sheets.of(tx, command.plan_id)
     inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
         return None
-    attempt = run_attempt.begun(moves, desk.owner, desk.root, sheet, agent_id, command, task[2], inputs, used)
+    attempt = run_attempt.prepare_attempt(moves, desk.owner, desk.root, sheet, agent_id, command, task[2], inputs, used)
     attempt.number, attempt.lease, attempt.token = task[5], task[3], ""  # of the token we know nothing but its hash
-    passage = checkpoints.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
+    passage = checkpoints.decide_before_turn(
+        moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
+    )
     attempt.passage = passage.under(attempt.lease)
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
     job = attempt.job(attempt.prompt(), History(crashes=task[11], bad_scores=task[12]))
@@ -321,7 +342,7 @@ def take_back(
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
-def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:
+def _read_command(tx: Tx, desk: LeaseContext, delivery: int) -> tuple[str, Command]:
     """The command of a delivery."""
     known = desk.queued.pop((tx.board, delivery), None)
     if known is not None:

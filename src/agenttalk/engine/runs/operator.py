@@ -20,7 +20,7 @@ from agenttalk.engine.plans import control, dag_reviews, revision
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof import rework_decisions
-from agenttalk.engine.runs.state import Board, Dispatching, look
+from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.ports import Tx
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.people.attestation import UNKNOWN, Proof
@@ -33,7 +33,7 @@ _WATCHED: Final = 100
 """Branches of ended plans that are read at once."""
 
 
-class Operating(Dispatching):
+class OperatorActions(DispatcherState):
     """Carries out what operators decide."""
 
     async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Operating(Dispatching):
         await self._drop_review(board, review, by)
         return count
 
-    async def _drop_review(self, board: Board, review: dag_reviews.DagReviewRecord | None, by: str) -> None:
+    async def _drop_review(self, board: BoardState, review: dag_reviews.DagReviewRecord | None, by: str) -> None:
         """Nobody needs to know any more what reviewers think."""
         if review is not None and review.state == "open" and await board.store.read("run", plan_id=review.review_plan):
             await self.cancel(review.review_plan, by=by, why="the review is over")
@@ -156,7 +156,7 @@ class Operating(Dispatching):
         await self.recover()
         return await self._step(board, lambda moves: control.abort(moves, plan_id, task_id, detail=detail))
 
-    async def _under_way(self, board: Board, plan_id: str) -> list[tuple[str, str]]:
+    async def _under_way(self, board: BoardState, plan_id: str) -> list[tuple[str, str]]:
         rows = await board.store.read("working_in_plan", plan_id=plan_id)
         return [(lease, task_id) for lease, task_id in rows if lease in self._turns]
 
@@ -174,7 +174,7 @@ class Operating(Dispatching):
         if asked.state == "open":  # else whoever answered it died before that was carried out
             said: dict[str, Any] = {"decision": "APPROVE", "answers": ["override"], "notes": why}
             await questions.answer(self._deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
-        await self._step(board, partial(look, plans=(plan_id,)))
+        await self._step(board, partial(make_tasks_ready, plans=(plan_id,)))
         self.nudge()
         return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}
 
@@ -185,12 +185,12 @@ class Operating(Dispatching):
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
         await self._decided(board, plan_id, task_id, decision, by)
 
-    async def _decided(self, board: Board, plan_id: str, task_id: str, decision: Decision, by: str) -> None:
+    async def _decided(self, board: BoardState, plan_id: str, task_id: str, decision: Decision, by: str) -> None:
         """What is accepted in a repository is merged before it is done, like everything else there."""
         commit = ""
         if isinstance(decision, Accept):
             left = await board.store.transact(
-                lambda tx: rework_decisions.left(tx, board.sheets.of(tx, plan_id), task_id)
+                lambda tx: rework_decisions.find_unmerged_work(tx, board.sheets.of(tx, plan_id), task_id)
             )
             if left is not None:
                 if self._prover is None:
@@ -201,12 +201,12 @@ class Operating(Dispatching):
 
         def work(moves: TaskTransitions) -> None:
             sheet = moves.sheets.of(moves.tx, plan_id)
-            rework_decisions.decide(moves, sheet, task_id, decision, by=by, commit=commit)
+            rework_decisions.apply_decision(moves, sheet, task_id, decision, by=by, commit=commit)
 
         await self._step(board, work)
 
     async def _answered(
-        self, board: Board, plan_id: str, task_id: str, request_id: str, response: bytes, by: str
+        self, board: BoardState, plan_id: str, task_id: str, request_id: str, response: bytes, by: str
     ) -> None:
         """A person answered what is to become of a task without rounds. What cannot be done is asked again."""
         said = HumanInterventionResponse.from_bytes(bytes(response))
@@ -262,10 +262,10 @@ class Operating(Dispatching):
         """Decide anew whether a plan's results are shipped: after a look whether what it proved still holds."""
         board = await self._board_of(plan_id)
         await self.verify(plan_id)
-        await proof_release.release(self._deps, board.store, plan_id, self._prover, again=True, by=by)
+        await proof_release.decide_release(self._deps, board.store, plan_id, self._prover, again=True, by=by)
         self._release_decided()
 
-    async def _end_turns(self, board: Board, plan_id: str, tasks: set[str]) -> None:
+    async def _end_turns(self, board: BoardState, plan_id: str, tasks: set[str]) -> None:
         rows = await board.store.read("working_in_plan", plan_id=plan_id)
         turns = [self._turns[lease] for lease, task_id in rows if lease in self._turns and task_id in tasks]
         for turn in turns:

@@ -16,7 +16,7 @@ from agenttalk.rules.proof import rework
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class PlanAction:
     """What somebody wants to be done."""
 
     name: str
@@ -33,7 +33,7 @@ class Action:
     """What is to become of a task that has no round of rework left."""
 
 
-async def act(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: Action) -> Any:
+async def carry_out_action(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: PlanAction) -> Any:
     """Do it, and tell what came of it. Raises UsageError when there is no such action, or it is not allowed."""
     _require_allowed(deps, plan_id, action)
     by, task_id, why = action.by, action.task_id, action.why
@@ -64,7 +64,7 @@ async def act(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: Action) 
             raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action.name[:40]!r} a plan", hint=hint)
 
 
-def _require_allowed(deps: Deps, plan_id: str, action: Action) -> None:
+def _require_allowed(deps: Deps, plan_id: str, action: PlanAction) -> None:
     if action.name == "cancel" and plan_id in boards.VIRTUAL | deps.kinds.keys():
         raise UsageError(Code.NOT_ALLOWED, f"{plan_id} is a board and never ends", hint="pause it, or retry a task")
     if action.name == "retry" and plan_id == MAIL:

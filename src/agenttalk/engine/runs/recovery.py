@@ -14,13 +14,13 @@ from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints, conclusion, resume
-from agenttalk.engine.runs.resume import VERIFYING, Left
-from agenttalk.engine.runs.state import Board, Dispatching
+from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
+from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports import Owner, Performance, Tx
 from agenttalk.rules.core.usage import NOTHING, Used
 
 
-class Recovering(Dispatching):
+class Recovery(DispatcherState):
     """Settles what processes left that died, and turns that were ended."""
 
     async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
@@ -33,18 +33,18 @@ class Recovering(Dispatching):
         for store in await list_boards(self._deps):
             board = self._board(store)
             for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
-                if lease in self._ours or self._lives(owner) or (stopping and owner == resume.NOBODY):
+                if lease in self._ours or self._lives(owner) or (stopping and owner == resume.NO_OWNER):
                     continue
                 await self._processes.end(lease)
-                died = owner not in {self._desk.owner, resume.NOBODY} or lease in self._lost
-                left = Left(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
+                died = owner not in {self._desk.owner, resume.NO_OWNER} or lease in self._lost
+                left = OrphanedLease(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
                 await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
                 self._lost.discard(lease)
                 self._revoked.discard(lease)
                 count += 1
         return count
 
-    async def _settle(self, board: Board, left: Left, *, wanted: bool, stopping: bool) -> None:
+    async def _settle(self, board: BoardState, left: OrphanedLease, *, wanted: bool, stopping: bool) -> None:
         """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
         apart = left.phase == access.ELSEWHERE
         leaves = stopping or not ("remote" in self._performers if apart else self._verifies(board.store.name))
@@ -62,11 +62,11 @@ class Recovering(Dispatching):
             if limited is None and used != NOTHING:
                 sheet = board.sheets.of(tx, left.plan_id)
                 limited = checkpoints.allowance_of(moves, self._desk.purse, sheet, sheet.node(tx, left.task_id))
-            if wanted and leaves and resume.leave(tx, left):
+            if wanted and leaves and resume.leave_for_next_start(tx, left):
                 return
-            taken = resume.take_up(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
+            taken = resume.resume_lease(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
             if taken is None:
-                conclusion.give_up(moves, left, used, limited)
+                conclusion.end_orphaned_lease(moves, left, used, limited)
             else:
                 found.append(taken)
                 self._ours.add(taken[0].job.lease)
@@ -88,7 +88,7 @@ class Recovering(Dispatching):
         for granted, performance in found:
             self._begin(board, granted, performance)
 
-    async def _transcribed(self, board: Board, left: Left) -> Used:
+    async def _transcribed(self, board: BoardState, left: OrphanedLease) -> Used:
         """What the agent of a process that died told until then, as far as it was written down."""
         [task] = await board.store.read("engine_task", plan_id=left.plan_id, task_id=left.task_id)
         rows = await board.store.read("command_of_delivery", id=left.delivery)

@@ -16,7 +16,7 @@ from agenttalk.engine.core.access import ELSEWHERE
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt, leasing
-from agenttalk.engine.runs.leasing import Desk
+from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
 from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import evidence
@@ -26,12 +26,12 @@ UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which nothing runs here that could end an engine."""
 VERIFYING: Final = frozenset({"verifying", "asking", "awaiting"})
 """Phases in which what came of the attempt may be known already. Who asks a person has verified the rest."""
-NOBODY: Final = wire.write(Owner("", 0, 0)._asdict()).decode()
+NO_OWNER: Final = wire.write(Owner("", 0, 0)._asdict()).decode()
 """Holds the lease of what an engine left to be verified again when it was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class OrphanedLease:
     """A lease that nobody takes care of."""
 
     plan_id: str
@@ -45,46 +45,50 @@ class Left:
     """Whether its engine died over it, and was not merely stopped."""
 
 
-def keep(tx: Tx, job: Job, performance: Performance) -> None:
+def keep_performance(tx: Tx, job: Job, performance: Performance) -> None:
     """Write down what came of an attempt, which is to be verified from here on."""
     about = {"plan_id": job.plan_id, "task_id": job.task_id}
-    body = wire.write({**_told(performance), "inputs": [_file(each.input_name, each) for each in job.inputs]})
+    body = wire.write(
+        {**_performance_to_json(performance), "inputs": [_file(each.input_name, each) for each in job.inputs]}
+    )
     tx.run("put_performance", **about, command_id=job.command.command_id, attempt=job.attempt, body=body)
     tx.run("set_phase", **about, lease=job.lease, phase="verifying")
 
 
-def leave(tx: Tx, left: Left) -> bool:
+def leave_for_next_start(tx: Tx, left: OrphanedLease) -> bool:
     """Leave a lease to whoever starts next; False if there is nothing to be verified again, or done elsewhere."""
     if left.phase == ELSEWHERE:
-        _hand_on(tx, left, NOBODY)
+        _hand_on(tx, left, NO_OWNER)
         return True
     if left.phase not in VERIFYING or not tx.run("performance", plan_id=left.plan_id, task_id=left.task_id):
         return False
     if not left.died:
-        _hand_on(tx, left, NOBODY)
+        _hand_on(tx, left, NO_OWNER)
     return True
 
 
-def _hand_on(tx: Tx, left: Left, owner: str) -> None:
+def _hand_on(tx: Tx, left: OrphanedLease, owner: str) -> None:
     about = {"plan_id": left.plan_id, "task_id": left.task_id}
     tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=owner)
 
 
-def _take_back(moves: TaskTransitions, desk: Desk, left: Left, ticket: int) -> tuple[LeasedAttempt, None] | None:
+def _take_back(
+    moves: TaskTransitions, desk: LeaseContext, left: OrphanedLease, ticket: int
+) -> tuple[LeasedAttempt, None] | None:
     """Take care again of an attempt that an agent elsewhere has taken: the same, under the same epoch."""
     tx = moves.tx
     [task] = tx.run("engine_task", plan_id=left.plan_id, task_id=left.task_id)
     if task[3] != left.lease or task[8] == "SUPERSEDED":
         return None
-    granted = leasing.take_back(moves, desk, left.agent_id, left.delivery, ticket, task)
+    granted = leasing.take_back_attempt(moves, desk, left.agent_id, left.delivery, ticket, task)
     if granted is None:
         return None
     _hand_on(tx, left, desk.owner)
     return granted, None
 
 
-def take_up(
-    moves: TaskTransitions, desk: Desk, left: Left, ticket: int
+def resume_lease(
+    moves: TaskTransitions, desk: LeaseContext, left: OrphanedLease, ticket: int
 ) -> tuple[LeasedAttempt, Performance | None] | None:
     """Take a lease over to verify again; None if the attempt did not come so far, or ended the engine too often.
 
@@ -102,7 +106,7 @@ def take_up(
         return None
     said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT)
     inputs = tuple(Handed(*_content(each)) for each in said["inputs"])
-    granted = leasing.take_over(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
+    granted = leasing.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
     job = granted.job
     if rows[0][0] != job.command.command_id or not tx.run(
         "renew_lease",
@@ -111,28 +115,28 @@ def take_up(
         old=left.lease,
         lease=job.lease,
         owner=desk.owner,
-        token=attempt.hashed(job),
+        token=attempt.hash_token(job),
         at=moves.at,
         deaths=int(_counts(left)),
     ):
         return None
     body = {"lease": job.lease, "before": left.lease, "epoch": job.epoch, "attempt": job.attempt, "died": left.died}
     tx.record("turn.resumed", f"turns/{left.plan_id}/{granted.message_id}", body)
-    return granted, _read(said)
+    return granted, _read_performance(said)
 
 
-def _counts(left: Left) -> bool:
+def _counts(left: OrphanedLease) -> bool:
     """Whether an end counts as a death over the task. A question that waits for its answer ends no engine."""
     return left.died and left.phase not in UNCOUNTED
 
 
-def _too_often(left: Left, deaths: int) -> bool:
+def _too_often(left: OrphanedLease, deaths: int) -> bool:
     how: failure.Ending = "engine_died" if _counts(left) else "engine_stopped"
     ended = failure.attempt_ended(how, retries_used=0, retry_times=0, engine_deaths=deaths + int(_counts(left)))
     return ended == "ENGINE_ENDED_TOO_OFTEN"
 
 
-def _told(performance: Performance) -> dict[str, Any]:
+def _performance_to_json(performance: Performance) -> dict[str, Any]:
     return {
         "how": performance.how,
         "result": performance.result,
@@ -151,7 +155,7 @@ def _told(performance: Performance) -> dict[str, Any]:
     }
 
 
-def _read(said: dict[str, Any]) -> Performance:
+def _read_performance(said: dict[str, Any]) -> Performance:
     return Performance(
         said["how"],
         result=said["result"],

@@ -16,10 +16,10 @@ from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.engine.proof.closing import Closing
+from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import folder_agents
-from agenttalk.engine.runs.conclusion import End
-from agenttalk.engine.runs.leasing import Desk
+from agenttalk.engine.runs.conclusion import FinishedTurn
+from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.ports import Performance, Performer, Processes, Prover, Store
 from agenttalk.rules.core.usage import Used
 
@@ -27,18 +27,18 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Board:
+class BoardState:
     """A board and what is known of its plans."""
 
     store: Store
     sheets: DefinitionCache
-    ends: list[tuple[End, asyncio.Future[bool]]] = field(default_factory=list)
+    ends: list[tuple[FinishedTurn, asyncio.Future[bool]]] = field(default_factory=list)
     """Turns whose ends wait for the transaction that writes them down together."""
     writing: asyncio.Task[None] | None = None
     """Who does that."""
 
 
-class Dispatching(ABC):
+class DispatcherState(ABC):
     """The state of a dispatcher, and what its parts ask of each other."""
 
     _deps: Deps
@@ -47,8 +47,8 @@ class Dispatching(ABC):
     _nudge_router: Callable[[], None]
     _prover: Prover | None
     _slots: Slots
-    _desk: Desk
-    _boards: dict[str, Board]
+    _desk: LeaseContext
+    _boards: dict[str, BoardState]
     _turns: dict[str, asyncio.Task[None]]
     """Turns under way, by their leases."""
     _closings: dict[str, asyncio.Task[None]]
@@ -71,16 +71,16 @@ class Dispatching(ABC):
 
     @abstractmethod
     async def _step(
-        self, board: Board, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
+        self, board: BoardState, do: Callable[[TaskTransitions], T], *, after: Sequence[LeasedAttempt] = ()
     ) -> T:
         """Do something in a transaction, and begin in it what it made possible."""
 
     @abstractmethod
-    def _begin(self, board: Board, granted: LeasedAttempt, performance: Performance | None = None) -> None:
+    def _begin(self, board: BoardState, granted: LeasedAttempt, performance: Performance | None = None) -> None:
         """Have a turn carried out."""
 
     @abstractmethod
-    def _closing(self, board: Board, plan_id: str) -> Closing:
+    def _closing(self, board: BoardState, plan_id: str) -> PlanCloser:
         """Who looks at what a plan proved."""
 
     @abstractmethod
@@ -112,22 +112,22 @@ class Dispatching(ABC):
             self._free(each)
             self._ours.discard(each.job.lease)
 
-    async def _board_of(self, plan_id: str) -> Board:
+    async def _board_of(self, plan_id: str) -> BoardState:
         return self._board(await board_of(self._deps, plan_id))
 
-    def _board(self, store: Store) -> Board:
+    def _board(self, store: Store) -> BoardState:
         """A board, and what is known of its plans."""
         if store.name not in self._boards:
-            self._boards[store.name] = Board(store, DefinitionCache(traced=self._deps.traced))
+            self._boards[store.name] = BoardState(store, DefinitionCache(traced=self._deps.traced))
         return self._boards[store.name]
 
 
-def look(moves: TaskTransitions, plans: Sequence[str]) -> tuple[int, bool]:
+def make_tasks_ready(moves: TaskTransitions, plans: Sequence[str]) -> tuple[int, bool]:
     """Look at plans until enough is ready for one transaction; at how many, and whether there is more in them."""
     looked, due = 0, 0
     for plan_id in plans:
         sheet = moves.sheets.of(moves.tx, plan_id)
-        folder_agents.look(moves, sheet)
+        folder_agents.check_folder_tasks(moves, sheet)
         due += moves.look(sheet)
         looked += 1
         if moves.full:

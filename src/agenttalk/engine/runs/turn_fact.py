@@ -14,7 +14,7 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints
-from agenttalk.engine.runs.turn_outcome import NO_CLAIMS, NO_PROOF, Outcome
+from agenttalk.engine.runs.turn_outcome import NO_CLAIMS, NO_PROOF, TurnOutcome
 from agenttalk.ports import Performance, Proof
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import Fault, Result
@@ -28,11 +28,11 @@ _SHOWN: Final = 16 * 1024
 """Up to this size a result stands in the ledger itself."""
 
 
-def fact(
+def render_fact(
     moves: TaskTransitions,
     granted: LeasedAttempt,
     performance: Performance,
-    outcome: Outcome,
+    outcome: TurnOutcome,
     proof: Proof,
     state: str,
     lines: Sequence[str],
@@ -40,13 +40,13 @@ def fact(
     """The fact of a turn that ended, in its canonical form. `lines` are those of the journal, in theirs."""
     if _is_plain(granted, performance, outcome, proof):
         return _plain(moves, granted, performance, outcome, state, lines)
-    texts = {name: wire.text(value) for name, value in _told(granted, performance, outcome, proof).items()}
+    texts = {name: wire.text(value) for name, value in _fact_to_json(granted, performance, outcome, proof).items()}
     texts |= {"state": wire.text(state), "lines": f"[{','.join(lines)}]"}
     texts |= {} if outcome.again else {"ack": _ack(moves, granted, outcome)}
     return wire.encoded(wire.object_of(texts))
 
 
-def _is_plain(granted: LeasedAttempt, performance: Performance, outcome: Outcome, proof: Proof) -> bool:
+def _is_plain(granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: Proof) -> bool:
     """Whether there is nothing to be told of a turn but that it finished, and what is thought of it."""
     command = granted.job.command
     return (
@@ -64,7 +64,7 @@ def _plain(
     moves: TaskTransitions,
     granted: LeasedAttempt,
     performance: Performance,
-    outcome: Outcome,
+    outcome: TurnOutcome,
     state: str,
     lines: Sequence[str],
 ) -> bytes:
@@ -94,13 +94,15 @@ def _plain(
 @lru_cache(maxsize=256)
 def _verdict_text(verdict: Verdict) -> tuple[str, str]:
     """What is told of a verdict, before and after the id of its promise."""
-    said = {name: wire.text(value) for name, value in _verdict(verdict).items()}
+    said = {name: wire.text(value) for name, value in _verdict_to_json(verdict).items()}
     before = "".join([f"{wire.quoted(name)}:{said[name]}," for name in sorted(said) if name < "promise_id"])
     after = "".join([f",{wire.quoted(name)}:{said[name]}" for name in sorted(said) if name > "promise_id"])
     return f"{{{before}", f"{after}}}"
 
 
-def _told(granted: LeasedAttempt, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:
+def _fact_to_json(
+    granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: Proof
+) -> dict[str, Any]:
     """The fact of a turn."""
     job = granted.job
     body: dict[str, Any] = {
@@ -117,7 +119,7 @@ def _told(granted: LeasedAttempt, performance: Performance, outcome: Outcome, pr
     if performance.sandbox:
         body["sandbox"] = performance.sandbox
     if outcome.gates:
-        body["gates"] = checkpoints.told(outcome.gates)
+        body["gates"] = checkpoints.decisions_to_json(outcome.gates)
         if job.command.promise is not None:
             body["promise_id"] = job.command.promise.id
     if outcome.reason:
@@ -126,9 +128,9 @@ def _told(granted: LeasedAttempt, performance: Performance, outcome: Outcome, pr
         said = wire.write(performance.result)
         body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
         body |= {"score": performance.score, "score_explanation": performance.explanation}
-    body |= _proven(proof)
+    body |= _proof_to_json(proof)
     if outcome.claims != NO_CLAIMS:
-        body["claims"] = _claimed(outcome.claims)
+        body["claims"] = _claims_to_json(outcome.claims)
     notice = _notice(job.command, performance, outcome)
     if notice is not None:
         LOG.info("%s: %s", job.task_id, notice, extra={"action": "task.notice"})
@@ -138,13 +140,13 @@ def _told(granted: LeasedAttempt, performance: Performance, outcome: Outcome, pr
     if outcome.verdict is not None:
         besides = {"foreign": list(proof.foreign), "remarks": remarks}
         known = {name: value for name, value in besides.items() if value}
-        body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict), **known}
+        body["verdict"] = {"promise_id": outcome.promise_id, **_verdict_to_json(outcome.verdict), **known}
     return body
 
 
-def _remarks(performance: Performance, outcome: Outcome, proof: Proof) -> list[str]:
+def _remarks(performance: Performance, outcome: TurnOutcome, proof: Proof) -> list[str]:
     """What a reader of the verdict must know besides: what does not count, what it rests on, what was refused."""
-    found = rework.dropped(proof)
+    found = rework.describe_dropped_work(proof)
     if proof.rests_on:
         found.append(verdict_words.RESTS_ON(paths=", ".join(proof.rests_on)))
     if performance.remark and outcome.cause == "FULFILLED" and performance.ended_badly:
@@ -152,13 +154,13 @@ def _remarks(performance: Performance, outcome: Outcome, proof: Proof) -> list[s
     return found
 
 
-def _proven(proof: Proof) -> dict[str, Any]:
+def _proof_to_json(proof: Proof) -> dict[str, Any]:
     """What others found out about the work; only what is there."""
     told = {"checks": list(proof.told), "commit": proof.commit, "foreign": list(proof.foreign)}
     return {name: value for name, value in told.items() if value}
 
 
-def _notice(command: Command, performance: Performance, outcome: Outcome) -> str | None:
+def _notice(command: Command, performance: Performance, outcome: TurnOutcome) -> str | None:
     """The text that a command wants to be told when its task has ended, well or not."""
     if command.on_complete is None and command.on_failure is None:
         return None
@@ -168,7 +170,7 @@ def _notice(command: Command, performance: Performance, outcome: Outcome) -> str
     return results.notice(command, Fault(Code.COMMAND_FAILED, outcome.reason or "")) if state == "FAILED" else None
 
 
-def _claimed(said: Claims) -> list[dict[str, Any]]:
+def _claims_to_json(said: Claims) -> list[dict[str, Any]]:
     """Claims for the ledger; those that a check decides about are set aside."""
     return [
         {"id": each.id, "passed": each.passed, "detail": each.detail, "set_aside": aside}
@@ -177,7 +179,7 @@ def _claimed(said: Claims) -> list[dict[str, Any]]:
     ]
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict_to_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "fulfilled": verdict.fulfilled,
         "missing": list(verdict.missing),
@@ -187,17 +189,17 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def receipt(outcome: Outcome) -> tuple[str, str | None]:
+def decide_receipt(outcome: TurnOutcome) -> tuple[str, str | None]:
     """How a command ended, and why if it did not end well."""
     if outcome.cause in {"FULFILLED", "MOOT"}:
         return "SUCCEEDED", None
     return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
 
 
-def _ack(moves: TaskTransitions, granted: LeasedAttempt, outcome: Outcome) -> str:
+def _ack(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome) -> str:
     """The receipt for a command, in its canonical form."""
     command = granted.job.command
-    status, details = receipt(outcome)
+    status, details = decide_receipt(outcome)
     result = '{"ok":true}' if details is None else f'{{"details":{wire.quoted(details)},"ok":false}}'
     return (
         f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},'

@@ -46,7 +46,7 @@ _verdicts: dict[tuple[Any, ...], Verdict] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """What a turn is worth."""
 
     cause: Cause
@@ -74,26 +74,28 @@ class Outcome:
         return self.cause == "FULFILLED" and trust in {None, "claimed"}
 
 
-def gated(
+def decide_outcome(
     moves: TaskTransitions,
     sheet: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
     proof: Proof,
-) -> Outcome:
+) -> TurnOutcome:
     """What a turn is worth, with what the checkpoints after it decided."""
     job = granted.job
     promise = job.command.promise
-    abort = run_checkpoints.stopped_by(promise, granted.watch.allowance, job.lease, performance)
+    abort = run_checkpoints.find_abort(promise, granted.watch.allowance, job.lease, performance)
     if promise is None and abort is None and not proof.breach:
-        return judge(moves, sheet, node, granted, performance, proof)
+        return judge_turn(moves, sheet, node, granted, performance, proof)
     ends = _breach_ends(moves, sheet, node, granted, proof)
-    later = run_checkpoints.after_turn(node, job.lease, performance, proof, abort, proven=job.proven, breach_ends=ends)
+    later = run_checkpoints.decide_after_turn(
+        node, job.lease, performance, proof, abort, proven=job.proven, breach_ends=ends
+    )
     if abort is not None:
-        outcome = _paused(moves, granted, abort) if abort.pauses else Outcome("ABORTED", str(abort))
+        outcome = _outcome_of_pause(moves, granted, abort) if abort.pauses else TurnOutcome("ABORTED", str(abort))
     else:
-        outcome = judge(moves, sheet, node, granted, performance, proof, later, breach_ends=ends)
+        outcome = judge_turn(moves, sheet, node, granted, performance, proof, later, breach_ends=ends)
     return replace(outcome, gates=(*granted.gates, *later))
 
 
@@ -109,7 +111,7 @@ def _breach_ends(
     return checkpoints.ends_it(acts=acts, before=before, hidden=proof.hidden)
 
 
-def _paused(moves: TaskTransitions, granted: LeasedAttempt, abort: Abort) -> Outcome:
+def _outcome_of_pause(moves: TaskTransitions, granted: LeasedAttempt, abort: Abort) -> TurnOutcome:
     """The day stopped a turn: the checkpoint before the next one has it wait, unless that happened too often."""
     before, fact = 0, granted.fact
     while fact is not None and before < failure.DAYS:
@@ -120,8 +122,8 @@ def _paused(moves: TaskTransitions, granted: LeasedAttempt, abort: Abort) -> Out
         before, fact = before + 1, told.get("before")
     cause = failure.day_spent(before)
     if cause == "DAY_SPENT":
-        return Outcome(cause, str(abort), again=True)
-    return Outcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
+        return TurnOutcome(cause, str(abort), again=True)
+    return TurnOutcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
 
 
 def model_of(granted: LeasedAttempt, performance: Performance) -> str:
@@ -133,8 +135,8 @@ def is_done(granted: LeasedAttempt, performance: Performance, proof: Proof, at: 
     """Whether what was found would fulfil the task's promise, if its gates are met."""
     node, job = granted.node, granted.job
     promise = job.command.promise or done.derive(node, promise_id="", score=performance.score)
-    later = run_checkpoints.after_turn(node, job.lease, performance, proof, None, proven=job.proven)
-    seen = evidence(node, performance, Gate(met=True), at)
+    later = run_checkpoints.decide_after_turn(node, job.lease, performance, proof, None, proven=job.proven)
+    seen = observe_evidence(node, performance, Gate(met=True), at)
     said = _claims(promise, granted, performance, seen, at)
     found = [*seen, *proof.evidence, *said.evidence]
     return done.decide(promise, found, checkpoints.latest([*granted.gates, *later])).fulfilled
@@ -150,7 +152,7 @@ def _claims(
     return claims(promise, performance.claims, by=granted.job.agent_id, at=at, seen=names)
 
 
-def judge(
+def judge_turn(
     moves: TaskTransitions,
     sheet: PlanDefinition,
     node: Node,
@@ -160,17 +162,17 @@ def judge(
     later: tuple[Decision, ...] = (),
     *,
     breach_ends: bool = False,
-) -> Outcome:
+) -> TurnOutcome:
     """What follows from what an agent did. `later` is what checkpoints after the turn decided."""
     if performance.code in SCORE_CODES:
         if granted.sent_back < SCORE_TRIES:
-            return Outcome("RETRY", performance.error, again=True)
-        return Outcome("FAILED_FOR_GOOD", performance.error)
+            return TurnOutcome("RETRY", performance.error, again=True)
+        return TurnOutcome("FAILED_FOR_GOOD", performance.error)
     if performance.how == "refused":
         worst = [f"{name}: {each.reason}" for name, each in performance.judgements.items() if not each.accepted]
-        return Outcome("INPUT_REJECTED", f"what it was given is not good enough: {'; '.join(worst)}")
+        return TurnOutcome("INPUT_REJECTED", f"what it was given is not good enough: {'; '.join(worst)}")
     if performance.how == "unfit":
-        return _unfit(moves, sheet, node, granted, performance)
+        return _outcome_of_unfit_agent(moves, sheet, node, granted, performance)
     if performance.how != "finished":
         row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
         cause = failure.attempt_ended(
@@ -179,17 +181,17 @@ def judge(
             retry_times=granted.job.command.retry_times,
             engine_deaths=row[13],
         )
-        return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
+        return TurnOutcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
     if breach_ends:
-        return Outcome("ABORTED", str(checkpoints.drift(proof.breach)))
+        return TurnOutcome("ABORTED", str(checkpoints.drift(proof.breach)))
     if proof.moot:
-        return Outcome("MOOT", proof.moot)
+        return TurnOutcome("MOOT", proof.moot)
     if proof.conflict:
-        return Outcome("CONFLICT", verdict_words.CONFLICT(conflict=proof.conflict))
-    return _worth(moves, sheet, node, granted, performance, proof, later)
+        return TurnOutcome("CONFLICT", verdict_words.CONFLICT(conflict=proof.conflict))
+    return _judge_by_promise(moves, sheet, node, granted, performance, proof, later)
 
 
-def _worth(
+def _judge_by_promise(
     moves: TaskTransitions,
     sheet: PlanDefinition,
     node: Node,
@@ -197,34 +199,34 @@ def _worth(
     performance: Performance,
     proof: Proof,
     later: tuple[Decision, ...],
-) -> Outcome:
+) -> TurnOutcome:
     """Hold what was found against the promise."""
     if not later and _is_plain(sheet, node, granted, performance, proof):
         verdict = _plain_verdict(node, performance, moves.at)
         if verdict.fulfilled:
-            return Outcome("FULFILLED", None, verdict, _MET, sheet.promise_id(node.task_id))
+            return TurnOutcome("FULFILLED", None, verdict, _MET, sheet.promise_id(node.task_id))
     promise = sheet.promise(node, performance.score)
     gate = score_gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
     aborted = verdict_words.NOT_TAKEN(whys=refused) if refused else None
-    seen = evidence(node, performance, gate, moves.at)
+    seen = observe_evidence(node, performance, gate, moves.at)
     said = _claims(promise, granted, performance, seen, moves.at)
     results_of_gates = checkpoints.latest([*granted.gates, *later]) if later else ()
     verdict = done.decide(promise, [*seen, *proof.evidence, *said.evidence], results_of_gates, aborted=aborted)
     if verdict.fulfilled:
-        return Outcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
+        return TurnOutcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
     if not gate.met and not refused and is_done(granted, performance, proof, moves.at):
-        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
+        return TurnOutcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
     if proof.idle and granted.job.profile.driver in {"cli", "acp"}:
         also = f"; {performance.remark}" if performance.ended_badly else ""
         performance = replace(performance, remark=verdict_words.IDLE() + also)
     reason = "; ".join(_faults(performance, verdict))
     found = (*seen, *proof.evidence, *said.evidence)
-    outcome = _sent_back(moves, sheet, node, granted, proof, verdict, reason)
+    outcome = _decide_rework(moves, sheet, node, granted, proof, verdict, reason)
     return replace(outcome, verdict=verdict, promise_id=promise.id, claims=said, evidence=found)
 
 
-def _sent_back(
+def _decide_rework(
     moves: TaskTransitions,
     sheet: PlanDefinition,
     node: Node,
@@ -232,20 +234,20 @@ def _sent_back(
     proof: Proof,
     verdict: Verdict,
     reason: str,
-) -> Outcome:
+) -> TurnOutcome:
     """Whether work that is not good enough is done once more, and why it is not."""
     if read_back.is_beyond_repair(proof.evidence):
-        return Outcome("REWORK_EXHAUSTED", reason)
+        return TurnOutcome("REWORK_EXHAUSTED", reason)
     used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
-    judgement = rework.by_engine(reason, verdict, proof)
-    issues = rework.told_of(moves.tx, sheet.plan_id, node.task_id, judgement)
+    judgement = rework.build_engine_judgement(reason, verdict, proof)
+    issues = rework.collect_issues(moves.tx, sheet.plan_id, node.task_id, judgement)
     outside = granted.kind_task is not None
     answer = rework_rounds.decide_another_round(moves.tx, sheet, node, issues, used=used, converges=not outside)
     if answer == "yes":
-        return Outcome("NOT_FULFILLED", reason)
+        return TurnOutcome("NOT_FULFILLED", reason)
     if answer == "stuck":
-        return Outcome("REWORK_EXHAUSTED", verdict_words.UNCHANGED(whys=reason), stuck=True)
-    return Outcome("REWORK_EXHAUSTED", reason)
+        return TurnOutcome("REWORK_EXHAUSTED", verdict_words.UNCHANGED(whys=reason), stuck=True)
+    return TurnOutcome("REWORK_EXHAUSTED", reason)
 
 
 def _is_plain(
@@ -273,7 +275,7 @@ def _plain_verdict(node: Node, performance: Performance, at: str) -> Verdict:
     verdict = _verdicts.get(key)
     if verdict is None:
         promise = done.derive(node, promise_id="")
-        verdict = done.decide(promise, evidence(node, performance, _MET, at), ())
+        verdict = done.decide(promise, observe_evidence(node, performance, _MET, at), ())
         if len(_verdicts) >= _REMEMBERED:
             _verdicts.clear()
         _verdicts[key] = verdict
@@ -291,25 +293,25 @@ def _faults(performance: Performance, verdict: Verdict) -> list[str]:
     ]
 
 
-def _unfit(
+def _outcome_of_unfit_agent(
     moves: TaskTransitions, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance
-) -> Outcome:
+) -> TurnOutcome:
     """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
     reason = verdict_words.UNFIT(agent=granted.job.agent_id, why=performance.error)
     target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
     used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
-    judgement = rework.by_engine(reason, None, NO_PROOF)
-    issues = rework.told_of(moves.tx, sheet.plan_id, node.task_id, judgement)
+    judgement = rework.build_engine_judgement(reason, None, NO_PROOF)
+    issues = rework.collect_issues(moves.tx, sheet.plan_id, node.task_id, judgement)
     if (
         target in {None, granted.job.agent_id}
         or target not in sheet.profiles
         or rework_rounds.decide_another_round(moves.tx, sheet, node, issues, used=used) != "yes"
     ):
-        return Outcome("NEEDS_PERSON", reason)
-    return Outcome("NOT_FULFILLED", reason, hand_to=target)
+        return TurnOutcome("NEEDS_PERSON", reason)
+    return TurnOutcome("NOT_FULFILLED", reason, hand_to=target)
 
 
-def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
+def observe_evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
     """What the engine saw itself: outputs that are there with their hash, a result, a score."""
     names = {each.output_name for each in performance.outputs} - performance.misfits.keys()
     found = [

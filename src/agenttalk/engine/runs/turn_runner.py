@@ -20,7 +20,7 @@ from agenttalk.engine.plans import board_run, validator_verdicts
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.runs import resume, turn_outcome
-from agenttalk.engine.runs.state import Board, Dispatching
+from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover
 from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import exposed
@@ -32,11 +32,11 @@ from agenttalk.rules.text import verdict_words
 LOG = logging.getLogger(__name__)
 
 
-class Attending(Dispatching):
+class TurnRunner(DispatcherState):
     """Has jobs done, and what came of them proven."""
 
     async def _watched(
-        self, board: Board, granted: LeasedAttempt, known: Performance | None
+        self, board: BoardState, granted: LeasedAttempt, known: Performance | None
     ) -> tuple[Performance, Proof]:
         """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
         watch = granted.watch
@@ -70,7 +70,7 @@ class Attending(Dispatching):
             return performance, proof
         return replace(performance, how="crashed", error=performance.remark, remark=""), turn_outcome.NO_PROOF
 
-    async def _worked(self, board: Board, granted: LeasedAttempt) -> tuple[Performance, Proof | None]:
+    async def _worked(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, Proof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
         prover = self._prover
@@ -89,22 +89,22 @@ class Attending(Dispatching):
         if prover is None or not job.proven:
             performance = await self._performed(board, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
-                await board.store.transact(lambda tx: resume.keep(tx, job, performance))
+                await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
                 self._tell(ended=False)
                 return performance, None
             return replace(performance, judgements=judgements) if judgements else performance, turn_outcome.NO_PROOF
         try:
             job = await prover.begin(job)
         except AgentTalkError as error:
-            return Performance("not_started", error=_said(error)), turn_outcome.NO_PROOF
+            return Performance("not_started", error=_describe_error(error)), turn_outcome.NO_PROOF
         performance = replace(await self._performed(board, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
             return performance, turn_outcome.NO_PROOF
-        await board.store.transact(lambda tx: resume.keep(tx, job, performance))
+        await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
         self._tell(ended=False)
         return performance, None
 
-    async def _proven(self, board: Board, granted: LeasedAttempt, job: Job, performance: Performance) -> Proof:
+    async def _proven(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> Proof:
         """Have proven what came of a job."""
         if granted.kind_task is not None:
             return await self._found(board, granted, performance)
@@ -120,9 +120,9 @@ class Attending(Dispatching):
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
             return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
-            return Proof(refused=verdict_words.NOT_CHECKED(error=_said(error)))
+            return Proof(refused=verdict_words.NOT_CHECKED(error=_describe_error(error)))
 
-    async def _found(self, board: Board, granted: LeasedAttempt, performance: Performance) -> Proof:
+    async def _found(self, board: BoardState, granted: LeasedAttempt, performance: Performance) -> Proof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
         kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
@@ -142,7 +142,7 @@ class Attending(Dispatching):
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
         return self._deps.discretion.proof(Proof(evidence=found, told=board_run.evidence_to_json(found), moot=moot))
 
-    async def _judged(self, board: Board, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
+    async def _judged(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used."""
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
@@ -151,7 +151,7 @@ class Attending(Dispatching):
         return found
 
     async def _confirm(
-        self, board: Board, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
+        self, board: BoardState, granted: LeasedAttempt, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
     ) -> Confirmation:
         """Ask a person about what a turn left. Meanwhile its agent can do something else."""
         await self._enter(board, granted.job, "asking")
@@ -165,7 +165,9 @@ class Attending(Dispatching):
             self._working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")
 
-    async def _await(self, board: Board, granted: LeasedAttempt, why: str, longest: Coroutine[Any, Any, None]) -> None:
+    async def _await(
+        self, board: BoardState, granted: LeasedAttempt, why: str, longest: Coroutine[Any, Any, None]
+    ) -> None:
         """Wait for what is not the agent's to do, until something is heard or the time is up. The agent is free."""
         job, heard = granted.job, asyncio.Event()
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
@@ -185,17 +187,17 @@ class Attending(Dispatching):
             self._working.add(job.lease)
             await self._enter(board, job, "verifying")
 
-    async def _enter(self, board: Board, job: Job, phase: str) -> None:
+    async def _enter(self, board: BoardState, job: Job, phase: str) -> None:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
         await board.store.transact(lambda tx: tx.run("set_phase", **about))
         self._tell(ended=False)
 
-    async def _performed(self, board: Board, job: Job) -> Performance:
+    async def _performed(self, board: BoardState, job: Job) -> Performance:
         """Have a job done, and look at what came: the types of its outputs, and what its agent claims elsewhere."""
         performance = await self._look_into(job, await self._perform(job))
         if job.command.promise is None:
             return performance
-        return replace(performance, claims=(*performance.claims, *await kept.claimed(self._deps, board.store, job)))
+        return replace(performance, claims=(*performance.claims, *await kept.read_claims(self._deps, board.store, job)))
 
     async def _perform(self, job: Job) -> Performance:
         performer = self._performers.get(job.profile.driver)
@@ -217,7 +219,7 @@ class Attending(Dispatching):
             )
         except AgentTalkError as error:  # such as a disk that is full
             LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.perform"})
-            return Performance("crashed", error=_said(error))
+            return Performance("crashed", error=_describe_error(error))
         except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
             LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
             return Performance("crashed", error=f"{type(error).__name__}: {error}")
@@ -252,6 +254,6 @@ def _unconfinable(profile: AgentProfile, performer: Performer | None) -> str:
     return ""
 
 
-def _said(error: AgentTalkError) -> str:
+def _describe_error(error: AgentTalkError) -> str:
     """What an error says, and what to do about it."""
     return f"{error.message}; {error.hint}" if error.hint else error.message

@@ -84,7 +84,7 @@ async def _command(store: Store, plan_id: str, agent_id: str, delivery: int) -> 
 async def _turns(store: Store, plan_id: str, message_id: str) -> list[dict[str, Any]]:
     """How each attempt at a command ended, in order."""
     found = []
-    for (body,) in await store.read("ended_turns", subject=leases.subject(plan_id, message_id)):
+    for (body,) in await store.read("ended_turns", subject=leases.build_turn_subject(plan_id, message_id)):
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         told["reason"] = told.get("error")
         keys = ("command_id", "attempt", "how", "reason", "result", "score", "usage")

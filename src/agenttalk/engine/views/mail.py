@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.mail.letters import letter_of, row_of, unknown
+from agenttalk.engine.mail.letters import letter_of, row_of, unknown_letter_error
 from agenttalk.engine.views.toolchain import STATUSES, require_one_of, status
 from agenttalk.ports import Row, Store
 from agenttalk.rules.mail import letters
@@ -126,7 +126,7 @@ async def one(deps: Deps, mail_id: str, viewer: str | None = None) -> dict[str, 
     row = await row_of(deps, mail_id)
     items = await (await deps.stores.board(BOARD)).read("mail_items_of", mail=row[0])
     if viewer is not None and viewer not in {row[3], *(each[1] for each in items)}:
-        raise unknown(mail_id)
+        raise unknown_letter_error(mail_id)
     return {**_shown(row, items), "body": bytes(row[13]).decode()}
 
 

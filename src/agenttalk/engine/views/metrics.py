@@ -69,7 +69,7 @@ async def measured(deps: Deps) -> list[Metric]:
 
 
 async def _believed(deps: Deps) -> list[Metric]:
-    found = await honesty.tallies(deps)
+    found = await honesty.read_tallies(deps)
     names = ("agent", "model", "kind")
     samples: list[tuple[tuple[tuple[str, str], ...], Any]] = [
         (tuple(zip(names, (who.agent_id, who.model, kind), strict=True)), tally) for (kind, who), tally in found.items()

@@ -48,7 +48,7 @@ async def overview(deps: Deps) -> dict[str, Any]:
         "waiting": [each for each in troubled if each["state"] == "BLOCKED_WAITING_INPUT"][:TROUBLES],
         "plans": recent[:PLANS],
         "more_plans": len(recent) > PLANS,
-        "honesty": await honesty.total(deps),
+        "honesty": await honesty.sum_tallies(deps),
         "cost_today": sum([await _cost(store, today) for store in found]),
         "deadletters": sum(dead for _, dead in counted),
         **(await toolchain.overview(deps)),
@@ -82,9 +82,9 @@ async def _cost(store: Store, today: str) -> float:
 
 async def agents(deps: Deps) -> list[dict[str, Any]]:
     """Everybody who works or has worked here, by name."""
-    await honesty.count(deps, most=honesty.AT_ONCE)
+    await honesty.count_new_facts(deps, most=honesty.AT_ONCE)
     names = set(await asyncio.to_thread(list_agents, deps.root)) - {root_layout.GATEWAY}
-    believed = await honesty.of_agents(deps)
+    believed = await honesty.read_agent_tallies(deps)
     now: dict[str, list[dict[str, Any]]] = {}
     queued: dict[str, int] = {}
     health: dict[str, Any] = {}

@@ -48,7 +48,7 @@ async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
     made = tuple(Made(name, name, "", 0, None) for name in sorted(outputs))
     at = deps.stamp()
     # A result is handed in last of all, so that it is not there yet is nothing to be told.
-    seen = turn_outcome.evidence(node, Performance("finished", result="soon", outputs=made), Gate(met=True), at)
+    seen = turn_outcome.observe_evidence(node, Performance("finished", result="soon", outputs=made), Gate(met=True), at)
     told = claims(promise, claimed, by=agent_id, at=at, seen={each.id for each in seen})
     verdict = done.decide(promise, [*seen, *told.evidence, *await _on_board(store, task, epoch, at)], ())
     over = state == "COMPLETED"  # of what is done nothing is missing, whatever can be seen of it now

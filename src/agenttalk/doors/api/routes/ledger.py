@@ -54,10 +54,10 @@ class ReplayBody(bodies.Body):
 async def replayed(service: Service, request: Request, _: Caller) -> Response:
     """What a policy would have refused of what was called done, a page of it."""
     body = await bodies.read(request, ReplayBody)
-    asked = policy_replay.Asked(
-        policy_of(body.policy), policy_replay.since(body.since), body.plan, body.board, min(body.before, 2**53)
+    asked = policy_replay.ReplayQuery(
+        policy_of(body.policy), policy_replay.parse_since(body.since), body.plan, body.board, min(body.before, 2**53)
     )
-    return answered(await policy_replay.page(service.deps, asked))
+    return answered(await policy_replay.replay_page(service.deps, asked))
 
 
 async def verified(service: Service, request: Request, _: Caller) -> Response:

@@ -12,7 +12,7 @@ from agenttalk.doors.api import bodies
 from agenttalk.doors.api.paging import flag, number
 from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
-from agenttalk.engine.mail.letters import Draft
+from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.views import mail as showing
 from agenttalk.rules.mail.letters import OPERATOR, Kind
@@ -59,9 +59,9 @@ async def reply(service: Service, request: Request, caller: Caller) -> Response:
     return answered(await service.post.reply(request.path_params["id"], draft, caller, bodies.key(request)), 201)
 
 
-def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = None) -> Draft:
+def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = None) -> LetterDraft:
     sender = said.sender or caller.name
-    return Draft(sender, said.to, said.kind, said.subject, said.body, answers, said.deadline, said.message_id)
+    return LetterDraft(sender, said.to, said.kind, said.subject, said.body, answers, said.deadline, said.message_id)
 
 
 async def listed(service: Service, request: Request, caller: Caller) -> Response:

@@ -55,7 +55,7 @@ async def agent(service: Service, request: Request, _: Caller) -> Response:
 async def believed(service: Service, request: Request, _: Caller) -> Response:
     """How far agents, models and validators could be believed."""
     filters(request)
-    return answered(await honesty.report(service.deps))
+    return answered(await honesty.build_report(service.deps))
 
 
 async def spending(service: Service, request: Request, _: Caller) -> Response:

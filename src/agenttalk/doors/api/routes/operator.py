@@ -12,7 +12,7 @@ from agenttalk.doors.api import bodies
 from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
-from agenttalk.engine.runs.plan_actions import Action
+from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.rules.people.attestation import Proof
 
 
@@ -85,7 +85,7 @@ async def release_manifest(service: Service, request: Request, _: Caller) -> Res
 async def steer(service: Service, request: Request, caller: Caller) -> Response:
     """Pause, go on, cancel, try again, stop, override, or decide on rework."""
     body = await bodies.read(request, bodies.SteerBody)
-    action = Action(
+    action = PlanAction(
         name=request.path_params["action"],
         by=body.by or caller.name,
         proof=Proof("token", caller.name),

@@ -63,7 +63,7 @@ async def exhibited(service: Service, request: Request, _: Caller) -> Response:
 async def deadletters(service: Service, request: Request, _: Caller) -> Response:
     """Dead letters, a page of them."""
     after, limit = place(request, refused.PAGE)
-    found = await refused.page(service.deps, after=after, limit=limit)
+    found = await refused.read_page(service.deps, after=after, limit=limit)
     return answered({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
 
 

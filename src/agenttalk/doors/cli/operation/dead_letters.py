@@ -33,7 +33,7 @@ def list_(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.messages import dead_letters
 
-        return {"deadletters": [each.as_json() for each in reversed(await dead_letters.found(deps))]}
+        return {"deadletters": [each.as_json() for each in reversed(await dead_letters.list_dead_letters(deps))]}
 
     out, folder = root_access.chosen(ctx, root, as_json)
     found = root_access.asked_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
@@ -67,7 +67,7 @@ def show(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.messages import dead_letters
 
-        letter, original = await dead_letters.show(deps, deadletter_id)
+        letter, original = await dead_letters.read_dead_letter(deps, deadletter_id)
         return {**letter.as_json(), "content": b64encode(original).decode() if original is not None else None}
 
     out, folder = root_access.chosen(ctx, root, as_json)

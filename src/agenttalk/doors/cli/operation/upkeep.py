@@ -48,7 +48,7 @@ def status(
         await code.glanced(folder, deps)
         told = {**await plan_status.overview(deps), **await view_toolchain.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
-        return {**told, "honesty": await honesty.total(deps), "day": await day_limit.describe_day(deps, most)}
+        return {**told, "honesty": await honesty.sum_tallies(deps), "day": await day_limit.describe_day(deps, most)}
 
     out, folder = root_access.chosen(ctx, root, as_json)
     found = root_access.asked(folder, "/api/status", by_hand)

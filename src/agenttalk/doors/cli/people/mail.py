@@ -19,7 +19,7 @@ from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Sett
 if TYPE_CHECKING:
     # Loaded only by those who open the root themselves: most go through the engine.
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.mail.letters import Draft
+    from agenttalk.engine.mail.letters import LetterDraft
 
 app = typer.Typer(no_args_is_help=True, help="Letters between agents and people.", add_completion=False)
 _COLOURS: Final = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan"}
@@ -129,11 +129,11 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
     """Show a letter. Whoever it is for has read it then."""
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.mail.board import Post
+        from agenttalk.engine.mail.board import MailBoard
         from agenttalk.engine.views import mail as showing
         from agenttalk.rules.mail.letters import OPERATOR
 
-        await Post(deps).read(mail, OPERATOR)
+        await MailBoard(deps).read(mail, OPERATOR)
         return await showing.one(deps, mail)
 
     out, ask = _reached(ctx, root, as_json)
@@ -189,16 +189,16 @@ def _sent(
     as_json: bool,  # noqa: FBT001 - as given
     path: str,
     body: dict[str, Any],
-    do: Callable[[Any, Draft, Any], Awaitable[dict[str, Any]]],
+    do: Callable[[Any, LetterDraft, Any], Awaitable[dict[str, Any]]],
 ) -> int:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.core.access import Caller
-        from agenttalk.engine.mail.board import Post
-        from agenttalk.engine.mail.letters import drafted
+        from agenttalk.engine.mail.board import MailBoard
+        from agenttalk.engine.mail.letters import parse_draft
         from agenttalk.rules.mail.letters import OPERATOR
 
-        post = Post(deps)
-        sent = await do(post, drafted(OPERATOR, body), Caller("operator", OPERATOR))
+        post = MailBoard(deps)
+        sent = await do(post, parse_draft(OPERATOR, body), Caller("operator", OPERATOR))
         await post.pass_()
         return sent
 

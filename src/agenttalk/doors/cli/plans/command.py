@@ -109,7 +109,7 @@ def send(
         return BAD
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await engine.send(deps, command)
+        return await engine.send_command(deps, command)
 
     sent = root_access.asked(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
     if out.as_json:
@@ -206,10 +206,10 @@ def _log(out: Output, settings: Settings, what: str, document: object, outcome: 
     subject = "/".join(str(each)[:128] for each in generation.identity(fields) if each) or "unknown"
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        await sent_commands.log(deps, "generated" if what == "generated" else "validated", subject, outcome)
+        await sent_commands.log_command(deps, "generated" if what == "generated" else "validated", subject, outcome)
         return {}
 
-    body = {"what": what, "subject": subject, **sent_commands.gist(outcome)}
+    body = {"what": what, "subject": subject, **sent_commands.summarize_outcome(outcome)}
     try:
         root_access.asked(settings.root.absolute(), "/api/commands/log", by_hand, body)
     except AgentTalkError as error:

@@ -92,9 +92,9 @@ def steered(
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine.runs.plan_actions import Action
+        from agenttalk.engine.runs.plan_actions import PlanAction
 
-        wanted = Action(
+        wanted = PlanAction(
             name=action,
             by=by,
             proof=await root_access.shown_to_be_operator(folder, deps),

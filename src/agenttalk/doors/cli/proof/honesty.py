@@ -22,7 +22,7 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.proof import honesty as counting
 
-        return await counting.report(deps)
+        return await counting.build_report(deps)
 
     out, folder = root_access.chosen(ctx, root, as_json)
     found = root_access.asked(folder, "/api/honesty", by_hand)

@@ -38,15 +38,15 @@ def replay(
     out, folder = root_access.chosen(ctx, root, as_json)
     data = fsio.read_file(file.resolve(), limit=wire.ENVELOPE_LIMIT)
     policy = read_policy(data, yaml=file.suffix.lower() != ".json")
-    begin = policy_replay.since(since)
+    begin = policy_replay.parse_since(since)
     totals = dict.fromkeys(_WORDS, 0)
     told_before = False
     following: dict[str, Any] | None = {}
     while following is not None:
-        asked = policy_replay.Asked(policy, begin, plan, **following)
+        asked = policy_replay.ReplayQuery(policy, begin, plan, **following)
 
-        async def by_hand(deps: Deps, asked: policy_replay.Asked = asked) -> dict[str, Any]:
-            return await policy_replay.page(deps, asked)
+        async def by_hand(deps: Deps, asked: policy_replay.ReplayQuery = asked) -> dict[str, Any]:
+            return await policy_replay.replay_page(deps, asked)
 
         body = {"policy": policy.as_json(), "plan": plan, **({"since": since} if since else {}), **following}
         told = root_access.asked(folder, "/api/audit/replay", by_hand, body)
