@@ -25,7 +25,7 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.engine.plans import submission
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.plans import dag_checks
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 
 SIZES = (1_000, 10_000, 100_000)
 LIMIT = 3.0
@@ -92,7 +92,7 @@ class Clock:
 
 async def from_file(data: bytes, root: Path) -> Clock:
     """A plan file on its whole way."""
-    async with opened(root, url="") as deps:
+    async with open_root(root, url="") as deps:
         clock = Clock()
         plan = reader.read(data, yaml=False)
         clock.lap("read")
@@ -111,7 +111,7 @@ async def from_dag(data: bytes, root: Path) -> Clock:
         name: AgentProfile.from_json({"schema_version": "1.0", "agent_id": name, "driver": "python"})
         for name in (f"a{n}" for n in range(AGENTS))
     }
-    async with opened(root, url="") as deps:
+    async with open_root(root, url="") as deps:
         clock = Clock()
         dag = TaskDag.from_bytes(data)
         clock.lap("read")

@@ -28,7 +28,7 @@ import apsw
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import SETTLED
 from agenttalk.engine.messages.router import Router, RouterReport
-from agenttalk.wiring import opened, parts
+from agenttalk.wiring import open_root, parts
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from treekit import Tree, dumped, node
@@ -144,7 +144,7 @@ async def measure(folder: Path, many_messages: int) -> dict[str, Any]:
     """Two roots, one with little and one with much history, and the peers beside them."""
     few, many = Site(folder / "few"), Site(folder / "many")
     files, rows = Files(folder / "plain"), Rows(folder / "plain.db")
-    async with opened(few.tree.root) as deps_few, opened(many.tree.root) as deps_many:
+    async with open_root(few.tree.root) as deps_few, open_root(many.tree.root) as deps_many:
         small, large = Router(deps_few), Router(deps_many)
         result: dict[str, Any] = {}
         for name, site, router, count in (("few", few, small, FEW), ("many", many, large, many_messages)):
@@ -254,7 +254,7 @@ async def loop(root: Path) -> None:
             print(report.delivered, flush=True)
         begun.set()
 
-    await parts.route(root, tell, stop=stop)
+    await parts.run_router(root, tell, stop=stop)
 
 
 def syncs(folder: Path) -> float | None:
@@ -345,6 +345,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--loop"]:
         asyncio.run(loop(Path(sys.argv[2])))
     elif sys.argv[1:2] == ["--once"]:
-        asyncio.run(parts.route(Path(sys.argv[2]), lambda _: None))
+        asyncio.run(parts.run_router(Path(sys.argv[2]), lambda _: None))
     else:
         sys.exit(main())

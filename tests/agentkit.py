@@ -17,7 +17,7 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.ports import Driver, Processes, Row
 from agenttalk.rules.core.isolation import Words
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from sandboxkit import PLAIN
 from treekit import Tree, dumped, sha256
 
@@ -138,7 +138,7 @@ class Desk:
         """Open the root, let the scenario use the agent's heartbeat, close both."""
 
         async def run() -> T:
-            async with opened(
+            async with open_root(
                 self.tree.root, clock=self.clock, limits=self.limits, words=self.words, unrouted=self.unrouted
             ) as deps:
                 known = processes or LocalProcesses()

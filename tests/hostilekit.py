@@ -33,7 +33,7 @@ from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.ports import Ended, Turn
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from machinekit import Numbers, read_blobs
 from machinekit import Programs as Lives
 from plankit import PATIENCE, plan, proved, task
@@ -200,7 +200,7 @@ class World:
         return self.loop.run_until_complete(go())
 
     def open(self, *, first: bool = False) -> None:
-        self._opened: AbstractAsyncContextManager[Deps] = opened(self.root, clock=self.clock, ids=self.ids)
+        self._opened: AbstractAsyncContextManager[Deps] = open_root(self.root, clock=self.clock, ids=self.ids)
         self.run(self._open(first=first))
 
     async def _open(self, *, first: bool) -> None:
@@ -351,7 +351,7 @@ class World:
 
     def sound(self) -> None:
         """The books are in order, and nobody rewrote them."""
-        assert self.run(fsck.check(self.deps)) == []
+        assert self.run(fsck.check_root(self.deps)) == []
         assert all(report.verdict.intact for report in audit.verify(self.root))
         assert self.played.faults == []
 

@@ -32,7 +32,7 @@ from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.ports import Ended, Owner, Turn
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from treekit import Tree, dumped, node, output, sha256
 
 T = TypeVar("T")
@@ -793,7 +793,7 @@ class World:
         return self.loop.run_until_complete(go())
 
     def open(self) -> None:
-        self._opened: AbstractAsyncContextManager[Deps] = opened(
+        self._opened: AbstractAsyncContextManager[Deps] = open_root(
             self.root, clock=self.clock, ids=self.ids, limits=LIMITS, answers_by_file=True
         )
         self.deps = self.run(self._opened.__aenter__())

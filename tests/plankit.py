@@ -34,11 +34,11 @@ from agenttalk.engine.plans import submission
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Clock, Driver, Performer
 from agenttalk.rules.core.isolation import Words
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from sandboxkit import PLAIN
 
 if TYPE_CHECKING:
@@ -83,19 +83,19 @@ class Engine:
         self.dispatcher.nudge()
         return new
 
-    async def until(self, condition: Callable[[Standing], bool], plan_id: str = "p") -> Standing:
+    async def until(self, condition: Callable[[PlanStanding], bool], plan_id: str = "p") -> PlanStanding:
         """How a plan stands once something is so. Of what agents have done meanwhile there need not be any news."""
         with self.dispatcher.followed() as news:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     news.clear()
-                    found = await plan_status.of(self.deps, plan_id)
+                    found = await plan_status.read_plan_status(self.deps, plan_id)
                     if condition(found):
                         return found
                     with suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), 0.1)
 
-    async def ended(self, plan_id: str = "p") -> Standing:
+    async def ended(self, plan_id: str = "p") -> PlanStanding:
         """How a plan stands when nothing goes on by itself any more."""
         return await self.until(lambda found: found.result != "running", plan_id)
 
@@ -136,7 +136,7 @@ async def engine(
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with opened(root, clock=clock, limits=limits, traced=traced, words=words) as deps:
+    async with open_root(root, clock=clock, limits=limits, traced=traced, words=words) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
         elsewhere = RemoteAgents(deps)
@@ -168,7 +168,7 @@ async def engine(
         finally:
             stop.set()
             await running
-        assert await fsck.check(deps) == []
+        assert await fsck.check_root(deps) == []
 
 
 def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> Prover:
@@ -193,6 +193,6 @@ def play(root: Path, use: Callable[[Engine], Awaitable[Any]], **agents: Any) -> 
     return asyncio.run(run())
 
 
-def states(found: Standing) -> dict[str, str]:
+def states(found: PlanStanding) -> dict[str, str]:
     """Task → state."""
     return {each["task_id"]: each["state"] for each in found.tasks}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, task
 
 CALC = "def add(a, b):\n    return 0\n"
@@ -58,12 +58,12 @@ def program(root: Path, name: str, text: str) -> dict[str, Any]:
     return {"driver": "script", "argv": [sys.executable, str(path)]}
 
 
-def run(root: Path, compiled: Any, **agents: Any) -> Standing:
-    async def use(engine: Engine) -> Standing:
+def run(root: Path, compiled: Any, **agents: Any) -> PlanStanding:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended(compiled.dag.plan_id)
 
-    found: Standing = play(root / "root", use, proving=True, **agents)
+    found: PlanStanding = play(root / "root", use, proving=True, **agents)
     return found
 
 

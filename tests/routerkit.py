@@ -15,7 +15,7 @@ from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.engine.operation import fsck
 from agenttalk.ports import Clock, Row
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from treekit import Tree, sha256
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def inside(
     """Do something with a root that is opened for it alone."""
 
     async def go() -> T:
-        async with opened(root, clock=clock, limits=limits, answers_by_file=True) as deps:
+        async with open_root(root, clock=clock, limits=limits, answers_by_file=True) as deps:
             return await use(deps)
 
     return asyncio.run(go())
@@ -73,7 +73,7 @@ def counts(root: Path, plan_id: str = "plan_shop", *, board: str = "default") ->
 
 def sound(root: Path) -> bool:
     """Whether nothing in the store contradicts anything else."""
-    faults = inside(root, fsck.check)
+    faults = inside(root, fsck.check_root)
     assert faults == []
     return True
 

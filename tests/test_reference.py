@@ -35,7 +35,7 @@ from agenttalk.rules.agents import acp_table
 from agenttalk.rules.agents.cli_table import TABLE, CodingAgent
 from agenttalk.rules.core import task_states
 from agenttalk.rules.planfile.plan_checks import DRIVERS
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from agenttalk.wiring.settings.tables import (
     AccountSettings,
     AgentSettings,
@@ -43,8 +43,8 @@ from agenttalk.wiring.settings.tables import (
     NotifySettings,
     RiskSettings,
     ScheduleSettings,
-    Section,
     Settings,
+    SettingsTable,
     SourceSettings,
 )
 from remedies import REMEDIES
@@ -287,7 +287,7 @@ first request is still under way. If the engine died in the middle and doing it 
 
 def http_page(folder: Path) -> str:
     async def routes() -> list[BaseRoute]:
-        async with opened(folder) as deps:
+        async with open_root(folder) as deps:
             return [each for each in create_app(Service(deps)).routes if not isinstance(each, PageRoute)]
 
     document = openapi.document(asyncio.run(routes()))
@@ -410,9 +410,13 @@ TABLES: dict[str, type[BaseModel]] = {
 
 
 def settings_page() -> str:
-    plain = {name: field for name, field in Settings.model_fields.items() if not isinstance(field.default, Section)}
+    plain = {
+        name: field for name, field in Settings.model_fields.items() if not isinstance(field.default, SettingsTable)
+    }
     tables: dict[str, type[BaseModel]] = {
-        name: type(field.default) for name, field in Settings.model_fields.items() if isinstance(field.default, Section)
+        name: type(field.default)
+        for name, field in Settings.model_fields.items()
+        if isinstance(field.default, SettingsTable)
     } | TABLES
     own = [
         f"| `{name}` | {_shown(field)} | {_told(Settings, name)} |" for name, field in plain.items() if name == "locale"
@@ -444,7 +448,7 @@ def _shown(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True, validated_data={})
     if field.is_required():
         return "needed"
-    return "" if value in (None, (), {}) or isinstance(value, Section) else f"`{json.dumps(value)}`"
+    return "" if value in (None, (), {}) or isinstance(value, SettingsTable) else f"`{json.dumps(value)}`"
 
 
 def test_the_page_of_settings_is_up_to_date() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.tracing import Sent, Tracing
+from agenttalk.engine.operation.tracing import SpanExportResult, TraceExporter
 from agenttalk.ports import Tx
 
 
@@ -32,14 +32,14 @@ class Bench:
     def __init__(self, deps: Deps, clock: Clock) -> None:
         self.deps, self.clock = deps, clock
         self.taken: list[Any] = []
-        self.answer = Sent(ok=True)
+        self.answer = SpanExportResult(ok=True)
         self.asked = 0
         self.kills = False
 
-    def engine(self, *, texts: bool = False) -> Tracing:
-        return Tracing(self.deps, self._send, resource=(("service.name", "test"),), version="1", texts=texts)
+    def engine(self, *, texts: bool = False) -> TraceExporter:
+        return TraceExporter(self.deps, self._send, resource=(("service.name", "test"),), version="1", texts=texts)
 
-    async def _send(self, body: bytes) -> Sent:
+    async def _send(self, body: bytes) -> SpanExportResult:
         self.asked += 1
         if self.answer.ok:
             [one] = ExportTraceServiceRequest.FromString(body).resource_spans

@@ -24,8 +24,8 @@ from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 from agenttalk.doors import embedding
 from agenttalk.engine.views import explain_engine
-from agenttalk.wiring import opened
-from agenttalk.wiring.plan_files import compiled_plan
+from agenttalk.wiring import open_root
+from agenttalk.wiring.plan_files import compile_plan_file
 
 CASES: tuple[Case, ...] = (*cheats.CASES, *honest.CASES, *limits.CASES)
 AT_ONCE = 2
@@ -189,9 +189,9 @@ def made(case: Case, repo: Path) -> None:
 
 async def played(plan: Path, root: Path) -> tuple[embedding.Outcome, list[dict[str, Any]]]:
     """Have the engine run a plan; how it ended, and how each turn of the task did."""
-    outcome = await embedding.run(compiled_plan(plan), root=root)
-    async with opened(root) as deps:
-        told = await explain_engine.explain(deps, "p", "work")
+    outcome = await embedding.run(compile_plan_file(plan), root=root)
+    async with open_root(root) as deps:
+        told = await explain_engine.explain_engine_task(deps, "p", "work")
     return outcome, told["attempts"]
 
 

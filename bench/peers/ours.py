@@ -21,7 +21,7 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # when it is started by its path
 from bench.peers.watch import OUTPUT, PLANS, PROMPT, Watch, tell
@@ -100,7 +100,7 @@ async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
     }
     plans = plans_of(shape, steps)
     url = os.environ.get("BENCH_POSTGRES", "")
-    async with opened(root, url=url) as deps:
+    async with open_root(root, url=url) as deps:
         agent = work_a_while if shape == "paced" else work
         calls = Calls(dict.fromkeys(profiles, agent), deps.stores.blobs)
         dispatcher = Dispatcher(deps, {"python": calls}, LocalProcesses(), max_running=AGENTS)

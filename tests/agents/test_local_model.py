@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, task
 from sandboxkit import ailment
 
@@ -46,11 +46,11 @@ def reviewed(root: Path, agent: dict[str, Any], **keys: Any) -> dict[str, Any]:
     review = task("review", "m", inputs=[{"name": "note.md", "from": "note.md"}], max_reexecute_times=1, **keys)
     compiled = plan(task("write", "a", outputs=[{"name": "note.md"}]), review, agents={"m": agent})
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(root, use, a=write)
+    found: PlanStanding = play(root, use, a=write)
     [told] = [each for each in found.tasks if each["task_id"] == "review"]
     return told
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.conftest import RIGHT, Shop, require
-from agenttalk.testing.model_script import Call, Refuse, Say, Script, Shell, behaves, lies, loops
+from agenttalk.testing.model_script import CallStep, RefuseStep, SayStep, Script, ShellStep, behaves, lies, loops
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode")
 TELLS_COSTS = {"claude"}
@@ -40,7 +40,7 @@ WRITTEN = f"price.py\n```\n{RIGHT}```\n"
 """A file as a model writes it for Aider, which gives it no tools."""
 
 
-@pytest.mark.parametrize("script", [[Say(f"Here it is.\n\n{WRITTEN}")]], indirect=True, ids=["behaves"])
+@pytest.mark.parametrize("script", [[SayStep(f"Here it is.\n\n{WRITTEN}")]], indirect=True, ids=["behaves"])
 def test_aider_does_the_work(shop: Shop) -> None:
     require("aider")
     shop.model.tools = False
@@ -62,7 +62,7 @@ def test_aider_lies_and_is_not_done(shop: Shop) -> None:
     assert "'tests-pass' failed" in task["reason"]
 
 
-@pytest.mark.parametrize("script", [[Refuse(400, "no credit left")]], indirect=True, ids=["refused"])
+@pytest.mark.parametrize("script", [[RefuseStep(400, "no credit left")]], indirect=True, ids=["refused"])
 def test_why_the_model_of_aider_does_not_answer_is_the_reason(shop: Shop) -> None:
     require("aider")
     shop.model.tools = False
@@ -85,7 +85,9 @@ def test_who_lies_is_not_done_and_the_reason_says_so(shop: Shop, name: str) -> N
     assert any("all tests pass" in each.get("text", "") for each in shop.events())
 
 
-@pytest.mark.parametrize("script", [[Shell("curl http://127.0.0.1:1"), Say("Done.")]], indirect=True, ids=["denied"])
+@pytest.mark.parametrize(
+    "script", [[ShellStep("curl http://127.0.0.1:1"), SayStep("Done.")]], indirect=True, ids=["denied"]
+)
 def test_what_claude_was_not_permitted_is_the_reason(shop: Shop) -> None:
     require("claude")
     shop.plan("claude", profile={"sandbox": "plain"})
@@ -94,7 +96,7 @@ def test_what_claude_was_not_permitted_is_the_reason(shop: Shop) -> None:
     assert task["reason"].startswith("not permitted to the agent: Bash")
 
 
-@pytest.mark.parametrize("script", [[Refuse(400, "no credit left")]], indirect=True, ids=["refused"])
+@pytest.mark.parametrize("script", [[RefuseStep(400, "no credit left")]], indirect=True, ids=["refused"])
 @pytest.mark.parametrize("name", ["claude", "codex"])
 def test_why_the_model_does_not_answer_is_the_reason(shop: Shop, name: str) -> None:
     require(name)
@@ -127,7 +129,7 @@ def test_who_tells_what_it_uses_step_by_step_is_ended_in_its_turn_by_its_tokens(
     assert not _left_behind(shop.folder)
 
 
-FORGETS = [Say("Done."), *behaves({"price.py": RIGHT})]
+FORGETS = [SayStep("Done."), *behaves({"price.py": RIGHT})]
 
 
 @pytest.mark.parametrize("script", [FORGETS], indirect=True, ids=["forgets"])
@@ -141,11 +143,11 @@ def test_who_stops_too_early_is_told_what_is_missing_and_goes_on(shop: Shop, nam
     assert sum(each["kind"] == "end" for each in shop.events()) == (1 if name == "claude" else 2)
 
 
-FOUND = Call("ToolSearch", {"query": "select:mcp__shop__price_list", "max_results": 1})
+FOUND = CallStep("ToolSearch", {"query": "select:mcp__shop__price_list", "max_results": 1})
 """Claude Code offers tools of servers only when they are looked for."""
 
 
-@pytest.mark.parametrize("script", [[FOUND, Call("price_list", {}), Say("Done.")]], indirect=True, ids=["mcp"])
+@pytest.mark.parametrize("script", [[FOUND, CallStep("price_list", {}), SayStep("Done.")]], indirect=True, ids=["mcp"])
 def test_tools_of_an_mcp_server_are_called(shop: Shop) -> None:
     require("claude")
     server = Path(__file__).with_name("price_server.py")
@@ -176,7 +178,7 @@ def _left_behind(folder: Path) -> list[str]:
     [*((each, "best") for each in AGENTS), ("claude", "plain"), ("qwen", "plain"), ("opencode", "plain")],
 )
 @pytest.mark.parametrize(
-    "script", [[*[Say("All tests pass.")] * 3, *behaves({"price.py": RIGHT})]], indirect=True, ids=["at last"]
+    "script", [[*[SayStep("All tests pass.")] * 3, *behaves({"price.py": RIGHT})]], indirect=True, ids=["at last"]
 )
 def test_rework_goes_on_with_the_session(shop: Shop, name: str, sandbox: str) -> None:
     """The model says three times that it is done, and works then: a session that began anew would never get there."""

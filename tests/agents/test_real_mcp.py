@@ -13,17 +13,17 @@ import pytest
 
 from agents.conftest import Shop, Spoken, require
 from agenttalk.rules.agents import acp_table
-from agenttalk.testing.model_script import Call, Say, Script, Step
+from agenttalk.testing.model_script import CallStep, SayStep, Script, ScriptStep
 
 TOOLS = ("generate_command", "submit_report", "ask_human", "submit_artifact", "check_promise")
 COMMAND = {"plan_id": "shop", "task_id": "price", "prompt": "Price it again."}
-CALLS: list[Step] = [
-    Call("generate_command", {"params": COMMAND}),
-    Call("submit_report", {"body": "I looked at the prices."}),
-    Call("ask_human", {"question": "Is forty right?"}),
-    Call("submit_artifact", {"output": "note.txt", "text": "Forty each.\n"}),
-    Call("check_promise", {}),
-    Say("Done."),
+CALLS: list[ScriptStep] = [
+    CallStep("generate_command", {"params": COMMAND}),
+    CallStep("submit_report", {"body": "I looked at the prices."}),
+    CallStep("ask_human", {"question": "Is forty right?"}),
+    CallStep("submit_artifact", {"output": "note.txt", "text": "Forty each.\n"}),
+    CallStep("check_promise", {}),
+    SayStep("Done."),
 ]
 
 

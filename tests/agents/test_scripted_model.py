@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from agenttalk.testing import ScriptedModel
-from agenttalk.testing.model_apis import Tokens
+from agenttalk.testing.model_apis import TokenCounts
 from agenttalk.testing.model_script import (
-    Call,
+    CallStep,
     Conversation,
-    Refuse,
-    Say,
-    Shell,
-    Write,
+    RefuseStep,
+    SayStep,
+    ShellStep,
+    WriteStep,
     behaves,
     folder_of,
+    make_reply,
     next_step,
-    reply,
 )
 
 TOOL = {"type": "object", "properties": {"command": {"type": "string"}, "description": {"type": "string"}}}
@@ -53,7 +53,7 @@ GIVEN = {"command": "ls", "description": "run a command"}
 
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
-    with ScriptedModel([Shell("ls"), Say("It is  done.\n")], tokens=Tokens(7, 3)) as found:
+    with ScriptedModel([ShellStep("ls"), SayStep("It is  done.\n")], tokens=TokenCounts(7, 3)) as found:
         yield found
 
 
@@ -148,7 +148,7 @@ def test_it_counts_lists_and_refuses(model: ScriptedModel) -> None:
     assert ask(model, "/", b"", "HEAD") == (200, b"")
     assert ask(model, "/v1/embeddings", {})[0] == 404
     assert ask(model, "/v1/messages", b"{")[0] == 400
-    model.script = [Refuse(429, "slow down")]
+    model.script = [RefuseStep(429, "slow down")]
     status, data = ask(model, *TALKS["chat"])
     assert (status, json.loads(data)["error"]["message"]) == (429, "slow down")
 
@@ -174,33 +174,35 @@ def talk(*tools: str, text: str = "", properties: tuple[str, ...] = (), answered
 
 
 def test_a_file_is_written_with_whatever_there_is() -> None:
-    step = Write("a/b.py", "x = 'y'\n")
+    step = WriteStep("a/b.py", "x = 'y'\n")
     where = "Primary working directory: /work\nIs it"
-    found = reply(step, talk("Write", "Bash", text=where, properties=("file_path", "content")))
+    found = make_reply(step, talk("Write", "Bash", text=where, properties=("file_path", "content")))
     assert (found.tool, dict(found.arguments)) == ("Write", {"file_path": "/work/a/b.py", "content": "x = 'y'\n"})
-    assert reply(Write("/x", ""), talk("write_file")).arguments == {"file_path": "/x", "content": ""}
-    assert reply(Write("x", ""), talk("write_file")).arguments["file_path"] == "x"
-    found = reply(step, talk("exec_command", properties=("cmd", "is_background")))
+    assert make_reply(WriteStep("/x", ""), talk("write_file")).arguments == {"file_path": "/x", "content": ""}
+    assert make_reply(WriteStep("x", ""), talk("write_file")).arguments["file_path"] == "x"
+    found = make_reply(step, talk("exec_command", properties=("cmd", "is_background")))
     assert found.arguments["is_background"] is False
     assert found.arguments["cmd"] == "mkdir -p a && printf %s 'x = '\"'\"'y'\"'\"'\n' > a/b.py"
-    assert reply(Shell("ls"), talk("shell")).arguments == {"command": ["bash", "-lc", "ls"]}
-    assert reply(step, talk("Read")).text == "I have no shell."
+    assert make_reply(ShellStep("ls"), talk("shell")).arguments == {"command": ["bash", "-lc", "ls"]}
+    assert make_reply(step, talk("Read")).text == "I have no shell."
 
 
 def test_tools_of_servers_are_found_by_the_end_of_their_names() -> None:
-    assert reply(Call("my_tasks", {"a": 1}), talk("mcp__agenttalk__my_tasks")).tool == "mcp__agenttalk__my_tasks"
-    assert reply(Call("my_tasks"), talk("Read")).text == "I have no tool my_tasks."
+    assert (
+        make_reply(CallStep("my_tasks", {"a": 1}), talk("mcp__agenttalk__my_tasks")).tool == "mcp__agenttalk__my_tasks"
+    )
+    assert make_reply(CallStep("my_tasks"), talk("Read")).text == "I have no tool my_tasks."
 
 
 def test_a_script_follows_the_conversation_and_repeats_its_last_step() -> None:
     script = behaves({"a": "1"}, "yes")
     without = replace(talk("x", answered=1), tools={})
-    assert (next_step(script, without), next_step(script, without, tools=False)) == (Say("A task"), script[1])
+    assert (next_step(script, without), next_step(script, without, tools=False)) == (SayStep("A task"), script[1])
     assert [next_step(script, talk("x", answered=number)) for number in range(4)] == [
-        Write("a", "1"),
-        Say("yes"),
-        Say("yes"),
-        Say("yes"),
+        WriteStep("a", "1"),
+        SayStep("yes"),
+        SayStep("yes"),
+        SayStep("yes"),
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from agents.conftest import RIGHT, Shop, Spoken, require
 from agenttalk.rules.agents.acp_table import TABLE
-from agenttalk.testing.model_script import Refuse, Say, Script, Shell, Write, behaves, lies, loops
+from agenttalk.testing.model_script import RefuseStep, SayStep, Script, ShellStep, WriteStep, behaves, lies, loops
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode")
 
@@ -48,7 +48,7 @@ def test_who_is_spoken_with_and_lies_is_not_done(spoken: Spoken, name: str) -> N
     assert task["reason"].endswith("the agent says that it is finished, and has changed nothing")
 
 
-OUTSIDE = [[Write("notes.md", "mine"), Say("Done.")]]
+OUTSIDE = [[WriteStep("notes.md", "mine"), SayStep("Done.")]]
 
 
 @pytest.mark.parametrize("script", OUTSIDE, indirect=True, ids=["outside"])
@@ -63,7 +63,9 @@ def test_what_lies_outside_of_the_scope_is_refused_by_name(spoken: Spoken, name:
     )
 
 
-@pytest.mark.parametrize("script", [[Shell("curl http://127.0.0.1:1"), Say("Done.")]], indirect=True, ids=["denied"])
+@pytest.mark.parametrize(
+    "script", [[ShellStep("curl http://127.0.0.1:1"), SayStep("Done.")]], indirect=True, ids=["denied"]
+)
 @pytest.mark.parametrize("name", [name for name in AGENTS if name != "codex"])  # it asks only to leave its own sandbox
 def test_what_its_profile_denies_is_refused_also_in_a_sandbox(spoken: Spoken, name: str) -> None:
     require(TABLE[name].program)
@@ -73,7 +75,7 @@ def test_what_its_profile_denies_is_refused_also_in_a_sandbox(spoken: Spoken, na
     assert "execute (its profile denies execute:curl *): curl http://127.0.0.1:1" in task["reason"], spoken.events()
 
 
-@pytest.mark.parametrize("script", [[Refuse(400, "no credit left")]], indirect=True, ids=["refused"])
+@pytest.mark.parametrize("script", [[RefuseStep(400, "no credit left")]], indirect=True, ids=["refused"])
 @pytest.mark.parametrize("name", ["claude", "codex"])
 def test_why_the_model_does_not_answer_is_told(spoken: Spoken, name: str) -> None:
     require(TABLE[name].program)
@@ -93,7 +95,7 @@ def test_who_goes_round_in_circles_is_told_to_stop(spoken: Spoken, name: str) ->
     assert task["reason"].startswith("budget-exhausted: 4 calls of tools")
 
 
-FORGETS = [Say("Done."), *behaves({"price.py": RIGHT})]
+FORGETS = [SayStep("Done."), *behaves({"price.py": RIGHT})]
 
 
 @pytest.mark.parametrize("script", [FORGETS], indirect=True, ids=["forgets"])

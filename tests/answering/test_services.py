@@ -15,31 +15,31 @@ from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents.model_answers import Answer, Asked
 from agenttalk.rules.agents.model_protocol import Request
 from agenttalk.testing import ScriptedModel
-from agenttalk.testing.model_apis import Tokens
-from agenttalk.testing.model_script import Call, Garbage, Refuse, Say, Step
+from agenttalk.testing.model_apis import TokenCounts
+from agenttalk.testing.model_script import CallStep, GarbageAnswer, RefuseStep, SayStep, ScriptStep
 from effort import DEEP
 
-GOOD = Call("answer", {"result": "fine"})
-TOO_MUCH = Call("answer", {"result": "fine", "score": 101})
+GOOD = CallStep("answer", {"result": "fine"})
+TOO_MUCH = CallStep("answer", {"result": "fine", "score": 101})
 ALL = DEEP
 """Whether Anthropic's library is loaded here, too, which takes longer than everything else. In turns it always is."""
 PROVIDERS = ("openai", "google", "ollama", *(["anthropic"] if ALL else []))
-GIVEN_UP: list[tuple[str, Step, Code, int]] = [
-    ("openai", Refuse(503, retry_after=0), Code.MODEL_UNAVAILABLE, 2),
-    ("google", Refuse(500, retry_after=0), Code.MODEL_UNAVAILABLE, 2),
-    ("openai", Refuse(429, retry_after=3600), Code.MODEL_UNAVAILABLE, 1),
-    ("openai", Refuse(401), Code.MODEL_UNUSABLE, 1),
-    ("google", Refuse(400), Code.MODEL_UNUSABLE, 1),
-    ("openai", Say("I would rather talk."), Code.ANSWER_INVALID, 2),
-    ("openai", Say(""), Code.AGENT_SILENT, 2),
-    ("openai", Call("answer", {}), Code.AGENT_SILENT, 2),
+GIVEN_UP: list[tuple[str, ScriptStep, Code, int]] = [
+    ("openai", RefuseStep(503, retry_after=0), Code.MODEL_UNAVAILABLE, 2),
+    ("google", RefuseStep(500, retry_after=0), Code.MODEL_UNAVAILABLE, 2),
+    ("openai", RefuseStep(429, retry_after=3600), Code.MODEL_UNAVAILABLE, 1),
+    ("openai", RefuseStep(401), Code.MODEL_UNUSABLE, 1),
+    ("google", RefuseStep(400), Code.MODEL_UNUSABLE, 1),
+    ("openai", SayStep("I would rather talk."), Code.ANSWER_INVALID, 2),
+    ("openai", SayStep(""), Code.AGENT_SILENT, 2),
+    ("openai", CallStep("answer", {}), Code.AGENT_SILENT, 2),
 ]
 if ALL:
     GIVEN_UP += [
-        ("anthropic", Refuse(529, retry_after=0), Code.MODEL_UNAVAILABLE, 2),
-        ("anthropic", Refuse(404), Code.MODEL_UNUSABLE, 1),
-        ("anthropic", Say("I would rather talk."), Code.ANSWER_INVALID, 2),
-        ("google", Say("I would rather talk."), Code.ANSWER_INVALID, 2),
+        ("anthropic", RefuseStep(529, retry_after=0), Code.MODEL_UNAVAILABLE, 2),
+        ("anthropic", RefuseStep(404), Code.MODEL_UNUSABLE, 1),
+        ("anthropic", SayStep("I would rather talk."), Code.ANSWER_INVALID, 2),
+        ("google", SayStep("I would rather talk."), Code.ANSWER_INVALID, 2),
     ]
 
 
@@ -71,16 +71,16 @@ def fault(model: ScriptedModel, provider: str = "openai", **more: Any) -> tuple[
     return caught.value.code, caught.value.why
 
 
-def chat(**choice: Any) -> Garbage:
+def chat(**choice: Any) -> GarbageAnswer:
     """An answer of a chat, said word by word."""
     body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, **choice}]}
-    return Garbage(json.dumps(body).encode())
+    return GarbageAnswer(json.dumps(body).encode())
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_who_is_busy_is_asked_again_when_it_says_and_the_script_goes_on(provider: str) -> None:
     tell = Heard()
-    with ScriptedModel([GOOD], faults=[Refuse(429, retry_after=0)]) as model:
+    with ScriptedModel([GOOD], faults=[RefuseStep(429, retry_after=0)]) as model:
         url = model.url if provider in {"anthropic", "google"} else f"{model.url}/v1"
         answer = ask(url, tell, provider=provider)
     assert answer.result == {"result": "fine"}
@@ -91,7 +91,7 @@ def test_who_is_busy_is_asked_again_when_it_says_and_the_script_goes_on(provider
 
 
 @pytest.mark.parametrize(("provider", "step", "code", "asked"), GIVEN_UP)
-def test_a_service_that_goes_on_like_that_is_given_up(provider: str, step: Step, code: Code, asked: int) -> None:
+def test_a_service_that_goes_on_like_that_is_given_up(provider: str, step: ScriptStep, code: Code, asked: int) -> None:
     with ScriptedModel([step]) as model:
         found, why = fault(model, provider)
     assert (found, len(model.asked)) == (code, asked), why
@@ -126,7 +126,7 @@ def test_what_is_cut_off_is_no_answer() -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_is_none_of_its_answers_is_no_answer(provider: str) -> None:
-    with ScriptedModel([GOOD], faults=[Garbage()] * 4) as model:
+    with ScriptedModel([GOOD], faults=[GarbageAnswer()] * 4) as model:
         code, why = fault(model, provider)
     assert code is Code.MODEL_UNAVAILABLE, why
 
@@ -141,7 +141,7 @@ def test_nobody_there_is_told_as_it_is() -> None:
 
 def test_what_a_service_does_not_count_is_estimated() -> None:
     tell = Heard()
-    with ScriptedModel([GOOD], tokens=Tokens(0, 0)) as model:
+    with ScriptedModel([GOOD], tokens=TokenCounts(0, 0)) as model:
         ask(f"{model.url}/v1", tell)
     [used] = tell.of("usage")
     assert used["estimated"] is True
@@ -151,5 +151,5 @@ def test_what_a_service_does_not_count_is_estimated() -> None:
 
 def test_an_input_is_judged_in_the_form_of_a_judgement() -> None:
     said = {"score": 40, "decision": "REJECT", "reason": "It is short.", "issues": [{"description": "No date."}]}
-    with ScriptedModel([Call("answer", {**said, "decision": "MAYBE"}), Call("answer", said)]) as model:
+    with ScriptedModel([CallStep("answer", {**said, "decision": "MAYBE"}), CallStep("answer", said)]) as model:
         assert ask(f"{model.url}/v1", asked=Asked(judges=True)).result == said

@@ -22,7 +22,7 @@ from agenttalk.engine.messages import plan_registry
 from agenttalk.engine.operation.service import Service
 from agenttalk.ports import Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 
 T = TypeVar("T")
 OPERATOR, VIEWER, WORKER = "op_one", "view_one", "work_one"
@@ -173,7 +173,7 @@ def listening(root: Path) -> Iterator[Door]:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         stop.append(lambda: loop.call_soon_threadsafe(ended.set))
         async with AsyncExitStack() as stack:
-            deps = await stack.enter_async_context(opened(root))
+            deps = await stack.enter_async_context(open_root(root))
             passed: list[str | None] = []
 
             async def route(agent: str | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from agenttalk.adapters.store import operator_folder
 from agenttalk.doors.api.server import socket_folder
 from agenttalk.engine.core import access
-from agenttalk.wiring import agent_api, opened
+from agenttalk.wiring import agent_api, open_root
 from api.enginekit import REPORTS, agenttalk, programmed
 from treekit import Tree
 
@@ -36,7 +36,7 @@ def test_a_heartbeat_alone_takes_reports_of_its_programs(tree: Tree) -> None:
     assert beat.returncode == 0, beat.stdout + beat.stderr
 
     async def look() -> list[str]:
-        async with opened(tree.root) as deps:
+        async with open_root(tree.root) as deps:
             store = await deps.stores.board("default")
             found = await store.read("comments_of", plan_id="plan_shop", task_id="build", after=0, limit=9)
             return [row[4] for row in found]
@@ -46,7 +46,7 @@ def test_a_heartbeat_alone_takes_reports_of_its_programs(tree: Tree) -> None:
 
 def test_it_serves_tasks_alone(tree: Tree) -> None:
     async def look() -> None:
-        async with opened(tree.root) as deps, agent_api(deps, tree.root) as one, agent_api(deps, tree.root) as two:
+        async with open_root(tree.root) as deps, agent_api(deps, tree.root) as one, agent_api(deps, tree.root) as two:
             await access.admit(deps, "op", "operator", "operator")
             assert one.socket != two.socket
             assert one.http != two.http
@@ -67,7 +67,7 @@ def test_sockets_of_dead_parts_are_removed_and_those_of_living_ones_stay(tree: T
         path.touch()
 
     async def look() -> None:
-        async with opened(tree.root) as deps, agent_api(deps, tree.root) as api:
+        async with open_root(tree.root) as deps, agent_api(deps, tree.root) as api:
             assert await asyncio.to_thread(Path(api.socket).exists)
 
     asyncio.run(look())

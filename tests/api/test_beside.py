@@ -19,7 +19,7 @@ from agenttalk.doors.cli.main import call
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from api.enginekit import engine, programmed
 from treekit import Tree, dumped, node, question
 
@@ -99,7 +99,7 @@ def prepared(root: Path) -> str:
         return str(letter)
 
     async def run() -> str:
-        async with opened(root, witnessed=True) as deps:
+        async with open_root(root, witnessed=True) as deps:
             return await ask(deps)
 
     return asyncio.run(run())

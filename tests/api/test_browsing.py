@@ -22,7 +22,7 @@ from agenttalk.engine.budgets import spending
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import honesty
 from agenttalk.rules.proof.honesty import NOTHING
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from api.doorkit import VIEWER, Door, listening
 from plankit import Engine, plan, play, states, task
 
@@ -338,7 +338,7 @@ def test_what_a_day_may_cost_and_has_cost_is_told(door: Door, tmp_path: Path) ->
     used = {"tokens": 1, "cost_usd": 0.75, "seconds": 1.0, "tool_calls": 0}
 
     async def work() -> dict[str, Any]:
-        async with opened(tmp_path, clock=Clock()) as deps:
+        async with open_root(tmp_path, clock=Clock()) as deps:
             store = await deps.stores.board("default")
             await store.transact(lambda tx: tx.run("add_spending", name="day:2026-03-01", **used))
             await store.transact(lambda tx: tx.run("add_spending", name="day:2026-02-28", **used))
@@ -361,7 +361,7 @@ def test_counting_goes_on_where_it_ended_whenever_it_was_cut_off(tmp_path: Path,
         shutil.copytree(root, copy)
 
     async def counted(folder: Path, most: int | None) -> dict[str, Any]:
-        async with opened(folder) as deps:
+        async with open_root(folder) as deps:
             store = await deps.stores.board("default")
             await store.transact(lambda tx: tx.run("set_cursor", name=honesty.CURSOR, value=0))
             before = await honesty.read_tallies(deps)
@@ -381,7 +381,7 @@ def test_two_who_count_at_once_count_once(tmp_path: Path, root: Path) -> None:
     shutil.copytree(root, tmp_path / "copy")
 
     async def work() -> tuple[Any, Any]:
-        async with opened(tmp_path / "copy") as deps:
+        async with open_root(tmp_path / "copy") as deps:
             await honesty.count_new_facts(deps)
             before = await honesty.read_tallies(deps)
             store = await deps.stores.board("default")

@@ -22,7 +22,7 @@ from agenttalk.doors.api.idempotency import REPEATABLE
 from agenttalk.engine.core import idempotency
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.idempotency import IdempotencyKeys
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from api.doorkit import OPERATOR, VIEWER, Door, listening
 from api.enginekit import engine, until
 from treekit import Tree
@@ -166,7 +166,7 @@ def test_keys_are_kept_for_a_day_and_not_more_than_so_many(tmp_path: Path, monke
     (tmp_path / "agents").mkdir()
 
     async def work() -> None:
-        async with opened(tmp_path, clock=clock) as deps:
+        async with open_root(tmp_path, clock=clock) as deps:
             held = IdempotencyKeys(deps, set())
             assert await held.begin("k", "a", repeatable=False) is None
             await held.end("k", 200, b"{}")
@@ -231,7 +231,7 @@ def test_nothing_is_done_twice_or_lost_though_the_engine_is_killed(tree: Tree) -
         assert [say(url, number) for number in range(many)] == [201] * many
 
     async def said(folder: Path) -> list[str]:
-        async with opened(folder) as deps:
+        async with open_root(folder) as deps:
             store = await deps.stores.board("default")
             rows = await store.read("comments_of", plan_id="plan_shop", task_id="build", after=0, limit=1_000)
             return [row[4] for row in rows]

@@ -20,7 +20,7 @@ from agenttalk.adapters.store.root import database_path
 from agenttalk.contracts.errors import MachineError
 from agenttalk.doors.cli.main import call
 from agenttalk.ports import Tx
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from api.enginekit import until
 
 
@@ -28,7 +28,7 @@ def worked(root: Path, facts: int = 3, *, witnessed: bool = True) -> None:
     """A part that records some facts on two boards."""
 
     async def run() -> None:
-        async with opened(root, witnessed=witnessed) as deps:
+        async with open_root(root, witnessed=witnessed) as deps:
             for board in ("system", "default"):
                 store = await deps.stores.board(board)
 
@@ -130,7 +130,7 @@ def test_heads_that_cannot_be_written_are_written_later(root: Path, caplog: pyte
 
 def test_while_it_runs_the_heads_are_written_down_too(root: Path) -> None:
     async def run() -> None:
-        async with opened(root, witnessed=True) as deps:
+        async with open_root(root, witnessed=True) as deps:
             store = await deps.stores.board("default")
             await store.transact(lambda tx: tx.record("test.fact", "x", {}))
             await asyncio.to_thread(until, lambda: kept_heads(root), "the heads are written down")

@@ -29,7 +29,7 @@ from agenttalk.engine.operation.monitor import Monitor
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import plan_status
 from agenttalk.ports import Tx
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from api.enginekit import REPORTS, agenttalk, clean, engine, programmed, until
 from treekit import Tree, dumped, node, output, question, sha256
 
@@ -69,7 +69,7 @@ def store(database: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def inside(root: Path, url: str, use: Callable[[Deps], Awaitable[T]], *, witnessed: bool = False) -> T:
     async def run() -> T:
-        async with opened(root, url=url, witnessed=witnessed) as deps:
+        async with open_root(root, url=url, witnessed=witnessed) as deps:
             return await use(deps)
 
     return asyncio.run(run())
@@ -103,14 +103,14 @@ def test_a_message_goes_its_whole_way_through_postgresql(sea: Tree, database: st
         second = await router.pass_()
         assert (second.delivered, second.problems) == (1, [])
         assert (await router.pass_()).idle
-        [plan] = (await plan_status.overview(deps))["plans"]
+        [plan] = (await plan_status.read_status_overview(deps))["plans"]
         assert {task["task_id"]: task["state"] for task in plan["tasks"]}["build"] == "COMPLETED"
         assert plan["messages"] == {
             "sent": 3, "delivered": 2, "superseded": 0, "duplicate": 0, "dead": 1, "in_flight": 0,
         }  # fmt: skip
         watched = await Monitor(deps).pass_()
         assert (watched.lost, watched.problems) == (0, [])
-        assert await fsck.check(deps) == []
+        assert await fsck.check_root(deps) == []
         assert await published_files.republish(deps, await deps.stores.board("default")) > 0
 
     inside(sea.root, database, use)
@@ -139,7 +139,7 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
         shown, original = await dead_letters.read_dead_letter(deps, letter.deadletter_id)
         assert (shown.code, b"cmd_deploy_001" in (original or b"")) == ("TASK_NOT_IN_DAG", True)
         assert (await dead_letters.replay(deps, letter.deadletter_id, by="ada"))["ok"] is False
-        assert await fsck.check(deps) == []
+        assert await fsck.check_root(deps) == []
 
     inside(sea.root, database, use)
     [path] = sea.box("tester", "inbox").rglob("prices.csv")
@@ -208,7 +208,7 @@ def test_two_servers_share_the_store_and_each_hears_of_the_others_effects(
     elsewhere.mkdir()
 
     async def use(here: Deps) -> None:
-        async with opened(elsewhere, url=database) as there:
+        async with open_root(elsewhere, url=database) as there:
             await plan_registry.submit(there, DAG, manifest=MANIFEST)
             assert set(await plan_registry.PlanRegistry(here).refresh()) == {"plan_sea"}
             mine, theirs = await here.stores.board("default"), await there.stores.board("default")

@@ -10,7 +10,7 @@ import pytest
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.rules.operation.retention import Keep
-from agenttalk.wiring import opened_as_set
+from agenttalk.wiring import open_configured_root
 from agenttalk.wiring.settings import load, origins
 
 FULL = """
@@ -197,7 +197,7 @@ def test_a_root_is_opened_with_the_limits_that_are_set(tmp_path: Path) -> None:
     settings = load(tmp_path, {"AGENTTALK__LIMITS__MAX_RESUME_MESSAGES_PER_TICK": "2"})
 
     async def limits() -> EngineLimits:
-        async with opened_as_set(tmp_path, settings) as deps:
+        async with open_configured_root(tmp_path, settings) as deps:
             return deps.limits
 
     assert asyncio.run(limits()) == EngineLimits(

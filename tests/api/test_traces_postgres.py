@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from tracekit import Bench, Clock, finished, started
 
 PATIENCE = 60.0
@@ -16,7 +16,7 @@ def test_servers_on_one_store_tell_the_same_spans_under_the_same_ids(tmp_path: P
     async def run() -> None:
         clock = Clock()
         (tmp_path / "agents").mkdir()
-        async with opened(tmp_path, clock=clock, url=database, traced=True) as deps:
+        async with open_root(tmp_path, clock=clock, url=database, traced=True) as deps:
             bench = Bench(deps, clock)
             servers = [bench.engine(), bench.engine()]
             board = await deps.stores.board("default")

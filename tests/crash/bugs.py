@@ -33,7 +33,7 @@ from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.toolchain.outgoing import Outgoing
+from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.ports import Ended, Turn, Tx
 from crash.snapshot import LOG
 
@@ -244,7 +244,7 @@ def _post_without_looking() -> None:
     async def found(*_: object) -> None:
         return None
 
-    _replace(Outgoing, _found=found)
+    _replace(ForgePoster, _found=found)
 
 
 BUGS: dict[str, Callable[[], None]] = {

@@ -14,7 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Job, Performance, Performer
 from plankit import proved
 
@@ -70,7 +70,7 @@ class Engine:
         await self.dispatcher.look()
         self._gate.set()
 
-    async def until(self, plan_id: str, condition: Callable[[Standing], bool]) -> None:
+    async def until(self, plan_id: str, condition: Callable[[PlanStanding], bool]) -> None:
         """Go on until a plan has come so far. Looks again whenever no turn is under way and something waits."""
         with self.dispatcher.followed() as news:
             async with asyncio.timeout(PATIENCE):
@@ -78,7 +78,7 @@ class Engine:
                     pass
         self._gate.clear()
 
-    async def _came(self, plan_id: str, condition: Callable[[Standing], bool], news: asyncio.Event) -> bool:
+    async def _came(self, plan_id: str, condition: Callable[[PlanStanding], bool], news: asyncio.Event) -> bool:
         """Look once and see whether it comes so far; False when it has to be looked at again."""
         await self.look()
         while True:
@@ -89,11 +89,11 @@ class Engine:
                 raise RuntimeError(f"it stands still: {[(each['task_id'], each['state']) for each in found.tasks]}")
             await news.wait()  # for a person
 
-    async def _quiet(self, plan_id: str, news: asyncio.Event) -> Standing:
+    async def _quiet(self, plan_id: str, news: asyncio.Event) -> PlanStanding:
         """Where a plan stands once no turn is under way but that of a person."""
         while True:
             news.clear()
-            found = await plan_status.of(self._deps, plan_id)
+            found = await plan_status.read_plan_status(self._deps, plan_id)
             if (
                 plan_id not in self.dispatcher.deciding
                 and not found.counts["running"]

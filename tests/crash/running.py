@@ -16,7 +16,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.planfile.compiler import Compiled
 from crash.life import Life, Scenario, Step, by_hand, route
 from crash.snapshot import LOG, opened
@@ -39,7 +39,7 @@ def submit(*plans: Compiled) -> Step:
     return Step(do)
 
 
-def until(condition: Callable[[Standing], bool], plan_id: str = P) -> Step:
+def until(condition: Callable[[PlanStanding], bool], plan_id: str = P) -> Step:
     """Have a plan run until it has come so far."""
 
     async def do(life: Life) -> None:
@@ -48,7 +48,7 @@ def until(condition: Callable[[Standing], bool], plan_id: str = P) -> Step:
     return Step(do)
 
 
-def ended(found: Standing) -> bool:
+def ended(found: PlanStanding) -> bool:
     return found.state == "ENDED"
 
 
@@ -152,7 +152,7 @@ async def _work(life: Life, turn: Turn) -> Any:
         case "join" if turn.command.reexecute is None:
             return "I am done, all tests pass"
         case "right":
-            found = await plan_status.of(life.deps, turn.plan_id)
+            found = await plan_status.read_plan_status(life.deps, turn.plan_id)
             if [each["retries"] for each in found.tasks if each["task_id"] == "right"] == [0]:
                 raise OSError("try again")
     return make(turn)
@@ -277,7 +277,7 @@ async def _resume(life: Life) -> None:
 async def _retry(life: Life) -> None:
     """Somebody who died with the process looks whether it is being tried again."""
     engine = await life.engine()
-    if states(await plan_status.of(life.deps, P))["one"] == "FAILED":
+    if states(await plan_status.read_plan_status(life.deps, P))["one"] == "FAILED":
         await engine.dispatcher.retry(P, "one", by="ann")
     life.say(f"task.retried {P}/one")
 
@@ -411,7 +411,7 @@ async def _overtake(life: Life) -> None:
         async with asyncio.timeout(20):
             await asyncio.gather(*first._turns.values())
             late.set()
-            while not ended(await plan_status.of(life.deps, P)):
+            while not ended(await plan_status.read_plan_status(life.deps, P)):
                 await news.wait()
                 news.clear()
     for each in (first, second):
@@ -455,7 +455,7 @@ async def _spend(_: Life, turn: Turn) -> str:
 async def _override(life: Life) -> None:
     """Somebody who died with the process overrides what is still held up."""
     engine = await life.engine()
-    [two] = [each for each in (await plan_status.of(life.deps, P)).tasks if each["task_id"] == "two"]
+    [two] = [each for each in (await plan_status.read_plan_status(life.deps, P)).tasks if each["task_id"] == "two"]
     if two["cause"] == "SOFT_DENIED":
         await engine.dispatcher.override(P, "two", checkpoint="pre-act", by="ann", why="it is worth it")
     life.say(f"gate.overridden {P}/two")

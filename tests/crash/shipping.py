@@ -7,7 +7,7 @@ import json
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.planfile.compiler import Compiled
 from crash import running
 from crash.life import Life, Scenario, Step
@@ -39,7 +39,7 @@ async def _work(_: Life, turn: Turn) -> str:
     return "seen"
 
 
-def shipped(found: Standing) -> bool:
+def shipped(found: PlanStanding) -> bool:
     """Whether everything is decided."""
     return found.release is not None and found.release["state"] == "approved"
 

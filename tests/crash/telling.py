@@ -13,9 +13,9 @@ from typing import Any
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import Comment, ForgeUser, Issue
 from agenttalk.contracts.toolchain import NOT_DONE
-from agenttalk.engine.toolchain.board import BOARD, Board, Setup
-from agenttalk.engine.toolchain.outgoing import Outgoing
-from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
+from agenttalk.engine.toolchain.outgoing import ForgePoster
+from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.ports import Tx
 from crash.life import Life, Scenario, Step
 from forge.test_intake import issue_event
@@ -74,16 +74,16 @@ def posted(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _parts(life: Life) -> tuple[Board, Outgoing]:
+def _parts(life: Life) -> tuple[ToolchainBoard, ForgePoster]:
     profiles = {each: AgentProfile(agent_id=each, driver="folder") for each in AGENTS}  # type: ignore[arg-type]
-    deps = replace(life.deps, kinds={BOARD: Toolchain()})
-    board = Board(deps, Setup(registry=registry(), profiles=profiles), lambda: "")
+    deps = replace(life.deps, kinds={BOARD: ToolchainTaskKind()})
+    board = ToolchainBoard(deps, ToolchainSetup(registry=registry(), profiles=profiles), lambda: "")
     forges: Any = {SOURCE: Posts(life.tree.root / POSTS)}
 
     async def retry(_: str, __: str) -> None:
         raise AssertionError("nobody asked for it")
 
-    return board, Outgoing(deps, board, forges, retry=retry)
+    return board, ForgePoster(deps, board, forges, retry=retry)
 
 
 async def _fail(life: Life) -> None:

@@ -28,7 +28,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import submission, transaction
 from agenttalk.rules.core.isolation import Word, Words
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from crash import bugs, durable, scenarios
 from crash.boundaries import KILLED, Boundaries, install
 from crash.life import Clock, Life, Scenario
@@ -86,7 +86,7 @@ def live(birth: Birth, tell: Callable[..., None], pause: Callable[[str], None] |
 async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) -> None:
     clock, tree = Clock(), Tree(birth.root)
     tree.dags |= _dags(birth.root)
-    async with opened(birth.root, clock=clock, words=Words(Word("plain")), answers_by_file=True) as deps:
+    async with open_root(birth.root, clock=clock, words=Words(Word("plain")), answers_by_file=True) as deps:
 
         def say(text: str) -> None:
             boundaries.reach(f"say {text}")
@@ -105,7 +105,7 @@ async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) 
                 else:
                     await step.do(life)  # type: ignore[arg-type, misc]
                 tell(step=number + 1)
-            for fault in await fsck.check(deps):
+            for fault in await fsck.check_root(deps):
                 tell(fault=f"fsck: {fault}")
         finally:
             await life.close()

@@ -13,7 +13,7 @@ from agenttalk.doors.cli.main import call
 from agenttalk.rules.agents import acp_table
 from agenttalk.rules.agents.cli_table import TABLE
 from agenttalk.testing import ScriptedModel
-from agenttalk.testing.model_script import Call
+from agenttalk.testing.model_script import CallStep
 from sandboxkit import ailment
 from spokenkit import SPEAKS as SPOKEN
 
@@ -221,7 +221,7 @@ def test_a_model_is_tried_and_its_key_is_shown_to_nobody(
 ) -> None:
     key = "sk-canary-4d1c55aa"
     monkeypatch.setenv("MODEL_KEY", key)
-    with ScriptedModel([Call("answer", {"result": f"It reads well, {key}."})]) as model:
+    with ScriptedModel([CallStep("answer", {"result": f"It reads well, {key}."})]) as model:
         with (root / "agenttalk.toml").open("a") as file:
             file.write(
                 '[agents.reader]\ndriver = "llm"\n[agents.reader.llm]\nprovider = "openai"\nmodel = "small"\n'

@@ -26,7 +26,7 @@ import pytest
 from agenttalk.adapters import sandbox
 from agenttalk.adapters.store import audit
 from agenttalk.engine.operation import fsck
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, LOGINS, TIERS, add_key, expected
 from provekit import repository
 from sandboxkit import needs
@@ -274,8 +274,8 @@ def living(mark: str) -> list[int]:
 
 
 async def faults(root: Path) -> list[Any]:
-    async with opened(root) as deps:
-        return await fsck.check(deps)
+    async with open_root(root) as deps:
+        return await fsck.check_root(deps)
 
 
 NOBODY = 65534

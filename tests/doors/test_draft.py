@@ -15,7 +15,7 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.doors.cli.main import call
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.testing import ScriptedModel
-from agenttalk.testing.model_script import Call
+from agenttalk.testing.model_script import CallStep
 from provekit import repository
 
 TEMPLATES = Path(agenttalk.__file__).parent / "templates"
@@ -121,7 +121,7 @@ def test_a_model_that_plans_may_ask_first(
     questions = [{"name": "questions.md", "text": "1. At which hour? Otherwise at nine."}]
     asks = {"result": "One question.", "score": 1, "score_explanation": "one", "outputs": questions}
     plans = {"result": "Planned.", "outputs": [{"name": "plan.yaml", "text": GOOD}]}
-    with ScriptedModel([Call("answer", asks), Call("answer", plans)]) as model:
+    with ScriptedModel([CallStep("answer", asks), CallStep("answer", plans)]) as model:
         use = {"provider": "openai", "model": "gpt-x", "base_url": f"{model.url}/v1", "key_env": "CANARY_KEY"}
         lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in use.items())
         said = (root / "agenttalk.toml").read_text().partition("[agents.writer]")[2]

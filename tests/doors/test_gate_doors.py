@@ -198,9 +198,9 @@ def test_a_dag_that_is_not_sound_is_refused_at_the_door(desk: Desk) -> None:
     from agenttalk.contracts.errors import ContractError
     from agenttalk.doors.cli.core import engine_client
     from agenttalk.doors.cli.plans.run import documents
-    from agenttalk.wiring.plan_files import compiled_plan
+    from agenttalk.wiring.plan_files import compile_plan_file
 
-    posted = documents(compiled_plan(Path(desk.plan(task("one"), task("two", needs=["one"])))))
+    posted = documents(compile_plan_file(Path(desk.plan(task("one"), task("two", needs=["one"])))))
     posted["dag"]["nodes"][0]["depends_on"] = ["two"]
     posted["dag"]["nodes"][1]["assigned_agent_id"] = "nobody"
     with desk.serving():

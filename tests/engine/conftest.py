@@ -10,7 +10,7 @@ import pytest
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router, RouterReport
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from provekit import CALC, SUITE, repository
 from treekit import Tree, node, output
 
@@ -25,7 +25,7 @@ SHOP = [
 
 async def routed(root: Path) -> RouterReport:
     """One pass by a router that has just started, as after every crash."""
-    async with opened(root, answers_by_file=True) as deps:
+    async with open_root(root, answers_by_file=True) as deps:
         return await Router(deps).pass_()
 
 

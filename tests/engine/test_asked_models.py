@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.testing import ScriptedModel
-from agenttalk.testing.model_script import Call, Script
-from agenttalk.testing.scripted_model import Asked
+from agenttalk.testing.model_script import CallStep, Script
+from agenttalk.testing.scripted_model import ReceivedRequest
 from plankit import Engine, plan, play, states, task
 
 KEY = "sk-canary-7f3a91c2e5"
@@ -27,7 +27,7 @@ PRICES = {"input_per_million": 1000.0, "output_per_million": 5000.0}
 
 def answers(*said: dict[str, Any]) -> Script:
     """A model that gives these answers, one after the other."""
-    return [Call("answer", each) for each in said]
+    return [CallStep("answer", each) for each in said]
 
 
 def asks(model: ScriptedModel, provider: str = "openai", **use: Any) -> dict[str, Any]:
@@ -38,14 +38,14 @@ def asks(model: ScriptedModel, provider: str = "openai", **use: Any) -> dict[str
     return {"driver": "llm", "llm": {**known, **use}}
 
 
-def ended(folder: Path, *tasks: dict[str, Any], agents: dict[str, Any], **keys: Any) -> Standing:
+def ended(folder: Path, *tasks: dict[str, Any], agents: dict[str, Any], **keys: Any) -> PlanStanding:
     """What became of a plan."""
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(*tasks, agents=agents, **keys))
         return await engine.ended()
 
-    found: Standing = play(folder / "root", use)
+    found: PlanStanding = play(folder / "root", use)
     return found
 
 
@@ -102,7 +102,7 @@ class Stalling(ScriptedModel):
 
     def _answer(self, path: str, body: Any, door: Any) -> None:
         if len(self.asked) >= 3:
-            self.asked.append(Asked(path, body))
+            self.asked.append(ReceivedRequest(path, body))
             threading.Event().wait(60)
         super()._answer(path, body, door)
 
@@ -145,14 +145,14 @@ def test_a_call_that_hangs_ends_with_its_task_and_blocks_nobody(tmp_path: Path) 
     silent = Silent()
     use = {"provider": "openai", "model": "m", "base_url": silent.url}
 
-    async def hang(engine: Engine) -> Standing:
+    async def hang(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("t", "m"), task("free", "a"), agents={"m": {"driver": "llm", "llm": use}}))
         assert await asyncio.to_thread(silent.asked.wait, 60)
         await engine.until(lambda now: states(now)["free"] == "COMPLETED")
         await engine.dispatcher.cancel("p", by="ada")
         return await engine.until(lambda now: now.state == "ENDED")
 
-    found: Standing = play(tmp_path / "root", hang)
+    found: PlanStanding = play(tmp_path / "root", hang)
     [hung] = [each for each in found.tasks if each["task_id"] == "t"]
     assert (hung["state"], "ada" in hung["reason"]) == ("FAILED", True), hung
     assert silent.left.wait(60), "its program is still there"

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 
@@ -51,7 +51,7 @@ def test_whoever_wants_another_plan_does_not_have_the_task_run_without_it(tmp_pa
         ran.append(turn.task_id)
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(*tasks))
         first = (await engine.ended()).tasks[1]["request_id"]
         await engine.answer("PROVIDE", answers=["replan"])
@@ -71,7 +71,7 @@ def test_whoever_wants_another_plan_does_not_have_the_task_run_without_it(tmp_pa
 
 @pytest.mark.parametrize("said", [{"answers": ["giveup"]}, {"notes": "rather not"}, {"answers": ["run", "skip"]}])
 def test_an_answer_that_chooses_nothing_that_is_offered_moves_nothing(tmp_path: Path, said: dict[str, Any]) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("bad", "x"), task("next", "b", needs=["bad"])))
         await engine.ended()
         with pytest.raises(UsageError, match="is not answered") as refused:
@@ -194,7 +194,7 @@ def test_files_of_one_name_from_two_tasks_are_both_given(tmp_path: Path, need: d
         seen.update(turn.inputs["notes"])
         return "joined"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         makers = [task(f"part{n}", f"p{n}", outputs=[{"name": "note.md"}]) for n in range(2)]
         await engine.submit(
             plan(*makers, task("join", "j", needs=["part0", "part1"], inputs=[{"name": "notes", **need}]))
@@ -212,7 +212,7 @@ def test_an_input_that_several_make_and_nobody_names_arrives_all_the_same(tmp_pa
         seen.append(sorted(turn.inputs["notes"]))
         return "taken"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         makers = [task(f"part{n}", f"p{n}", outputs=[{"name": f"n{n}.md", "deliver_to": ["t"]}]) for n in range(2)]
         await engine.submit(plan(*makers, task("take", "t", inputs=[{"name": "notes", "glob": "n*.md"}])))
         return await engine.ended()
@@ -235,7 +235,7 @@ def test_no_more_tasks_of_a_plan_run_at_once_than_it_says(tmp_path: Path) -> Non
         at_work.discard(turn.task_id)
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         names = [f"w{number}" for number in range(12)]
         engine.agents.update(dict.fromkeys(names, work))
         tasks = [task(f"{kind}_{name}", name) for name in names for kind in ("one", "two")]
@@ -255,7 +255,7 @@ def test_no_more_tasks_of_a_plan_run_at_once_than_it_says(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("how", ["resume", "retry"])
 def test_what_somebody_does_by_hand_outlasts_a_pause(tmp_path: Path, how: str) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         by_hand = task("draft", "writer", outputs=[{"name": "draft.md", "deliver_to": ["b"]}])
         await engine.submit(
             plan(by_hand, task("other"), agents={"writer": {"driver": "folder"}, "b": {"driver": "python"}})
@@ -282,7 +282,7 @@ def test_what_somebody_does_by_hand_outlasts_a_pause(tmp_path: Path, how: str) -
 
 async def moves_on(engine: Engine, task_id: str) -> str:
     """What is said to move a task on."""
-    return str((await explain_engine.explain(engine.deps, "p", task_id))["moves_on"])
+    return str((await explain_engine.explain_engine_task(engine.deps, "p", task_id))["moves_on"])
 
 
 @pytest.mark.shows("E12")
@@ -314,7 +314,7 @@ def test_a_disk_that_is_full_is_told_in_our_words(tmp_path: Path, caplog: pytest
         async def perform(self, _: Any) -> Any:
             raise MachineError(Code.FILE_UNWRITABLE, "cannot write 'x': No space left on device", hint="make room")
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one", "x"), agents={"x": {"driver": "script", "argv": ["true"]}}))
         return await engine.ended()
 

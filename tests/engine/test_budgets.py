@@ -14,7 +14,7 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.views import explain_engine, plan_status
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.budgets.aborts import Abort
 from plankit import Engine, plan, play, states, task
@@ -52,16 +52,16 @@ def promise(**keys: Any) -> dict[str, Any]:
     return {"objective": "It is done", "acceptance": shown, **keys}
 
 
-def run(root: Path, compiled: Any, **more: Any) -> Standing:
-    async def use(engine: Engine) -> Standing:
+def run(root: Path, compiled: Any, **more: Any) -> PlanStanding:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended(compiled.dag.plan_id)
 
-    found: Standing = play(root / "root", use, **more)
+    found: PlanStanding = play(root / "root", use, **more)
     return found
 
 
-def of(found: Standing, task_id: str) -> dict[str, Any]:
+def of(found: PlanStanding, task_id: str) -> dict[str, Any]:
     [each] = [each for each in found.tasks if each["task_id"] == task_id]
     return each
 
@@ -259,7 +259,7 @@ def test_a_day_is_limited_over_plans_and_starts_of_the_engine(tmp_path: Path) ->
         turn.report(cost_usd=0.6)
         return "ok"
 
-    async def spend(engine: Engine, plan_id: str) -> Standing:
+    async def spend(engine: Engine, plan_id: str) -> PlanStanding:
         await engine.submit(plan(task("one"), plan_id=plan_id))
         return await engine.ended(plan_id)
 
@@ -323,7 +323,7 @@ def test_notes_are_not_the_result_and_are_counted_without_any_budget(tmp_path: P
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(task("a", "s"), agents={"s": program(tmp_path, "s", text)}))
         await engine.ended()
-        return await explain_engine.explain(engine.deps, "p", "a")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "a")
 
     [turn] = play(tmp_path / "root", use)["attempts"]
     assert (turn["result"], turn["usage"]["tokens"]) == ("the answer\n", 7)
@@ -372,7 +372,7 @@ def test_what_is_forbidden_ends_the_task(
 def test_a_person_stops_a_task_that_runs_and_its_processes_are_dead(tmp_path: Path) -> None:
     compiled = plan(task("a", "s", retry_times=3), task("b", "b"), agents={"s": program(tmp_path, "s", FORKS + HANGS)})
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         await engine.until(lambda now: states(now)["a"] == "RUNNING")
         async with asyncio.timeout(20):
@@ -388,7 +388,7 @@ def test_a_person_stops_a_task_that_runs_and_its_processes_are_dead(tmp_path: Pa
             await engine.dispatcher.abort("p", "b", by="ada")
         return await engine.ended()
 
-    found: Standing = play(tmp_path / "root", use)
+    found: PlanStanding = play(tmp_path / "root", use)
     assert of(found, "a")["cause"] == "ABORTED"
     assert states(found) == {"a": "FAILED", "b": "COMPLETED"}
 
@@ -407,11 +407,15 @@ def test_a_person_stops_tasks_that_wait(tmp_path: Path) -> None:
         task("asks", "c", inputs=[{"name": "x", "external": True}]),
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         before = {"runs": "RUNNING", "ready": "READY", "pending": "PENDING", "asks": "BLOCKED_WAITING_INPUT"}
         await engine.until(lambda now: sorted(states(now).values()) == sorted(before.values()))
-        ready = next(name for name, state in states(await plan_status.of(engine.deps, "p")).items() if state == "READY")
+        ready = next(
+            name
+            for name, state in states(await plan_status.read_plan_status(engine.deps, "p")).items()
+            if state == "READY"
+        )
         for name in (ready, "pending", "asks"):
             await engine.dispatcher.abort("p", name, by="ada")
         with pytest.raises(UsageError, match="no task"):
@@ -419,7 +423,7 @@ def test_a_person_stops_tasks_that_wait(tmp_path: Path) -> None:
         held.set()
         return await engine.until(lambda now: now.state == "ENDED")
 
-    found: Standing = play(tmp_path, use, a=wait)
+    found: PlanStanding = play(tmp_path, use, a=wait)
     assert sorted(states(found).values()) == ["COMPLETED", "FAILED", "FAILED", "FAILED"]
     assert {each["reason"] for each in found.tasks} == {None, "user-aborted: stopped by ada"}
 
@@ -433,7 +437,7 @@ def test_a_task_that_was_stopped_can_be_tried_again(tmp_path: Path) -> None:
             await asyncio.Event().wait()
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("a")))
         await engine.until(lambda _: bool(tries))
         await engine.dispatcher.abort("p", "a", by="ada")

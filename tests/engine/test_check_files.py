@@ -42,7 +42,7 @@ def done(repo: Path, compiled: Compiled) -> dict[str, Any]:
     async def use(engine: Engine) -> dict[str, Any]:
         await submitted(engine, compiled)
         await engine.ended()
-        return await explain_engine.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
 
     told: dict[str, Any] = play(repo.parent / "root", use, proving=True)
     return told

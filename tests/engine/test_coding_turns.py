@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, RUNS, promise
 
@@ -59,11 +59,11 @@ def run(
     agents = {"dev": speaks(folder, behaviour, **(profile or {}))}
     compiled = plan(task("t", "dev", **{"max_reexecute_times": 0, **keys}), agents=agents)
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(folder / "root", use, day_cost_usd=day_cost_usd, proving=proving)
+    found: PlanStanding = play(folder / "root", use, day_cost_usd=day_cost_usd, proving=proving)
     return found.tasks[0] | {"states": states(found)}
 
 
@@ -210,7 +210,7 @@ def test_what_its_promise_misses_where_it_works_is_asked_for_before_anybody_look
     agents = {"dev": speaks(tmp_path, LOOKS)}
     compiled = plan(task("t", "dev", promise=promise), agents=agents)
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
@@ -289,11 +289,11 @@ def test_it_can_judge_what_it_is_given_and_is_not_asked_for_its_own_work_then(tm
         agents={"dev": dev},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(tmp_path / "root", use, proving=True)
+    found: PlanStanding = play(tmp_path / "root", use, proving=True)
     assert states(found) == {"make": "COMPLETED", "t": "COMPLETED"}
     paths = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/*.events.jsonl")
     told = {path.name: path.read_text() for path in paths}
@@ -384,7 +384,7 @@ def test_what_a_coding_agent_was_refused_is_a_remark_if_its_work_passes(repo: Pa
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(said, agents={"dev": agent}, workspace={"repo": str(repo)}))
         await engine.ended()
-        return await explain_engine.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     words = "not permitted" if "denials" in last else "the agent failed: Full."

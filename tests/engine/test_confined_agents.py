@@ -15,7 +15,7 @@ from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.core.isolation import Words
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
@@ -60,13 +60,13 @@ def coded(repo: Path, text: str, *, allowed: list[str], disallowed: list[str] | 
     )
 
 
-def run(root: Path, compiled: Any, **keys: Any) -> tuple[Standing, dict[str, Any]]:
-    async def use(engine: Engine) -> tuple[Standing, dict[str, Any]]:
+def run(root: Path, compiled: Any, **keys: Any) -> tuple[PlanStanding, dict[str, Any]]:
+    async def use(engine: Engine) -> tuple[PlanStanding, dict[str, Any]]:
         await engine.submit(compiled)
         found = await engine.ended("p")
-        return found, await explain_engine.explain(engine.deps, "p", compiled.dag.nodes[0].task_id)
+        return found, await explain_engine.explain_engine_task(engine.deps, "p", compiled.dag.nodes[0].task_id)
 
-    found: tuple[Standing, dict[str, Any]] = play(root / "root", use, proving=True, **{"words": BEST, **keys})
+    found: tuple[PlanStanding, dict[str, Any]] = play(root / "root", use, proving=True, **{"words": BEST, **keys})
     return found
 
 
@@ -163,7 +163,7 @@ def test_an_output_that_leads_out_of_its_folder_is_not_followed(tmp_path: Path) 
 
 
 def test_a_sandbox_that_does_not_work_starts_nothing(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
         engine.dispatcher._performers = {**engine.dispatcher._performers, "script": ProgramAgents(engine.deps, driver)}
         text = f"touch {tmp_path}/ran; echo done"
@@ -187,7 +187,7 @@ def test_a_driver_that_knows_no_sandbox_starts_nothing_that_needs_one(tmp_path: 
 def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
     """A maker is not sent back because its consumer's sandbox is missing."""
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
         engine.dispatcher._performers = {**engine.dispatcher._performers, "script": ProgramAgents(engine.deps, driver)}
         compiled = plan(

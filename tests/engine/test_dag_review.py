@@ -73,14 +73,14 @@ def records(root: Path) -> list[DecisionRecord]:
     return sorted(read, key=lambda each: str(each.decided_at))
 
 
-def run(root: Path, compiled: Any, **agents: Any) -> tuple[plan_status.Standing, dag_reviews.DagReviewRecord]:
-    async def use(engine: Engine) -> tuple[plan_status.Standing, dag_reviews.DagReviewRecord]:
+def run(root: Path, compiled: Any, **agents: Any) -> tuple[plan_status.PlanStanding, dag_reviews.DagReviewRecord]:
+    async def use(engine: Engine) -> tuple[plan_status.PlanStanding, dag_reviews.DagReviewRecord]:
         await engine.submit(compiled)
         found = await engine.ended()
         await published_files.publish(engine.deps, await board_of(engine.deps, "p"))
         return found, await opened(engine)
 
-    result: tuple[plan_status.Standing, dag_reviews.DagReviewRecord] = play(root, use, **agents)
+    result: tuple[plan_status.PlanStanding, dag_reviews.DagReviewRecord] = play(root, use, **agents)
     return result
 
 
@@ -170,7 +170,7 @@ def test_a_person_may_decide_otherwise(tmp_path: Path, answer: str, result: str)
         assert (await engine.ended()).result == "waiting"
         with pytest.raises(UsageError, match="not approved"):
             await engine.dispatcher.resume("p", by="ada")
-        told = await explain_engine.explain(engine.deps, "p", "work")
+        told = await explain_engine.explain_engine_task(engine.deps, "p", "work")
         [request] = await questions.list_open(engine.deps)
         assert request.request_id in told["moves_on"]
         await engine.answer(answer)
@@ -294,7 +294,7 @@ def test_calling_a_plan_off_ends_its_review(tmp_path: Path) -> None:
         await began.wait()
         await engine.dispatcher.cancel("p", by="ada")
         found = await opened(engine)
-        assert (await plan_status.of(engine.deps, found.review_plan)).state == "ENDED"
+        assert (await plan_status.read_plan_status(engine.deps, found.review_plan)).state == "ENDED"
         return found.state
 
     assert play(tmp_path, use, r1=slow, r2=says()) == "dropped"
@@ -312,7 +312,7 @@ def test_a_review_goes_on_after_a_restart(tmp_path: Path) -> None:
         await engine.submit(reviewed())
         await began.wait()
 
-    async def then(engine: Engine) -> plan_status.Standing:
+    async def then(engine: Engine) -> plan_status.PlanStanding:
         return await engine.until(lambda found: found.result == "done")
 
     play(tmp_path, first, r1=slow, r2=says())
@@ -358,7 +358,7 @@ def test_a_plan_whose_review_ends_while_it_is_looked_at_is_not_taken_for_paused(
 
         with monkeypatch.context() as patch:
             patch.setattr(plan_status, "board_of", interrupted)
-            found = await plan_status.of(engine.deps, "p")
+            found = await plan_status.read_plan_status(engine.deps, "p")
         assert found.result == "running"
         gate.set()
         await engine.until(lambda found: found.result == "done")

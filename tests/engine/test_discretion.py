@@ -18,7 +18,7 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName, post_contribution
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from treekit import Tree
 
@@ -54,8 +54,8 @@ def program(top: Path, text: str) -> dict[str, Any]:
     return {"driver": "script", "argv": [sys.executable, str(path)], "env": ["API_KEY"], "prompt": "Be quiet."}
 
 
-def run(top: Path, compiled: Any, *, remark: str = "") -> Standing:
-    async def use(engine: Engine) -> Standing:
+def run(top: Path, compiled: Any, *, remark: str = "") -> PlanStanding:
+    async def use(engine: Engine) -> PlanStanding:
         scripts = engine.dispatcher._performers["script"]
         assert isinstance(scripts, ProgramAgents)
         programs = ProgramAgents(scripts.deps, scripts.driver, environ=ENVIRON)
@@ -67,7 +67,7 @@ def run(top: Path, compiled: Any, *, remark: str = "") -> Standing:
             await post_contribution(engine.deps, TaskName("default", "p", "t"), said, Caller("operator", "ada"))
         return found
 
-    found: Standing = play(top / "root", use, proving=True)
+    found: PlanStanding = play(top / "root", use, proving=True)
     return found
 
 

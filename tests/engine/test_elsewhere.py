@@ -19,7 +19,7 @@ from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.core.tokens import Attempt
 from agenttalk.rules.planfile.compiler import Compiled
 from plankit import PATIENCE, Engine, engine, plan, task
@@ -60,11 +60,11 @@ class Far:
         await self.engine.until(lambda found: _of(found, task_id)["phase"] == wanted)
 
 
-def _of(found: Standing, task_id: str) -> dict[str, Any]:
+def _of(found: PlanStanding, task_id: str) -> dict[str, Any]:
     return next(each for each in found.tasks if each["task_id"] == task_id)
 
 
-def _offered_again(times: int, found: Standing) -> bool:
+def _offered_again(times: int, found: PlanStanding) -> bool:
     draft = _of(found, "draft")
     return bool(draft["state"] == "FAILED" or (draft["retries"] > times and draft["phase"] == "offered"))
 

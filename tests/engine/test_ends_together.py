@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import PATIENCE, Engine, fine, plan, play, states, task
 
 MANY = 6
@@ -46,7 +46,7 @@ def test_turns_that_end_at_once_share_a_transaction(tmp_path: Path) -> None:
     meeting = Meeting(MANY)
     compiled = plan(*(task(f"t{n}", f"a{n}", outputs=[{"name": "o.md", "deliverable": True}]) for n in range(MANY)))
 
-    async def use(engine: Engine) -> tuple[Standing, int]:
+    async def use(engine: Engine) -> tuple[PlanStanding, int]:
         await engine.submit(compiled)
         found = await engine.ended()
         return found, len({body["ack"]["finished_at"] for body in await facts(engine, "turn.ended")})

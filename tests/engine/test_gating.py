@@ -16,8 +16,8 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import submission
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
-from agenttalk.wiring import opened
+from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.wiring import open_root
 from plankit import Engine, plan, play, states, task
 
 OVERLAP = {"allowedScope": ["src/**"], "disallowedScope": ["src/**"]}
@@ -37,7 +37,7 @@ async def facts(deps: Deps, kind: str, subject: str = "deliveries/p") -> list[di
     return [json.loads(bytes(body)) for _, _, each, body in rows if each == kind]
 
 
-def of(found: Standing, task_id: str) -> dict[str, Any]:
+def of(found: PlanStanding, task_id: str) -> dict[str, Any]:
     [each] = [each for each in found.tasks if each["task_id"] == task_id]
     return each
 
@@ -69,8 +69,8 @@ def test_plan_command_turn_and_verdict_refer_to_one_promise_and_every_decision_h
     async def use(engine: Engine) -> None:
         await engine.submit(plan(task("a", promise=promise(abortWhen=[])), task("b", "b")))
         assert (await engine.ended()).result == "done"
-        told = await explain_engine.explain(engine.deps, "p", "a")
-        plain = await explain_engine.explain(engine.deps, "p", "b")
+        told = await explain_engine.explain_engine_task(engine.deps, "p", "a")
+        plain = await explain_engine.explain_engine_task(engine.deps, "p", "b")
         started = [each for each in await facts(engine.deps, "turn.started") if "promise_id" in each]
         ended = [each for each in await facts(engine.deps, "turn.ended") if "promise_id" in each]
         assert {*seen, *(each["promise_id"] for each in (*started, *ended))} == {told["promised"]["id"]}
@@ -96,7 +96,7 @@ def test_a_promise_that_nobody_wrote_has_one_id_from_plan_to_verdict(tmp_path: P
         await engine.submit(plan(task("a", retry_times=1)))
         await engine.ended()
         [ended] = await facts(engine.deps, "turn.ended")
-        told = await explain_engine.explain(engine.deps, "p", "a")
+        told = await explain_engine.explain_engine_task(engine.deps, "p", "a")
         assert ended["verdict"]["promise_id"] == told["promised"]["id"]
 
     play(tmp_path, use)
@@ -111,11 +111,11 @@ def test_a_promise_may_ask_for_checkpoints_that_allowed_it(tmp_path: Path, check
     """Nothing is verified here, and nothing shipped: those have no result, and that is not a yes."""
     asked = [{"type": "gate-passed", "target": checkpoint}]
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("a", promise=promise(doneWhen=asked), max_reexecute_times=0)))
         return await engine.ended()
 
-    found: Standing = play(tmp_path, use)
+    found: PlanStanding = play(tmp_path, use)
     assert found.result == result
     assert result == "done" or of(found, "a")["reason"] == f"checkpoint '{checkpoint}' has no result"
 
@@ -128,7 +128,7 @@ def test_work_that_is_checked_passes_the_checkpoint_before_it(tmp_path: Path) ->
         requiredEvidence=["there"],
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("a", promise=asked, outputs=[{"name": "a.md", "deliverable": True}])))
         return await engine.ended()
 
@@ -165,7 +165,7 @@ def test_an_operator_lets_a_task_begin_that_a_checkpoint_holds_up(tmp_path: Path
         assert (of(found, "a")["reason"], of(found, "a")["cause"]) == (WORDS, "SOFT_DENIED")
         [request] = await questions.list_open(engine.deps)
         assert of(found, "a")["request_id"] == request.request_id
-        assert await fsck.check(engine.deps) == []
+        assert await fsck.check_root(engine.deps) == []
         if way == "override":
             told = await engine.dispatcher.override("p", "a", checkpoint="pre-plan", by="ada", why="on purpose")
             assert told["reasons"] == [WORDS]
@@ -177,7 +177,7 @@ def test_an_operator_lets_a_task_begin_that_a_checkpoint_holds_up(tmp_path: Path
         assert states(found) == {"a": "COMPLETED", "b": "COMPLETED"}
         [fact] = await facts(engine.deps, "gate.overridden", "p/a")
         assert (fact["by"], fact["why"], fact["reasons"]) == ("ada", "on purpose", [WORDS])
-        told = await explain_engine.explain(engine.deps, "p", "a")
+        told = await explain_engine.explain_engine_task(engine.deps, "p", "a")
         assert [each["overridden_by"] for each in told["gates"]] == ["ada"]
         assert fact["trace_id"] in [each["trace_id"] for each in told["gates"]]
         assert told["attempts"][0]["gates"][0]["reasons"] == [f"overridden: {WORDS}"]
@@ -251,11 +251,11 @@ def test_an_answer_that_came_while_no_engine_ran_is_found_by_the_next_one(tmp_pa
         await engine.ended()
 
     async def answer() -> None:
-        async with opened(tmp_path) as deps:
+        async with open_root(tmp_path) as deps:
             [request] = await questions.list_open(deps)
             await questions.answer(deps, request.request_id, by="ada", decision="APPROVE", notes="on purpose")
 
-    async def go_on(engine: Engine) -> Standing:
+    async def go_on(engine: Engine) -> PlanStanding:
         return await engine.until(lambda now: now.state == "ENDED")
 
     play(tmp_path, hold)
@@ -277,17 +277,17 @@ def test_what_a_turn_used_when_the_engine_stopped_is_not_forgotten(tmp_path: Pat
         await engine.submit(plan(task("a", promise=promise(budget={"tokens": 100}))))
         await engine.until(lambda _: bool(tries))
 
-    async def go_on(engine: Engine) -> Standing:
+    async def go_on(engine: Engine) -> PlanStanding:
         return await engine.until(lambda now: now.state == "ENDED")
 
     play(tmp_path, begin, a=work)
-    found: Standing = play(tmp_path, go_on, a=work)
+    found: PlanStanding = play(tmp_path, go_on, a=work)
     assert of(found, "a")["reason"] == "budget-exhausted: 120 tokens of the task's budget of 100 tokens"
     assert of(found, "a")["usage"]["tokens"] == 120
 
 
 def test_what_holds_one_task_up_does_not_hold_up_the_next_of_its_agent(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("a", promise=promise(**OVERLAP), priority="HIGH"), task("b"), task("c")))
         return await engine.ended()
 
@@ -324,11 +324,11 @@ def test_a_plan_with_a_promise_that_is_worth_nothing_is_refused_as_a_whole(
     dag = good.dag.model_copy(update={"nodes": (node.model_copy(update={"promise": bad}), good.dag.nodes[1])})
 
     async def submit() -> None:
-        async with opened(tmp_path) as deps:
+        async with open_root(tmp_path) as deps:
             with pytest.raises(ContractError, match=word):
                 await submission.submit(deps, dag, good.manifest, good.profiles)
             with pytest.raises(UsageError):
-                await explain_engine.explain(deps, "p", "a")
+                await explain_engine.explain_engine_task(deps, "p", "a")
 
     (tmp_path / "agents").mkdir()
     asyncio.run(submit())
@@ -347,7 +347,7 @@ def test_limits_under_which_nothing_could_run_are_refused(tmp_path: Path) -> Non
 
 
 def test_what_was_noticed_before_the_plan_is_told_with_it(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         compiled = plan(
             task("a", promise=promise(doneWhen=[], budget={"tokens": 90})), task("b", "b"), limits={"tokens": 50}
         )
@@ -361,7 +361,7 @@ def test_what_was_noticed_before_the_plan_is_told_with_it(tmp_path: Path) -> Non
         assert submitted["gates"][0]["trace_id"] == "p@1:pre-plan"
         return found
 
-    found: Standing = play(tmp_path, use)
+    found: PlanStanding = play(tmp_path, use)
     assert found.result == "done"
     assert [(each["task_id"], each["checkpoint"], each["allowed"]) for each in found.gates] == [("a", "pre-plan", True)]
     assert len(found.gates[0]["reasons"]) == 2

@@ -16,8 +16,8 @@ from agenttalk.adapters.store import audit
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
 from agenttalk.rules.operation.retention import KINDS, Keep, Kind
-from agenttalk.wiring import collecting, opened
-from agenttalk.wiring.garbage_collection import Collector
+from agenttalk.wiring import collect_periodically, open_root
+from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.settings.tables import GcSettings, Settings
 from effort import DEEP, EFFORT
 from plankit import Engine, engine, plan, states, task
@@ -102,16 +102,16 @@ def root(made: Path, tmp_path: Path) -> Path:
 
 def collected(root: Path, keeps: dict[Kind, Keep] = ALL, *, dry_run: bool = False) -> dict[str, Any]:
     async def use() -> dict[str, Any]:
-        async with opened(root) as deps:
-            return await Collector(deps, keeps).collect(dry_run=dry_run)
+        async with open_root(root) as deps:
+            return await GarbageCollector(deps, keeps).collect(dry_run=dry_run)
 
     return asyncio.run(use())
 
 
 def sound(root: Path) -> bool:
-    async def use() -> list[fsck.Fault]:
-        async with opened(root) as deps:
-            return await fsck.check(deps)
+    async def use() -> list[fsck.IntegrityFault]:
+        async with open_root(root) as deps:
+            return await fsck.check_root(deps)
 
     assert asyncio.run(use()) == []
     assert [each for each in audit.verify(root) if each.verdict.broken] == []
@@ -164,11 +164,11 @@ def test_what_an_ended_plan_left_is_removed_and_what_is_needed_stays(root: Path)
 
 def test_an_engine_does_it_by_itself_if_that_is_configured(root: Path) -> None:
     async def use() -> None:
-        async with opened(root) as deps:
-            collector = Collector(deps, ALL)
-            async with collecting(collector, Settings()):
+        async with open_root(root) as deps:
+            collector = GarbageCollector(deps, ALL)
+            async with collect_periodically(collector, Settings()):
                 assert counts(await collector.collect(dry_run=True)) == GONE
-            async with collecting(collector, Settings(gc=GcSettings(every_hours=1))), asyncio.timeout(60):
+            async with collect_periodically(collector, Settings(gc=GcSettings(every_hours=1))), asyncio.timeout(60):
                 while counts(await collector.collect(dry_run=True)) != dict.fromkeys(KINDS, 0):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
 
@@ -196,10 +196,10 @@ def test_working_folders_go_and_their_transcripts_stay_if_they_are_kept_longer(r
 
 def test_a_plan_that_is_opened_again_keeps_what_it_has(root: Path) -> None:
     async def use() -> dict[str, Any]:
-        async with opened(root) as deps:
+        async with open_root(root) as deps:
             board = await deps.stores.board("default")
 
-            class Reopened(Collector):
+            class Reopened(GarbageCollector):
                 """Somebody retries the plan just when it was chosen."""
 
                 async def _removed(self, *args: Any) -> Any:
@@ -261,7 +261,7 @@ def test_what_is_put_in_again_while_it_is_looked_at_stays(root: Path) -> None:
     [old] = [path for path in (root / "data" / "blobs").glob("??/*") if path.read_bytes() == b"1" * LARGE]
 
     async def use(deps: Deps) -> dict[str, Any]:
-        class Again(Collector):
+        class Again(GarbageCollector):
             async def _removed(self, *args: Any) -> Any:
                 await (await deps.stores.blobs("default")).put(b"1" * LARGE)
                 async for each in super()._removed(*args):
@@ -270,7 +270,7 @@ def test_what_is_put_in_again_while_it_is_looked_at_stays(root: Path) -> None:
         return await Again(deps, ALL).collect()
 
     async def run() -> dict[str, Any]:
-        async with opened(root) as deps:
+        async with open_root(root) as deps:
             return await use(deps)
 
     assert counts(asyncio.run(run()))["blobs"] == 0

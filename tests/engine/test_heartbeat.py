@@ -745,7 +745,7 @@ def test_an_agent_that_nobody_asks_how_fit_it_is_cannot_return_a_command(desk: D
 
 
 def explained(desk: Desk, task_id: str = "build") -> dict[str, Any]:
-    return desk.play(lambda _, deps: explain.explain(deps, desk.tree.plan_id, task_id))
+    return desk.play(lambda _, deps: explain.explain_task(deps, desk.tree.plan_id, task_id))
 
 
 def test_what_is_known_of_a_task_that_the_engine_does_not_run_is_told(desk: Desk) -> None:

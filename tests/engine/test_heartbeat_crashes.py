@@ -25,7 +25,7 @@ from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.adapters.store.database import Board
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Turn
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from effort import DEEP, some
 from treekit import Tree
 
@@ -114,7 +114,7 @@ def _child(desk: Desk, deadly: int, pipe: int) -> int:
     counted.install()
 
     async def work() -> list[str]:
-        async with opened(desk.tree.root, clock=desk.clock) as deps:
+        async with open_root(desk.tree.root, clock=desk.clock) as deps:
             known = LocalProcesses()
             return (await Heartbeat(deps, "dev", Writes(), known).run_once()).errors
 

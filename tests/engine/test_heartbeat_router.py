@@ -14,7 +14,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Tx
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from treekit import Tree, node, output, sha256
 
 DESIGN = """
@@ -49,7 +49,7 @@ def work(tree: Tree, rounds: int = 4) -> None:
     """Router and agents in turn, until nothing is left to do."""
 
     async def run() -> None:
-        async with opened(tree.root) as deps:
+        async with open_root(tree.root) as deps:
             known = LocalProcesses()
             router = Router(deps)
             beats = [Heartbeat(deps, agent_id, ScriptDriver(known), known) for agent_id in ("pm", "dev")]
@@ -100,7 +100,7 @@ def test_what_the_router_took_already_is_not_handed_over_again(shop: Tree) -> No
     ]
 
     async def left_over() -> None:
-        async with opened(shop.root) as deps:
+        async with open_root(shop.root) as deps:
             board = await deps.stores.board("default")
 
             def again(tx: Tx) -> None:
@@ -140,7 +140,7 @@ def test_nothing_is_lost_and_the_ledger_holds(shop: Tree) -> None:
     assert status["health"] == "HEALTHY"
 
     async def counts() -> tuple[int, ...]:
-        async with opened(shop.root) as deps:
+        async with open_root(shop.root) as deps:
             board = await deps.stores.board("default")
             [row] = await board.read("plan", plan_id="plan_shop")
             return tuple(row[5:])

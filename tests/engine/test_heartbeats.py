@@ -18,7 +18,7 @@ from agenttalk.engine.core.loops import Waiter, WakeBroadcaster
 from agenttalk.engine.core.profiles import ProfileOverlay
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.supervisor import HeartbeatSupervisor
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from treekit import Tree
 
 
@@ -34,7 +34,7 @@ def desk(tmp_path: Path) -> Desk:
 async def driven(root: Path, configured: ProfileOverlay) -> AsyncIterator[HeartbeatSupervisor]:
     """Heartbeats that are ended when the block is."""
     processes, stop = LocalProcesses(), asyncio.Event()
-    async with opened(root) as deps:
+    async with open_root(root) as deps:
         found = HeartbeatSupervisor(
             deps,
             ScriptDriver(processes),

@@ -25,7 +25,7 @@ from agenttalk.engine.core.unchanged_folders import SETTLED, UnchangedFolders
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.ports import Ended, Turn
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from effort import DEEP
 from historykit import board_past
 from treekit import Tree, node
@@ -76,7 +76,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     root = tmp_path_factory.mktemp("past")
 
     async def make() -> None:
-        async with opened(root) as deps:
+        async with open_root(root) as deps:
             await deps.stores.board("default")
 
     asyncio.run(make())
@@ -143,7 +143,7 @@ def test_a_new_one_costs_no_more_after_very_many_finished_tasks(
     past: Path, tmp_path: Path, agent_id: str, what: Callable[[Desk], Awaitable[float]]
 ) -> None:
     async def compare(meters: list[Meter]) -> float:
-        async with opened(past) as deps, opened(tmp_path) as others:
+        async with open_root(past) as deps, open_root(tmp_path) as others:
             desks = [Desk(past, deps, agent_id), Desk(tmp_path, others, agent_id)]
             for desk in desks:
                 await what(desk)  # the first pass looks at everything once
@@ -206,7 +206,7 @@ async def watched(
     clock = [0.0]
     monkeypatch.setattr(UnchangedFolders, "now", staticmethod(lambda: clock[0]))
     with metered(root) as [meter]:
-        async with opened(root) as deps:
+        async with open_root(root) as deps:
             router, beat = Router(deps), Heartbeat(deps, "dev", Done(), LocalProcesses())
             await beat.start()
             for _ in range(3):

@@ -52,7 +52,7 @@ def test_each_model_of_an_agent_and_of_a_validator_is_counted(tmp_path: Path, ca
         await engine.until(lambda now: states(now)["write"] == "FAILED")
         await engine.dispatcher.rework("p", "write", Accept(), by="ada")
         await engine.until(lambda now: states(now)["last"] == "COMPLETED")
-        [agent] = [each for each in await overview.agents(engine.deps) if each["agent_id"] == "w"]
+        [agent] = [each for each in await overview.describe_agents(engine.deps) if each["agent_id"] == "w"]
         assert [(each["model"], each["turns"]) for each in agent["by_model"]] == [("w1", 1), ("w2", 1)]
         return await honesty.build_report(engine.deps)
 

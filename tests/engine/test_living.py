@@ -14,7 +14,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import RunCheck
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
 
@@ -103,7 +103,7 @@ def run(repo: Path, compiled: Any, use: Callable[[Engine], Awaitable[Any]] | Non
 
 @pytest.mark.shows("E05")
 def test_whoever_breaks_what_another_proved_gets_it_back_and_mends_it(repo: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         found = await engine.until(lambda now: now.state == "ENDED")
         kinds = [kind for kind, _ in await facts(engine, "p/one")]
         assert kinds == ["evidence.stale", "evidence.verified"]
@@ -111,7 +111,7 @@ def test_whoever_breaks_what_another_proved_gets_it_back_and_mends_it(repo: Path
         [(commit, cause)] = [(each["cause"]["commit"], each["cause"]["task_id"]) for each in broken["broken"]]
         assert cause == "two"
         assert "AgentTalk-Task: two" in git(repo, "log", "-1", "--format=%B", commit)
-        promised = (await explain_engine.explain(engine.deps, "p", "two"))["promised"]["criteria"]
+        promised = (await explain_engine.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
         assert [each["id"] for each in promised] == ["noted", "kept:one/adds"]
         return found
 
@@ -134,7 +134,7 @@ def test_a_change_of_something_else_reopens_nothing_and_runs_nothing(repo: Path)
 
 
 def test_what_covers_everything_is_looked_at_once_more_and_then_not_again(repo: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         found = await engine.until(lambda now: now.state == "ENDED")
         assert ran(repo, "adds") == 2
         assert [each["state"] for each in (await engine.dispatcher.verify("p"))["checks"]] == ["fresh", "fresh"]
@@ -172,7 +172,7 @@ def test_of_many_merges_the_one_that_broke_it_is_found(repo: Path) -> None:
 
 @pytest.mark.rest
 def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_check(repo: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         git(repo, "switch", "-q", "agenttalk/p")
         (repo / "calc.py").write_text("def add(a, b): return 0\n")
         git(repo, "commit", "-aqm", "I know better")
@@ -195,7 +195,7 @@ def test_what_somebody_else_put_on_the_branch_is_mended_by_the_owner_of_the_chec
 def test_who_has_no_round_left_fails_and_the_owner_mends_its_own(repo: Path) -> None:
     breaks = f"{writes('notes.md', 'seen')}\n{writes('calc.py', 'def add(a, b): return 0')}"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         [asked] = await questions.list_open(engine.deps)
         assert (asked.document.type, asked.task_id) == ("REEXECUTE_LIMIT", "two")
         return await engine.until(lambda now: now.state == "ENDED")
@@ -238,7 +238,7 @@ def test_what_cannot_be_looked_at_again_pauses_the_plan_and_people_are_told(repo
     last = f"{writes('b.md', 'x')}\nimport time\nwhile not os.path.exists(r'{gate}'): time.sleep(0.01)"
     away = repo.parent / "away"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(pair(repo, f"{writes('notes.md', 'seen')}\n{last}"))
         await engine.until(lambda now: states(now)["two"] == "RUNNING")
         await engine.dispatcher.pause("p", by="ann")
@@ -276,7 +276,7 @@ def test_another_engine_goes_on_where_a_plan_was_closing(repo: Path) -> None:
         await engine.submit(compiled)
         await engine.until(lambda now: now.closing == "verifying again: one")
 
-    async def second(engine: Engine) -> Standing:
+    async def second(engine: Engine) -> PlanStanding:
         gate.touch()
         return await engine.until(lambda now: now.state == "ENDED")
 
@@ -297,7 +297,7 @@ def test_a_plan_in_which_nothing_is_proven_ends_with_its_last_task(tmp_path: Pat
 
 
 def test_a_new_revision_with_another_check_has_its_task_run_again(repo: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         more = runs(repo, "adds", "from calc import add; assert add(2, 2) == 4")
         changed = pair(repo, writes("notes.md", "seen"))
         nodes = [
@@ -342,9 +342,9 @@ def test_a_plan_that_has_ended_goes_on_only_for_as_long_as_it_is_looked_at(repo:
 def test_who_broke_a_check_is_not_done_again_before_it_passes(repo: Path) -> None:
     lazy = BREAKS.replace("attempt == 1", "attempt < 3")
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         found = await engine.until(lambda now: now.state == "ENDED")
-        turns = (await explain_engine.explain(engine.deps, "p", "two"))["attempts"]
+        turns = (await explain_engine.explain_engine_task(engine.deps, "p", "two"))["attempts"]
         assert [turn["cause"] for turn in turns] == ["FULFILLED", "NOT_FULFILLED", "FULFILLED"]
         assert "'one/adds' failed" in turns[1]["reason"]
         return found
@@ -365,7 +365,7 @@ def test_a_task_whose_promise_follows_from_its_node_keeps_what_it_broke(repo: Pa
 
     async def use(engine: Engine) -> list[str]:
         await engine.until(lambda now: now.state == "ENDED")
-        criteria = (await explain_engine.explain(engine.deps, "p", "two"))["promised"]["criteria"]
+        criteria = (await explain_engine.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
         return [each["id"] for each in criteria]
 
     assert run(repo, compiled, use) == ["result", "kept:one/adds"]
@@ -394,7 +394,7 @@ def test_who_used_what_the_reopened_task_made_runs_again_only_if_that_is_another
         workspace={"repo": str(repo)},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         return await engine.until(lambda now: now.state == "ENDED")
 
     found = run(repo, compiled, use)

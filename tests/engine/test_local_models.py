@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 
 SCORED = {"score_required": True, "score_criteria": "How good it is"}
@@ -68,11 +68,11 @@ def ended(library: Path, agent: dict[str, Any], **keys: Any) -> dict[str, Any]:
     """What became of the one task of a plan."""
     compiled = plan(task("t", "m", **{"max_reexecute_times": 0, **keys}), agents={"m": agent})
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(library.parent / "root", use)
+    found: PlanStanding = play(library.parent / "root", use)
     return found.tasks[0]
 
 
@@ -112,11 +112,11 @@ def test_whatever_goes_wrong_in_it_is_told_and_the_engine_lives(library: Path) -
     }
     tasks = [task(name, name, max_reexecute_times=0, **(SCORED if name == "out-of-range" else {})) for name in wanted]
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(*tasks, task("fine", "a"), agents=agents))
         return await engine.ended()
 
-    found: Standing = play(library.parent / "root", use)
+    found: PlanStanding = play(library.parent / "root", use)
     assert states(found) == dict.fromkeys(wanted, "FAILED") | {"fine": "COMPLETED"}
     reasons = {each["task_id"]: each["reason"] or "" for each in found.tasks}
     assert {name: reasons[name] for name in wanted if wanted[name] not in reasons[name]} == {}
@@ -131,7 +131,7 @@ def test_a_model_that_hangs_dies_with_its_plan(library: Path) -> None:
     mark = library / "pid"
     agent = local(library, f"pathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\ntime.sleep(3600)")
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("t", "m"), agents={"m": agent}))
         async with asyncio.timeout(60):
             while not mark.exists() or not mark.read_text():  # noqa: ASYNC110 - another process writes it
@@ -139,7 +139,7 @@ def test_a_model_that_hangs_dies_with_its_plan(library: Path) -> None:
         await engine.dispatcher.cancel("p", by="ada")
         return await engine.until(lambda now: now.state == "ENDED")
 
-    found: Standing = play(library.parent / "root", use)
+    found: PlanStanding = play(library.parent / "root", use)
     assert states(found) == {"t": "FAILED"}
     assert not Path(f"/proc/{mark.read_text()}").exists()
 
@@ -174,11 +174,11 @@ def test_inputs_that_are_long_are_shown_in_full_and_outputs_come_out_of_the_answ
         agents={"m": local(library, SHOWN)},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(library.parent / "root", use, a=make, b=see)
+    found: PlanStanding = play(library.parent / "root", use, a=make, b=see)
     assert set(states(found).values()) == {"COMPLETED"}
     assert counted == ["9000 lines, 1 at the end"]
 
@@ -194,11 +194,11 @@ def test_an_input_that_is_no_text_is_not_left_out_in_silence(library: Path) -> N
         agents={"m": local(library)},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(library.parent / "root", use, a=make)
+    found: PlanStanding = play(library.parent / "root", use, a=make)
     [done] = [each for each in found.tasks if each["task_id"] == "t"]
     assert "the input 'image.png' (image.png) cannot be shown to a model: it is no text" in done["reason"]
 
@@ -218,11 +218,11 @@ def test_it_judges_what_it_is_given_and_its_own_failure_is_no_judgement(
         agents={"m": local(library, behaviour)},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(library.parent / "root", use, proving=True)
+    found: PlanStanding = play(library.parent / "root", use, proving=True)
     reasons = json.dumps([each["reason"] for each in found.tasks])
     assert ("It is short." in reasons) is refused, reasons
     assert ("the model failed: ValueError: no" in reasons) is not refused, reasons

@@ -17,14 +17,14 @@ import pytest
 from agenttalk.adapters.telemetry import notice_sender
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import after_restore
-from agenttalk.engine.operation.notifications import TRIES, Notifications, Said, Target
+from agenttalk.engine.operation.notifications import TRIES, NoticeResult, NotificationTarget, Notifier
 from agenttalk.ports import Tx
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 
 ALL = frozenset({"plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"})
-HOOK = Target("hook", "https://example.org/hook", "cloudevents", ALL, "whsec_c2VjcmV0")  # type: ignore[arg-type]
+HOOK = NotificationTarget("hook", "https://example.org/hook", "cloudevents", ALL, "whsec_c2VjcmV0")  # type: ignore[arg-type]
 
 
 class Clock:
@@ -43,14 +43,14 @@ class Bench:
     def __init__(self, deps: Deps, clock: Clock) -> None:
         self.deps, self.clock = deps, clock
         self.told: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        self.answers: dict[str, Said] = {}
+        self.answers: dict[str, NoticeResult] = {}
 
-    def engine(self, *targets: Target) -> Notifications:
-        return Notifications(self.deps, targets or (HOOK,), self._post, source="urn:agenttalk:test")
+    def engine(self, *targets: NotificationTarget) -> Notifier:
+        return Notifier(self.deps, targets or (HOOK,), self._post, source="urn:agenttalk:test")
 
-    async def _post(self, target: Target, headers: Mapping[str, str], body: bytes) -> Said:
+    async def _post(self, target: NotificationTarget, headers: Mapping[str, str], body: bytes) -> NoticeResult:
         self.told.append((target.name, dict(headers), json.loads(body)))
-        return self.answers.get(target.name, Said(ok=True))
+        return self.answers.get(target.name, NoticeResult(ok=True))
 
     async def happens(self, *plans: str) -> None:
         board = await self.deps.stores.board("default")
@@ -69,7 +69,7 @@ def play(root: Path, use: Callable[[Bench], Awaitable[None]]) -> None:
     async def run() -> None:
         (root / "agents").mkdir()
         clock = Clock()
-        async with opened(root, clock=clock) as deps:
+        async with open_root(root, clock=clock) as deps:
             await use(Bench(deps, clock))
 
     asyncio.run(run())
@@ -111,7 +111,7 @@ def test_a_secret_that_stands_in_a_fact_is_not_told(tmp_path: Path) -> None:
 
 def test_who_asked_for_some_events_gets_no_others(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
-        quiet = Target("quiet", "https://example.org", "slack", frozenset({"task.failed"}))
+        quiet = NotificationTarget("quiet", "https://example.org", "slack", frozenset({"task.failed"}))
         engine = bench.engine(HOOK, quiet)
         await engine.begin()
         await bench.happens("one")
@@ -123,10 +123,10 @@ def test_who_asked_for_some_events_gets_no_others(tmp_path: Path) -> None:
 
 def test_who_does_not_answer_is_told_later_under_the_same_id_and_holds_up_nobody(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
-        other = Target("other", "https://example.com", "cloudevents", HOOK.events)
+        other = NotificationTarget("other", "https://example.com", "cloudevents", HOOK.events)
         engine = bench.engine(HOOK, other)
         await engine.begin()
-        bench.answers["hook"] = Said(ok=False, why="it answered 503")
+        bench.answers["hook"] = NoticeResult(ok=False, why="it answered 503")
         await bench.happens("one")
         await engine.pass_()
         assert bench.subjects("other") == ["one"]
@@ -150,7 +150,7 @@ def test_who_is_away_is_left_alone_for_a_while(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
         engine = bench.engine()
         await engine.begin()
-        bench.answers["hook"] = Said(ok=False, why="it answered 503")
+        bench.answers["hook"] = NoticeResult(ok=False, why="it answered 503")
         await bench.happens(*(f"plan-{number}" for number in range(40)))
         await engine.pass_()
         assert len(bench.told) < 5
@@ -168,7 +168,7 @@ def test_what_cannot_be_told_is_given_up_with_a_fact(tmp_path: Path, final: bool
     async def use(bench: Bench) -> None:
         engine = bench.engine()
         await engine.begin()
-        bench.answers["hook"] = Said(ok=False, why="it is gone", final=final)
+        bench.answers["hook"] = NoticeResult(ok=False, why="it is gone", final=final)
         await bench.happens("one")
         for _ in range(TRIES + 3):
             await engine.pass_()
@@ -185,11 +185,11 @@ def test_after_a_restore_nobody_is_told_what_waited(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
         engine = bench.engine()
         await engine.begin()
-        bench.answers["hook"] = Said(ok=False, why="it answered 503")
+        bench.answers["hook"] = NoticeResult(ok=False, why="it answered 503")
         await bench.happens("one")
         await engine.pass_()
         bench.answers.clear()
-        await after_restore.settle(bench.deps, made_at="2026-11-16T09:00:00Z")
+        await after_restore.secure_restored_root(bench.deps, made_at="2026-11-16T09:00:00Z")
         bench.clock.time += timedelta(hours=1)
         await bench.happens("two")
         await bench.engine().pass_()

@@ -12,7 +12,7 @@ import pytest
 
 import hanging
 from agenttalk.contracts.agent import Tier
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from attackkit import holds
 from plankit import Engine, plan, play, states, task
 from provekit import program, promise, repository
@@ -55,7 +55,7 @@ def tier(request: pytest.FixtureRequest) -> Tier:
     return found
 
 
-def proven(repo: Path, tier: Tier, text: str, prepare: str, check: str, **keys: Any) -> tuple[Standing, Any]:
+def proven(repo: Path, tier: Tier, text: str, prepare: str, check: str, **keys: Any) -> tuple[PlanStanding, Any]:
     """How a task stands that an agent did, and the evidence."""
     made = {"id": "works", "kind": "run", "run": check, "red_first": "off", **keys}
     compiled = plan(
@@ -64,11 +64,11 @@ def proven(repo: Path, tier: Tier, text: str, prepare: str, check: str, **keys: 
         workspace={"repo": str(repo), "prepare": prepare},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended("p")
 
-    found: Standing = play(repo.parent / "root", use, proving=tier)
+    found: PlanStanding = play(repo.parent / "root", use, proving=tier)
     return found, found.tasks[0]
 
 
@@ -144,11 +144,11 @@ def test_what_leads_to_another_copy_of_the_tree_is_refused_with_what_to_do(tmp_p
         workspace={"repo": str(repo), **space},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended("p")
 
-    found: Standing = play(tmp_path / "root", use, proving=True)
+    found: PlanStanding = play(tmp_path / "root", use, proving=True)
     [told] = found.tasks
     assert told["state"] == "FAILED"
     assert f"workspace.{how}" in told["reason"]
@@ -209,11 +209,11 @@ def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Pa
         workspace={"repo": str(repo), "prepare": "sh setup.sh"},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended("p")
 
-    found: Standing = play(tmp_path / "root", use, proving=tier)
+    found: PlanStanding = play(tmp_path / "root", use, proving=tier)
     assert states(found) == {"fix": "FAILED"}, found.tasks
     holds("poison", tier, "refused")
 

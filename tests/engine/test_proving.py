@@ -13,7 +13,7 @@ from agenttalk.engine.messages import published_files
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, RUNS, SUITE, coded, git, program, promise, run
 
@@ -53,7 +53,7 @@ def test_work_that_passes_is_merged_into_the_plans_branch_and_nowhere_else(repo:
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(coded(repo, text))
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explain_engine.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:calc.py").endswith("return a + b")
@@ -145,7 +145,7 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
 def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
     tmp_path: Path, decision: str, ends: str
 ) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         checks = (
             {"id": "there", "kind": "file", "path": "a.txt"},
             {"id": "nice", "kind": "human", "question": "Nice?"},
@@ -158,7 +158,7 @@ def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
         assert states(now)["one"] == "RUNNING"
         [request] = await questions.list_open(engine.deps)
         assert request.document.title == "Nice?"
-        assert await fsck.check(engine.deps) == []
+        assert await fsck.check_root(engine.deps) == []
         await engine.answer(decision)
         return await engine.until(lambda now: now.state == "ENDED")
 
@@ -197,7 +197,7 @@ def test_work_that_the_next_one_finds_wanting_flows_back_with_the_issues(tmp_pat
         issue = {"severity": "HIGH", "category": "COMPLETENESS", "description": "no price", "suggestion": "name it"}
         return {"score": 20, "decision": "REJECT", "reason": "it is incomplete", "issues": [issue]}
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(reviewed())
         found = await engine.until(lambda now: now.state == "ENDED")
         facts = await (await engine.deps.stores.board("default")).read("facts_of", subject="p/build", after=0, limit=9)
@@ -270,7 +270,7 @@ def test_what_keeps_work_from_being_proven_ends_with_a_person_and_not_in_a_loop(
     check = {"id": "there", "kind": "file", "path": "a.txt"}
     outputs = [{"name": "a.txt", "deliverable": True}]
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one", outputs=outputs, promise=promise(check))))
         return await engine.until(lambda now: states(now)["one"] == "BLOCKED_WAITING_HUMAN")
 
@@ -292,7 +292,7 @@ def test_nobody_judges_what_it_made_itself(tmp_path: Path) -> None:
     need = {"name": "requirements.md", "from": "requirements.md"}
     build = task("build", "a", needs=["write"], inputs=[need], validate=JUDGED)
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("write", "a", outputs=[text]), build))
         await engine.asked()
         assert judged == [None]
@@ -311,7 +311,7 @@ def test_a_tree_that_cannot_be_taken_is_not_done_and_its_receipt_says_so(repo: P
         await engine.submit(coded(repo, text, max_reexecute_times=0))
         assert states(await engine.ended()) == {"fix": "FAILED"}
         await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
-        return await explain_engine.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert told["verdict"]["fulfilled"] is False

@@ -33,10 +33,10 @@ from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.planfile.compiler import Compiled
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from plankit import Engine, plan, states, task
 from referencekit import ENGINE_ENDS, Reference, Try
 
@@ -247,7 +247,7 @@ class Actors:
             self.at_work.discard(job.agent_id)
 
     async def _acted(self, job: Job) -> Performance:
-        told = await explain_engine.explain(self.deps, job.plan_id, job.task_id)
+        told = await explain_engine.explain_engine_task(self.deps, job.plan_id, job.task_id)
         script = self.case.scripts[job.task_id]
         now = script[min(len(told["attempts"]), len(script) - 1)]
         if self.left is not None:
@@ -284,16 +284,16 @@ async def engine(actors: Actors | Repeating) -> AsyncIterator[Engine]:
     finally:
         stop.set()
         await running
-    assert await fsck.check(actors.deps) == []
+    assert await fsck.check_root(actors.deps) == []
 
 
 async def lived(
     root: Path, case: Case, *, end: tuple[int, bool] | None = None, deadly: bool = False
-) -> Standing | None:
+) -> PlanStanding | None:
     """One engine: how the plan stands when nothing goes on any more; None when the engine ended before."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    async with opened(root) as deps:
+    async with open_root(root) as deps:
         left, finishing = end or (None, True)
         actors = Actors(deps, case, left, finishing, deadly=deadly)
         async with engine(actors) as found:
@@ -308,7 +308,7 @@ async def lived(
             return await ended
 
 
-async def played(root: Path, case: Case) -> Standing:
+async def played(root: Path, case: Case) -> PlanStanding:
     """The plan, by as many engines as the case has, and one that lives."""
     for end in case.ends:
         await lived(root, case, end=end)
@@ -317,7 +317,7 @@ async def played(root: Path, case: Case) -> Standing:
     return found
 
 
-def told(found: Standing) -> dict[str, tuple[str, int, int]]:
+def told(found: PlanStanding) -> dict[str, tuple[str, int, int]]:
     return {each["task_id"]: (each["state"], each["retries"], each["reexecutions"]) for each in found.tasks}
 
 
@@ -326,7 +326,7 @@ def expected(case: Case) -> dict[str, tuple[str, int, int]]:
     return {name: (fate.state, fate.retries, fate.reexecutions) for name, fate in fates.items()}
 
 
-def agree(case: Case, found: Standing) -> None:
+def agree(case: Case, found: PlanStanding) -> None:
     """A plan stands as the interpreter says."""
     assert told(found) == expected(case)
     assert found.result == case.reference().result()
@@ -472,9 +472,9 @@ def test_what_random_plans_found_stays_right(tmp_path: Path, name: str) -> None:
 def test_an_engine_can_end_before_a_turn_has_begun(tmp_path: Path) -> None:
     case = scripted(task("work"), work=[CRASH, Try()])
 
-    async def use() -> Standing | None:
+    async def use() -> PlanStanding | None:
         assert states(await played(tmp_path, case)) == {"work": "FAILED"}
-        async with asyncio.timeout(30), opened(tmp_path) as deps:
+        async with asyncio.timeout(30), open_root(tmp_path) as deps:
             dispatcher = Dispatcher(deps, {"python": Actors(deps, case)}, LocalProcesses())
             await dispatcher.retry("p", "work", by="ada")  # its turn is given out in the same step
             await dispatcher.close()
@@ -492,7 +492,7 @@ def test_what_two_failures_stopped_waits_until_both_are_mended(tmp_path: Path) -
     async def use() -> list[dict[str, str]]:
         seen = [states(await played(tmp_path, case))]
         for name in ("one", "two"):
-            async with opened(tmp_path) as deps, engine(Actors(deps, case)) as found:
+            async with open_root(tmp_path) as deps, engine(Actors(deps, case)) as found:
                 await found.dispatcher.retry("p", name, by="ada")
                 seen.append(states(await found.ended()))
         return seen
@@ -571,11 +571,11 @@ class Repeating:
         return await Calls({job.agent_id: partial(_act, now)}, self.deps.stores.blobs).perform(job)
 
 
-async def begun_anew(root: Path, case: Case, places: list[int]) -> list[Standing]:
+async def begun_anew(root: Path, case: Case, places: list[int]) -> list[PlanStanding]:
     """Run a plan, and then run it again from tasks that ended; how it stood each time."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    async with opened(root) as deps:
+    async with open_root(root) as deps:
         actors = Repeating(deps, case)
         async with engine(actors) as running:
             await running.submit(case.compiled())

@@ -22,7 +22,7 @@ from agenttalk.engine.plans import releases
 from agenttalk.engine.plans.releases import Release
 from agenttalk.engine.proof import release as proof_release
 from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, proved, states, task
 from provekit import git, repository
 
@@ -73,15 +73,15 @@ async def decided(engine: Engine, plan_id: str = "p") -> Release:
     return found
 
 
-def shipped(root: Path, compiled: Any, **agents: Any) -> tuple[Standing, Release]:
-    async def use(engine: Engine) -> tuple[Standing, Release]:
+def shipped(root: Path, compiled: Any, **agents: Any) -> tuple[PlanStanding, Release]:
+    async def use(engine: Engine) -> tuple[PlanStanding, Release]:
         await engine.submit(compiled)
         found = await engine.ended()
         store = await board_of(engine.deps, "p")
         await published_files.publish(engine.deps, store)
         return found, await decided(engine)
 
-    result: tuple[Standing, Release] = play(root, use, proving=True, **agents)
+    result: tuple[PlanStanding, Release] = play(root, use, proving=True, **agents)
     return result
 
 
@@ -307,7 +307,7 @@ def test_a_manifest_and_a_decision_from_an_outbox_are_claims(tmp_path: Path) -> 
         (outbox / f"decision_record_{before.release_id}.json").write_text(json.dumps({**record, **by}))
         await engine.route()
         await published_files.republish(engine.deps, await board_of(engine.deps, "p"))
-        assert (await plan_status.of(engine.deps, "p")).result == "failed"
+        assert (await plan_status.read_plan_status(engine.deps, "p")).result == "failed"
         return before
 
     release = play(tmp_path, use, proving=True, a=says("bye"))
@@ -509,11 +509,11 @@ def test_a_revoked_release_stays_revoked_until_it_is_decided_anew(tmp_path: Path
         at = engine.deps.stamp()
         assert await store.transact(lambda tx: releases.revoke(tx, "p", "a check turned red", at=at))
         assert not await store.transact(lambda tx: releases.revoke(tx, "p", "once more", at=at))
-        found = await plan_status.of(engine.deps, "p")
+        found = await plan_status.read_plan_status(engine.deps, "p")
         assert (found.result, found.release and found.release["state"]) == ("failed", "revoked")
         assert (await decided(engine)).as_json()["reasons"] == ["revoked: a check turned red"]
         await engine.dispatcher.release("p", by="ada")
-        assert (await plan_status.of(engine.deps, "p")).result == "done"
+        assert (await plan_status.read_plan_status(engine.deps, "p")).result == "done"
 
     play(tmp_path, use, proving=True, a=says())
 
@@ -570,7 +570,7 @@ def test_nothing_is_decided_while_tasks_are_open_or_nothing_is_shipped(tmp_path:
             with pytest.raises(UsageError, match=why):
                 await engine.dispatcher.release(plan_id, by="ada")
         await engine.dispatcher.cancel("p", by="ada")
-        assert (await plan_status.of(engine.deps, "p")).release is None
+        assert (await plan_status.read_plan_status(engine.deps, "p")).release is None
 
     async def endless(_: Turn) -> str:  # else it may have ended before it is paused
         await asyncio.Event().wait()

@@ -9,7 +9,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 
 
@@ -27,7 +27,7 @@ def test_what_runs_is_ended_before_it_begins_anew(tmp_path: Path) -> None:
                 ended.append(turn.task_id)
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         tasks = [task("one"), task("two", "b", needs=["one"]), task("three", "a", needs=["two"]), task("aside", "c")]
         await engine.submit(plan(*tasks, task("later", "c")))
         await engine.until(lambda _: {"two", "aside"} <= set(ran))
@@ -49,7 +49,7 @@ def test_a_plan_that_cannot_run_again_goes_on_as_before(tmp_path: Path) -> None:
         await gate.wait()
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"])))
         await engine.until(lambda now: states(now)["one"] == "RUNNING")
         with pytest.raises(UsageError, match="only what ended"):
@@ -61,7 +61,7 @@ def test_a_plan_that_cannot_run_again_goes_on_as_before(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_somebody_paused_stays_paused(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"]), task("slow", "c")))
         await engine.until(lambda now: states(now)["two"] == "COMPLETED")
         await engine.dispatcher.pause("p", by="ada")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from effort import cases
 from plankit import Engine, engine, plan, states, task
 
@@ -117,7 +117,7 @@ class Players:
         return {"score": 0, "decision": "REJECT", "reason": "no", "issues": [issue]}
 
 
-async def lived(root: Path, players: Players, end: int | None) -> Standing | None:
+async def lived(root: Path, players: Players, end: int | None) -> PlanStanding | None:
     """One engine; how the plan stands when nothing goes on any more, None when the engine ended before."""
     players.left, players.over = end, asyncio.Event()
     agents: dict[str, Any] = {f"a{number}": players.play for number in range(len(players.chain.needs))}
@@ -134,7 +134,7 @@ async def lived(root: Path, players: Players, end: int | None) -> Standing | Non
         return await ended
 
 
-async def look_at(running: Engine, players: Players, found: Standing) -> None:
+async def look_at(running: Engine, players: Players, found: PlanStanding) -> None:
     """Nothing that is done rests on anything but what is in force, and nothing in force was refused."""
     store = await running.deps.stores.board("default")
     blobs = await running.deps.stores.blobs("default")
@@ -160,10 +160,10 @@ async def look_at(running: Engine, players: Players, found: Standing) -> None:
     assert (found.counts["completed"], found.counts["failed"]) == (counts["COMPLETED"], counts["FAILED"])
     assert found.counts["open"] == counts["PENDING"] + counts["BLOCKED_WAITING_REVIEW"]
     assert all(each["reexecutions"] <= MOST for each in found.tasks)
-    assert (await plan_status.of(running.deps, "p")).tasks == found.tasks
+    assert (await plan_status.read_plan_status(running.deps, "p")).tasks == found.tasks
 
 
-async def played(root: Path, chain: Chain) -> Standing:
+async def played(root: Path, chain: Chain) -> PlanStanding:
     players = Players(chain)
     for end in chain.ends:
         await lived(root, players, end)

@@ -19,7 +19,7 @@ from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.proof.rework import Abort, Accept, Grant
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
@@ -195,7 +195,7 @@ def test_whoever_was_done_with_a_refused_version_runs_again_and_so_do_those_afte
     ]
     done = asyncio.Event()
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(judging(*others))
         await engine.until(lambda now: {states(now)[name] for name in ("use", "after", "order")} == {"COMPLETED"})
         done.set()
@@ -226,7 +226,7 @@ def test_whoever_gets_the_same_again_stays_done(tmp_path: Path) -> None:
     others = [task("use", "u", needs=["write"], inputs=[{"name": "text", "from": "same.md"}], priority="HIGH")]
     done = asyncio.Event()
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         judge = task("judge", "j", needs=["write"], inputs=TAKES, validate=JUDGED)
         await engine.submit(plan(task("write", "w", outputs=outputs), judge, *others))
         await engine.until(lambda now: states(now)["use"] == "COMPLETED")
@@ -264,10 +264,10 @@ def test_a_program_that_runs_with_a_refused_version_is_ended_and_runs_with_the_n
     user = {"driver": "script", "argv": ["/bin/sh", str(tmp_path / "use.sh")]}
     judge_task = task("judge", "j", needs=["write"], inputs=TAKES, validate=JUDGED)
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("write", "w", outputs=OUT), judge_task, *others, agents={"u": user}))
         found = await engine.ended()
-        assert await fsck.check(engine.deps) == []
+        assert await fsck.check_root(engine.deps) == []
         return found
 
     async def judge(turn: Turn) -> Any:
@@ -309,7 +309,7 @@ def test_a_refused_version_reaches_nobody_who_had_not_begun(tmp_path: Path) -> N
             refused.set()
         return await agents.writer()(turn)
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(judging(*others))
         return await engine.ended()
 
@@ -338,7 +338,7 @@ def test_without_rounds_a_person_is_asked_with_the_whole_history(tmp_path: Path)
         await engine.submit(stuck())
         found = await engine.ended()
         assert states(found) == {"write": "FAILED", "judge": "BLOCKED_WAITING_REVIEW"}
-        told = await explain_engine.explain(engine.deps, "p", "write")
+        told = await explain_engine.explain_engine_task(engine.deps, "p", "write")
         assert [each["what"] for each in told["history"]] == ["ordered", "exhausted"]
         return (await _limit(engine)).document
 
@@ -362,7 +362,7 @@ async def _answered(engine: Engine, *answers: str, decision: str = "PROVIDE") ->
 def test_a_person_may_grant_more_rounds(tmp_path: Path, *, by_answer: bool) -> None:
     agents = Agents()
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(stuck())
         await engine.ended()
         if by_answer:
@@ -402,7 +402,7 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
         assert await questions.list_open(engine.deps) == []
         with pytest.raises(UsageError, match="COMPLETED"):
             await engine.dispatcher.rework("p", "write", Accept(), by="ada")
-        return await explain_engine.explain(engine.deps, "p", "write")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "write")
 
     told = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(judge), u=agents.reader())
     assert judged == ["version 1", "version 2"]
@@ -417,7 +417,7 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
 def test_a_person_may_abort(tmp_path: Path, *, by_answer: bool) -> None:
     agents = Agents()
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(stuck())
         await engine.ended()
         if by_answer:
@@ -456,7 +456,7 @@ def test_whoever_was_done_with_what_is_lost_in_the_end_is_not_done_any_more(tmp_
         task("after", "u", needs=["use"], inputs=[{"name": "text", "from": "used.md"}], on_dependency_failed="SKIP"),
     ]
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(judging(*others, max_reexecute_times=0))
         await engine.until(lambda now: states(now)["after"] == "COMPLETED")
         done.set()
@@ -498,7 +498,7 @@ def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path
         await engine.dispatcher.rework("p", "write", decided, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
-        return await explain_engine.explain(engine.deps, "p", "write")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "write")
 
     writer = agents.writer(lambda number: "a price" if number == 2 else "nothing")
     told = play(tmp_path, use, proving=True, w=writer, u=agents.reader())
@@ -537,7 +537,7 @@ def test_what_is_accepted_as_it_is_in_a_repository_is_merged(repo: Path) -> None
         await _answered(engine, "accept")
         found = await engine.until(lambda now: states(now)["fix"] == "COMPLETED" and now.state == "ENDED")
         assert found.result == "done"
-        return await explain_engine.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:new.md") == "as it is"
@@ -581,7 +581,7 @@ else:
     )
     quick = program(repo.parent, "quick", "pathlib.Path('notes.md').write_text('theirs\\n')")
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         tasks = [
             task("slow", "slow", workspace="repo", promise=promised({"id": "ok", "kind": "file", "path": "ok"})),
             task("quick", "quick", workspace="repo", promise=promised({"id": "n", "kind": "file", "path": "notes.md"})),
@@ -611,7 +611,7 @@ def in_folders(tree: Tree, **keys: Any) -> Any:
     )
 
 
-async def _handed_over(engine: Engine) -> Standing:
+async def _handed_over(engine: Engine) -> PlanStanding:
     """Have the output, and then the command, reach the inbox."""
     await engine.until(lambda now: states(now)["write"] == "COMPLETED")
     await engine.route()
@@ -721,7 +721,7 @@ def test_who_works_in_a_folder_refuses_by_a_file_in_its_outbox(tmp_path: Path, h
         assert json.loads(second.read_bytes())["reexecution"]["count"] == 1
         [command] = tree.box("reader", "inbox").glob("cmd_*.msg.json")
         assert json.loads(command.read_bytes())["command_id"] == "cmd_read_002"
-        assert await fsck.check(engine.deps) == []
+        assert await fsck.check_root(engine.deps) == []
         assert found.counts["failed"] == 0
 
     play(tmp_path, use, w=agents.writer())
@@ -817,7 +817,7 @@ def test_what_is_being_made_again_cannot_be_refused_meanwhile(tmp_path: Path) ->
 def test_a_person_who_is_to_use_something_is_asked_first(tmp_path: Path, decision: str) -> None:
     agents = Agents()
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(
             plan(
                 task("write", "w", outputs=OUT, max_reexecute_times=0),
@@ -860,7 +860,7 @@ def test_who_made_a_version_does_not_judge_it_even_if_the_task_is_another_s_by_n
     async def fails(_: Turn) -> str:
         raise RuntimeError("no")
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(
             plan(
                 task("write", "w", outputs=OUT),

@@ -13,7 +13,7 @@ from againkit import retry
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.core.boards import board_of
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 
@@ -29,7 +29,7 @@ def needs(name: str) -> dict[str, Any]:
     return {"inputs": [{"name": name, "from": name}]}
 
 
-async def ended(engine: Engine) -> Standing:
+async def ended(engine: Engine) -> PlanStanding:
     return await engine.until(lambda now: now.state == "ENDED")
 
 
@@ -55,10 +55,10 @@ class Log:
         return Result("ok", score=what) if isinstance(what, int) else "ok"
 
 
-def again(root: Path, log: Log, tasks: list[dict[str, Any]], *steps: tuple[str, bool]) -> Standing:
+def again(root: Path, log: Log, tasks: list[dict[str, Any]], *steps: tuple[str, bool]) -> PlanStanding:
     """Run a plan to its end or until it waits, then try tasks again, one after the other."""
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(*tasks))
         found = await engine.ended()
         for task_id, onwards in steps:
@@ -67,7 +67,7 @@ def again(root: Path, log: Log, tasks: list[dict[str, Any]], *steps: tuple[str, 
             found = await engine.ended()
         return found
 
-    found: Standing = play(root, use, **dict.fromkeys("abcdx", log))
+    found: PlanStanding = play(root, use, **dict.fromkeys("abcdx", log))
     return found
 
 
@@ -267,7 +267,7 @@ def test_what_was_skipped_because_of_a_failure_is_not_run_without_it(tmp_path: P
     assert (found.result, log.ran) == ("done", ["bad", "next"])
 
 
-def cancelled(root: Path, *steps: tuple[str, bool]) -> tuple[Standing, list[str]]:
+def cancelled(root: Path, *steps: tuple[str, bool]) -> tuple[PlanStanding, list[str]]:
     """A plan that was called off while its first task ran, and what was tried again then."""
     ran: list[str] = []
     slow = [True]
@@ -278,7 +278,7 @@ def cancelled(root: Path, *steps: tuple[str, bool]) -> tuple[Standing, list[str]
         ran.append(turn.task_id)
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"]), task("three", "c", needs=["two"])))
         await engine.until(lambda now: states(now)["one"] == "RUNNING")
         await engine.dispatcher.cancel("p", by="ada")
@@ -288,7 +288,7 @@ def cancelled(root: Path, *steps: tuple[str, bool]) -> tuple[Standing, list[str]
             found = await engine.ended()
         return found
 
-    found: Standing = play(root, use, a=work, b=work, c=work)
+    found: PlanStanding = play(root, use, a=work, b=work, c=work)
     return found, ran
 
 
@@ -315,7 +315,7 @@ def test_a_cancelled_task_waits_for_one_that_is_open(tmp_path: Path) -> None:
         await gate.wait()
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", "b", needs=["one"])))
         await engine.until(lambda _: ran == ["one"])
         await engine.dispatcher.cancel("p", by="ada")
@@ -333,7 +333,7 @@ def test_a_cancelled_task_waits_for_one_that_is_open(tmp_path: Path) -> None:
 def test_a_paused_plan_stays_paused_when_something_is_tried_again(tmp_path: Path) -> None:
     log = Log(bad=["crash"])
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("bad", "a"), task("block", "b", needs=["bad"])))
         await engine.until(lambda now: states(now)["block"] == "BLOCKED_WAITING_REVIEW")
         await engine.dispatcher.pause("p", by="ada")
@@ -353,7 +353,7 @@ def test_a_plan_that_was_paused_to_end_what_runs_goes_on(tmp_path: Path) -> None
         await gate.wait()
         return await fine(turn)
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one", "b"), task("two"), task("three")))
         await engine.until(lambda now: states(now)["one"] == "COMPLETED" and "RUNNING" in states(now).values())
         await engine.dispatcher.pause("p", by="ada")
@@ -366,7 +366,7 @@ def test_a_plan_that_was_paused_to_end_what_runs_goes_on(tmp_path: Path) -> None
 
 
 def test_what_somebody_made_by_hand_is_made_again(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         tasks = [
             task("draft", "writer", outputs=[{"name": "draft.md", "deliver_to": ["b"]}]),
             task("read", "b", needs=["draft"], **needs("draft.md")),

@@ -16,7 +16,7 @@ from agenttalk.engine.messages import dead_letters, published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import POLL
 from agenttalk.engine.views import plan_status
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.planfile.compiler import Compiled
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
@@ -24,12 +24,12 @@ from treekit import Tree
 TEXT = {"name": "text.md", "deliverable": True}
 
 
-def run(root: Path, compiled: Any, **agents: Any) -> Standing:
-    async def use(engine: Engine) -> Standing:
+def run(root: Path, compiled: Any, **agents: Any) -> PlanStanding:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended(compiled.dag.plan_id)
 
-    found: Standing = play(root, use, **agents)
+    found: PlanStanding = play(root, use, **agents)
     return found
 
 
@@ -159,7 +159,7 @@ def test_what_depends_on_a_failure_is_skipped_if_it_says_so(tmp_path: Path) -> N
 def test_what_is_blocked_by_a_failure_waits_for_a_person(
     tmp_path: Path, decision: str, answers: list[str], ends: str
 ) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("bad", "x"), task("next", "b", needs=["bad"])))
         found = await engine.ended()
         assert states(found)["next"] == "BLOCKED_WAITING_REVIEW"
@@ -245,7 +245,7 @@ def test_a_score_that_is_none_is_sent_back_twice(tmp_path: Path) -> None:
 
 
 def test_what_only_a_person_has_is_asked_for_and_the_others_go_on(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         inputs = [{"name": "budget.csv", "file": "budget.csv", "external": True}]
         await engine.submit(plan(task("count", "a", inputs=inputs), task("other", "b")))
         found = await engine.until(lambda now: states(now)["other"] == "COMPLETED" and now.result == "waiting")
@@ -264,7 +264,7 @@ def test_what_only_a_person_has_is_asked_for_and_the_others_go_on(tmp_path: Path
 
 
 def test_a_task_of_a_person_is_a_question_and_its_answer(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         people = {"agent_human_gateway": {"driver": "human"}}
         await engine.submit(
             plan(task("choose", "agent_human_gateway"), task("go", "b", needs=["choose"]), agents=people)
@@ -314,7 +314,7 @@ def test_a_paused_plan_begins_nothing_and_goes_on_when_it_may(tmp_path: Path) ->
         await gate.wait()
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", needs=["one"])))
         await engine.until(lambda _: began == ["one"])
         await engine.dispatcher.pause("p", by="ada")
@@ -339,7 +339,7 @@ def test_a_cancelled_plan_ends_what_runs_and_fails_what_is_open(tmp_path: Path) 
             ended.append(turn.task_id)
         return "never"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two", needs=["one"])))
         await asyncio.wait_for(began.wait(), 10)
         assert await engine.dispatcher.cancel("p", by="ada", why="too late") == 2
@@ -373,7 +373,7 @@ def test_what_failed_is_tried_again_and_what_it_stopped_goes_on(tmp_path: Path) 
     async def fixable(turn: Turn) -> str:
         return await fine(turn) if fixed else await broken(turn)
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         tasks = [task("bad", "x"), task("next", "b", needs=["bad"], on_dependency_failed="SKIP")]
         await engine.submit(plan(*tasks))
         await engine.ended()
@@ -398,7 +398,7 @@ def test_an_engine_that_ends_gives_its_tasks_to_the_next_one(tmp_path: Path) -> 
         await engine.submit(plan(task("one")))
         await engine.until(lambda _: began == [1])
 
-    async def go_on(engine: Engine) -> Standing:
+    async def go_on(engine: Engine) -> PlanStanding:
         return await engine.until(lambda now: now.state == "ENDED")
 
     play(tmp_path, begin, a=slow)
@@ -407,7 +407,7 @@ def test_an_engine_that_ends_gives_its_tasks_to_the_next_one(tmp_path: Path) -> 
 
 
 def test_an_agent_that_works_by_hand_takes_part(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         outputs = [{"name": "draft.md", "deliver_to": ["b"]}]
         tasks = [
             task("draft", "writer", outputs=outputs),
@@ -437,7 +437,7 @@ def test_an_agent_that_works_by_hand_takes_part(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [9, 200_000])
 def test_what_is_handed_in_by_hand_must_be_of_its_media_type(tmp_path: Path, size: int) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         outputs = [{"name": "data.json", "deliverable": True, "content_type": "application/json"}]
         await engine.submit(plan(task("count", "writer", outputs=outputs), agents={"writer": {"driver": "folder"}}))
         tree = Tree(tmp_path, plan_id="p")
@@ -467,7 +467,7 @@ def test_a_new_revision_keeps_what_did_not_change(tmp_path: Path) -> None:
             await gate.wait()
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         one, three = task("one"), task("three", needs=["two"])
         before = plan(one, task("two", needs=["one"]) | {"prompt": "Wait."}, three, task("gone", needs=["two"]))
         after = plan(one, task("two", needs=["one"]) | {"prompt": "Go."}, three, task("new", needs=["one"]))
@@ -495,7 +495,7 @@ def test_a_task_that_waits_in_the_queue_gets_a_command_of_the_new_revision(tmp_p
         await gate.wait()
         return "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one"), task("two")))
         await engine.until(lambda _: bool(refs))
         changed = plan(task("one"), task("two"), task("three"))
@@ -511,7 +511,7 @@ def test_a_new_revision_lets_what_failed_begin_anew(tmp_path: Path) -> None:
     async def work(turn: Turn) -> str:
         return await broken(turn) if turn.command.prompt == "Fail." else "ok"
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         follows = task("next", needs=["bad"], on_dependency_failed="SKIP")
         await engine.submit(plan(task("bad") | {"prompt": "Fail."}, follows))
         found = await engine.ended()
@@ -535,7 +535,7 @@ def test_an_agent_that_says_nothing_has_done_nothing(tmp_path: Path, nothing: An
 
 @pytest.mark.parametrize(("said", "ends"), [({"ok": True}, "FAILED"), ({"ok": True, "details": "sung"}, "COMPLETED")])
 def test_a_receipt_alone_proves_nothing_about_work_by_hand(tmp_path: Path, said: dict[str, Any], ends: str) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("sing", "singer"), agents={"singer": {"driver": "folder"}}))
         tree = Tree(tmp_path, plan_id="p")
         tree.agent("singer")
@@ -574,7 +574,7 @@ def test_an_output_that_is_not_of_its_type_is_not_there(tmp_path: Path) -> None:
 def test_a_new_plan_is_asked_of_the_planner_and_of_a_person(tmp_path: Path) -> None:
     tasks = [task("bad", "x"), task("next", "b", needs=["bad"], on_dependency_failed="REPLAN_REQUEST")]
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(*tasks, policies={"planner": "b"}))
         found = await engine.ended()
         await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
@@ -623,7 +623,7 @@ def test_where_nobody_counts_nothing_is_known() -> None:
 def test_more_agents_than_places_never_wait_for_a_look(tmp_path: Path) -> None:
     tasks = [task(f"t{number}", f"a{number % 9}") for number in range(36)]
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(*tasks))
         async with asyncio.timeout(POLL / 2):
             return await engine.ended()
@@ -639,7 +639,7 @@ def test_who_is_not_fit_for_a_task_hands_it_on(tmp_path: Path, other: str | None
     keys = {"reexecute_target": other} if other else {}
     tasks = [task("query", "a", **keys), task("aside", "b")]
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(*tasks, agents={"a": {"driver": "python", "self_assessment": True}}))
         return await engine.ended()
 

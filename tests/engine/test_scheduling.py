@@ -16,10 +16,10 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.views import plan_status
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 
 HOURLY = Schedule.model_validate({"cron": "0 * * * *", "agent": "ada", "prompt": "Sum up the hour."})
 
@@ -51,8 +51,8 @@ class Bench:
         self.compiled: list[str] = []
         self.broken: Exception | None = None
 
-    def engine(self, **configured: Schedule) -> Schedules:
-        return Schedules(self.deps, configured or {"sums": HOURLY}, self._compile)
+    def engine(self, **configured: Schedule) -> Scheduler:
+        return Scheduler(self.deps, configured or {"sums": HOURLY}, self._compile)
 
     def _compile(self, schedule: Schedule, plan_id: str) -> Compiled:
         self.compiled.append(plan_id)
@@ -79,7 +79,7 @@ class Bench:
 async def bench(root: Path) -> AsyncIterator[Bench]:
     (root / "agents").mkdir(exist_ok=True)
     clock = Clock()
-    async with opened(root, clock=clock) as deps:
+    async with open_root(root, clock=clock) as deps:
         yield Bench(deps, clock)
 
 
@@ -100,7 +100,7 @@ def test_each_time_is_a_plan_of_its_own_and_none_before_the_schedule_was_there(t
         await engine.pass_()
         await engine.pass_()
         assert await bench.plans() == ["sums-2026-11-16T09-00"]
-        found = await plan_status.of(bench.deps, "sums-2026-11-16T09-00")
+        found = await plan_status.read_plan_status(bench.deps, "sums-2026-11-16T09-00")
         assert [each["task_id"] for each in found.tasks] == ["task"]
         await bench.end("sums-2026-11-16T09-00")
         bench.clock.set("10:00")
@@ -287,6 +287,6 @@ def test_the_loop_sleeps_until_something_is_due(tmp_path: Path) -> None:
         await engine.pass_()
         bench.clock.time += timedelta(minutes=29, seconds=48)
         assert await engine.pass_() == 12.0
-        assert await Schedules(bench.deps, {}, plan_of).pass_() == 3600.0
+        assert await Scheduler(bench.deps, {}, plan_of).pass_() == 3600.0
 
     play(tmp_path, use)

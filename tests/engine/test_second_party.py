@@ -19,7 +19,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.operation.monitor import Monitor
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from sandboxkit import PLAIN
 from secondparty import heartbeat as their_heartbeat
 from secondparty import monitor as their_monitor
@@ -208,7 +208,7 @@ class Stage:
 
     def play(self) -> None:
         async def go() -> None:
-            async with opened(self.root, clock=self.clock, words=PLAIN, answers_by_file=True) as deps:
+            async with open_root(self.root, clock=self.clock, words=PLAIN, answers_by_file=True) as deps:
                 for _ in range(ROUNDS):
                     await self.round(deps)
 

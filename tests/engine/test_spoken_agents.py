@@ -13,7 +13,7 @@ import pytest
 from agenttalk.adapters.drivers.acp import AcpDialogue
 from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
 from agenttalk.engine.people import questions
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Ended, Opening
 from agenttalk.rules.agents.permissions import Policy
 from plankit import Engine, plan, play, states, task
@@ -128,7 +128,7 @@ def test_what_a_person_answers_is_passed_on(tmp_path: Path, answer: dict[str, An
     agents = {"dev": speaks(tmp_path, ASKS, acp={"ask": ["execute"]})}
     compiled = plan(task("t", "dev", max_reexecute_times=0), agents=agents)
 
-    async def use(engine: Engine) -> tuple[Standing, str]:
+    async def use(engine: Engine) -> tuple[PlanStanding, str]:
         await engine.submit(compiled)
         await engine.asked()
         [request] = await questions.list_open(engine.deps)
@@ -157,7 +157,7 @@ end()
 rest()"""
     agents = {"dev": speaks(tmp_path, behaviour, acp={"otherwise": "ask"})}
 
-    async def use(engine: Engine) -> tuple[Standing, int]:
+    async def use(engine: Engine) -> tuple[PlanStanding, int]:
         await engine.submit(plan(task("t", "dev"), agents=agents))
         if waits:
             await engine.asked()
@@ -240,7 +240,7 @@ def aborted(tmp_path: Path, behaviour: str, **options: Any) -> Path:
     compiled = plan(task("t", "dev"), agents=agents)
     work = tmp_path / "root/agents/dev/workspace/p/t"
 
-    async def use(engine: Engine) -> tuple[Standing, int]:
+    async def use(engine: Engine) -> tuple[PlanStanding, int]:
         await engine.submit(compiled)
         await engine.until(lambda _: any("at work" in each.read_text() for each in work.glob(".agenttalk/*.jsonl")))
         if "fetch" in behaviour:
@@ -374,7 +374,7 @@ def test_it_can_judge_what_it_is_given(tmp_path: Path) -> None:
         agents={"dev": speaks(tmp_path, JUDGES)},
     )
 
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(compiled)
         return await engine.ended()
 

@@ -530,7 +530,7 @@ class Traffic(RuleBasedStateMachine):
             assert after == before
         assert (after.messages, after.deliveries, after.dead) == (before.messages, before.deliveries, before.dead)
         assert (after.counts, after.requests, after.halted) == (before.counts, before.requests, before.halted)
-        assert self._run(fsck.check(self.world.deps)) == []
+        assert self._run(fsck.check_root(self.world.deps)) == []
 
     def an_attempt_speaks(self, which: int) -> None:
         if not self.world.player.spoken:
@@ -867,7 +867,7 @@ class Traffic(RuleBasedStateMachine):
         self._nothing_is_left_over()
         self._everything_was_logged()
         self._the_same_again_changes_nothing()
-        assert self._run(fsck.check(self.world.deps)) == []
+        assert self._run(fsck.check_root(self.world.deps)) == []
 
     def _outside(self) -> tuple[Any, ...]:
         books = self.world.books()
@@ -975,7 +975,7 @@ def test_a_receipt_by_hand_does_not_end_a_task_that_runs(world: World) -> None:
     world.pass_()
     task = world.books().tasks[SHOP, "build"]
     assert (task.state, task.lease is not None) == ("RUNNING", True)
-    assert world.run(fsck.check(world.deps)) == []
+    assert world.run(fsck.check_root(world.deps)) == []
 
 
 def test_a_task_that_changes_hands_while_it_runs_is_no_fault(world: World) -> None:
@@ -986,7 +986,7 @@ def test_a_task_that_changes_hands_while_it_runs_is_no_fault(world: World) -> No
     ordered(world, "design")
     world.pass_()
     world.tick("pm", "holds")
-    assert world.run(fsck.check(world.deps)) == []
+    assert world.run(fsck.check_root(world.deps)) == []
 
 
 def test_a_newer_command_that_nobody_brought_takes_nobodys_place(world: World) -> None:

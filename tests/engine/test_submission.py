@@ -21,7 +21,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.plans import submission
 from agenttalk.engine.views import plan_status
 from agenttalk.rules.planfile.compiler import Compiled
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from plankit import engine, plan, task
 
 T = Callable[[Deps], Awaitable[Any]]
@@ -48,7 +48,7 @@ def play(root: Path, do: T) -> Any:
         (root / name).mkdir(parents=True, exist_ok=True)
 
     async def main() -> Any:
-        async with opened(root) as deps:
+        async with open_root(root) as deps:
             return await do(deps)
 
     return asyncio.run(main())
@@ -113,7 +113,7 @@ def test_parts_come_to_the_same_as_the_whole(tmp_path: Path, monkeypatch: pytest
     async def do(deps: Deps) -> dict[str, Any]:
         assert await hand_over(deps, compiled)
         assert await hand_over(deps, compiled) is False
-        assert await fsck.check(deps) == []
+        assert await fsck.check_root(deps) == []
         return await stored(deps)
 
     whole = play(tmp_path / "whole", do)
@@ -145,10 +145,10 @@ def test_whoever_is_stopped_between_two_parts_leaves_nothing_that_anybody_sees(t
         assert await store.read("plans") == []
         assert await PlanRegistry(deps).refresh() == {}
         with pytest.raises(UsageError):
-            await plan_status.of(deps, "p")
+            await plan_status.read_plan_status(deps, "p")
         other = chain(3)  # another plan under that id: nothing of the first one is left in it
         assert await hand_over(deps, other)
-        assert [each["task_id"] for each in (await plan_status.of(deps, "p")).tasks] == ["t0", "t1", "t2"]
+        assert [each["task_id"] for each in (await plan_status.read_plan_status(deps, "p")).tasks] == ["t0", "t1", "t2"]
         assert [row[0] for row in await store.read("nodes_of", plan_id="p")] == ["t0", "t1", "t2"]
         assert await store.read("dependants", plan_id="p", task_id="t2") == []
         assert set(await PlanRegistry(deps).refresh()) == {"p"}
@@ -164,7 +164,7 @@ def test_a_small_plan_takes_the_place_of_a_large_one_that_was_never_finished(tmp
             with pytest.raises(ZeroDivisionError):
                 await hand_over(deps, chain(5))
         assert await hand_over(deps, chain(1))
-        found = await plan_status.of(deps, "p")
+        found = await plan_status.read_plan_status(deps, "p")
         assert ([each["task_id"] for each in found.tasks], found.counts["open"]) == (["t0"], 1)
 
     play(tmp_path, do)
@@ -175,7 +175,7 @@ def test_of_two_who_submit_the_same_at_once_one_succeeds(tmp_path: Path) -> None
     async def do(deps: Deps) -> Any:
         both = (hand_over(deps, chain(5)), hand_over(deps, chain(5)))
         outcomes = await asyncio.gather(*both, return_exceptions=True)
-        assert len((await plan_status.of(deps, "p")).tasks) == 5
+        assert len((await plan_status.read_plan_status(deps, "p")).tasks) == 5
         return outcomes
 
     outcomes = play(tmp_path, do)

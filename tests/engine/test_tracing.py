@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agenttalk.engine.core.trace_context import make_parent_recorder, read_naming
-from agenttalk.engine.operation.tracing import AT_ONCE, TOGETHER, Sent
-from agenttalk.wiring import opened
+from agenttalk.engine.operation.tracing import AT_ONCE, TOGETHER, SpanExportResult
+from agenttalk.wiring import open_root
 from plankit import Engine, engine, plan, task
 from tracekit import Bench, Clock, Killed, finished, started
 
@@ -24,7 +24,7 @@ def play(root: Path, use: Callable[[Bench], Awaitable[None]]) -> None:
     async def run() -> None:
         (root / "agents").mkdir()
         clock = Clock()
-        async with opened(root, clock=clock, traced=True) as deps:
+        async with open_root(root, clock=clock, traced=True) as deps:
             await use(Bench(deps, clock))
 
     asyncio.run(run())
@@ -86,7 +86,7 @@ def test_while_nobody_takes_them_nothing_is_lost_and_nobody_is_pestered(tmp_path
     async def use(bench: Bench) -> None:
         engine = bench.engine()
         await engine.begin()
-        bench.answer = Sent(ok=False, why="it answered 503")
+        bench.answer = SpanExportResult(ok=False, why="it answered 503")
         many = TOGETHER  # facts of several readings
         await bench.plan("one", tasks=many)
         for _ in range(50):
@@ -97,7 +97,7 @@ def test_while_nobody_takes_them_nothing_is_lost_and_nobody_is_pestered(tmp_path
             await engine.pass_()
         assert bench.asked < 15  # less and less often
         assert engine.counts.failures == bench.asked
-        bench.answer = Sent(ok=True)
+        bench.answer = SpanExportResult(ok=True)
         bench.clock.time += timedelta(hours=1)
         await engine.pass_()
         assert len(bench.ids) == len(set(bench.ids)) == many + 1
@@ -110,10 +110,10 @@ def test_a_restart_while_nobody_takes_them_loses_nothing(tmp_path: Path) -> None
     async def use(bench: Bench) -> None:
         engine = bench.engine()
         await engine.begin()
-        bench.answer = Sent(ok=False)
+        bench.answer = SpanExportResult(ok=False)
         await bench.plan("one", tasks=2)
         await engine.pass_()
-        bench.answer = Sent(ok=True)
+        bench.answer = SpanExportResult(ok=True)
         await bench.engine().pass_()
         assert len(bench.names) == 3
 
@@ -124,10 +124,10 @@ def test_what_will_never_be_taken_is_dropped_and_said_and_the_rest_goes_on(tmp_p
     async def use(bench: Bench) -> None:
         engine = bench.engine()
         await engine.begin()
-        bench.answer = Sent(ok=False, why="it answered 400", final=True)
+        bench.answer = SpanExportResult(ok=False, why="it answered 400", final=True)
         await bench.plan("one")
         await engine.pass_()
-        bench.answer = Sent(ok=True, why="1 of them were rejected", rejected=1)
+        bench.answer = SpanExportResult(ok=True, why="1 of them were rejected", rejected=1)
         await bench.plan("two")
         await engine.pass_()
         assert bench.names == ["invoke_agent dev", "invoke_workflow two"]

@@ -19,8 +19,8 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.views.plan_status import Standing
-from agenttalk.wiring import opened
+from agenttalk.engine.views.plan_status import PlanStanding
+from agenttalk.wiring import open_root
 from plankit import Engine, plan, states, task
 from sandboxkit import PLAIN
 
@@ -178,7 +178,7 @@ def alive(plan_id: str) -> list[str]:
     return found
 
 
-async def ran(root: Path, unruly: Unruly, plan_id: str) -> Standing:
+async def ran(root: Path, unruly: Unruly, plan_id: str) -> PlanStanding:
     program = root / "program.py"
     program.write_text(f"{BEGIN}\n{unruly.program}\n", encoding="utf-8")
     agent: dict[str, Any] = {"driver": "script", "argv": [sys.executable, str(program)]}
@@ -188,7 +188,7 @@ async def ran(root: Path, unruly: Unruly, plan_id: str) -> Standing:
     first = task("bad", priority="HIGH", timeout=unruly.timeout, outputs=outputs, max_reexecute_times=0)
     compiled = plan(first, task("next", timeout=60), plan_id=plan_id, agents={"a": agent})
     processes = LocalProcesses()
-    async with opened(root, limits=EngineLimits(payload_bytes=unruly.payload), words=PLAIN) as deps:
+    async with open_root(root, limits=EngineLimits(payload_bytes=unruly.payload), words=PLAIN) as deps:
         programs = ProgramAgents(deps, ScriptDriver(processes, grace=0.3))
         dispatcher = Dispatcher(deps, {"script": programs}, processes)
         stop = asyncio.Event()
@@ -201,7 +201,7 @@ async def ran(root: Path, unruly: Unruly, plan_id: str) -> Standing:
         finally:
             stop.set()
             await running
-        assert await fsck.check(deps) == []
+        assert await fsck.check_root(deps) == []
     return found
 
 

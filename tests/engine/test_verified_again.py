@@ -12,7 +12,7 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine
-from agenttalk.engine.views.plan_status import Standing
+from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, coded, git, program, promise
 
@@ -43,11 +43,11 @@ def as_after_a_death(folder: Path) -> None:
     connection.close()
 
 
-def went_on(folder: Path, **agents: Any) -> Standing:
-    async def use(engine: Engine) -> Standing:
+def went_on(folder: Path, **agents: Any) -> PlanStanding:
+    async def use(engine: Engine) -> PlanStanding:
         return await engine.ended()
 
-    found: Standing = play(folder / "root", use, proving=True, **agents)
+    found: PlanStanding = play(folder / "root", use, proving=True, **agents)
     return found
 
 
@@ -73,7 +73,7 @@ def test_what_came_of_the_attempt_is_known_and_only_proven_again(tmp_path: Path,
         [row] = await board.read("engine_task", plan_id="p", task_id="one")
         assert (row[5], row[13]) == (1, int(died))  # one attempt; a stop is no death
         assert await board.read("performance", plan_id="p", task_id="one") == []
-        return await explain_engine.explain(engine.deps, "p", "one")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "one")
 
     told = play(tmp_path / "root", use, proving=True, a=once)
     [turn] = told["attempts"]
@@ -147,7 +147,7 @@ def test_a_person_is_asked_once_about_the_same_work(tmp_path: Path) -> None:
         [request] = await questions.list_open(engine.deps)
         return request.request_id
 
-    async def answers(engine: Engine) -> tuple[str, Standing]:
+    async def answers(engine: Engine) -> tuple[str, PlanStanding]:
         [request] = await questions.list_open(engine.deps)
         await engine.answer("APPROVE")
         return request.request_id, await engine.until(lambda now: now.state == "ENDED")
@@ -158,7 +158,7 @@ def test_a_person_is_asked_once_about_the_same_work(tmp_path: Path) -> None:
 
 
 def test_what_is_called_off_is_not_verified_again(tmp_path: Path) -> None:
-    async def use(engine: Engine) -> Standing:
+    async def use(engine: Engine) -> PlanStanding:
         await engine.submit(plan(task("one", outputs=OUTPUT, promise=promise(slow(tmp_path, "true")))))
         while not (tmp_path / "checking").exists():  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
@@ -200,7 +200,7 @@ def test_work_that_was_merged_before_the_end_is_merged_once(repo: Path) -> None:
 
     async def again(engine: Engine) -> dict[str, Any]:
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explain_engine.explain(engine.deps, "p", "fix")
+        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", again, proving=True)
     assert git(repo, "rev-parse", "agenttalk/p") == tip

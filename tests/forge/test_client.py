@@ -15,7 +15,7 @@ from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.github import GitHub
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.ports import Forge
-from agenttalk.testing import Fault
+from agenttalk.testing import ForgeFault
 from forge.bench import QUICK, REAL, Bench, forge
 
 Scene = Callable[[Bench], Awaitable[None]]
@@ -208,11 +208,11 @@ def test_reading_goes_on_when_the_forge_comes_back(tmp_path: Path) -> None:
         assert bench.fake
         async with bench.client("author") as author:
             for kind, times in (("status", 2), ("silent", 1), ("cut", 1)):
-                bench.fake.faults[:] = [Fault(kind, path="/user", status=503, times=times)]  # type: ignore[arg-type]
+                bench.fake.faults[:] = [ForgeFault(kind, path="/user", status=503, times=times)]  # type: ignore[arg-type]
                 patient = Patience(answer=0.3, tries=3, pause=0.01)
                 async with bench.client("author", patient) as client:
                     assert (await client.me()).login == bench.login("author")
-            bench.fake.faults[:] = [Fault("status", path="/user", status=502, times=3)]
+            bench.fake.faults[:] = [ForgeFault("status", path="/user", status=502, times=3)]
             assert await code_of(author.me()) is Code.FORGE_UNREACHABLE
             bench.fake.faults.clear()
             async with bench.fake.down():
@@ -228,7 +228,7 @@ def test_a_change_without_an_answer_is_in_doubt_and_is_not_made_twice(tmp_path: 
         assert bench.fake
         async with bench.client("author", Patience(answer=0.3, pause=0.01)) as author:
             issue = await author.create_issue(bench.repository, "Crash", "")
-            bench.fake.faults.append(Fault(kind, method="POST", path="/comments", status=502))
+            bench.fake.faults.append(ForgeFault(kind, method="POST", path="/comments", status=502))
             asked = author.comment(bench.repository, issue.number, "once")
             assert await code_of(asked) is Code.FORGE_IN_DOUBT
             assert [each.body for each in await author.comments(bench.repository, issue.number)] == ["once"]
@@ -246,11 +246,11 @@ def test_a_forge_that_wants_a_pause_gets_it_and_a_long_one_is_told(tmp_path: Pat
         assert bench.fake
         token = bench.tokens[bench.login("author")]
         async with Gitea.opened("work", bench.url, token, sleep=sleep) as author:
-            limited = Fault("status", method="POST", status=429, headers={"Retry-After": "7"})
+            limited = ForgeFault("status", method="POST", status=429, headers={"Retry-After": "7"})
             bench.fake.faults.append(limited)
             issue = await author.create_issue(bench.repository, "Crash", "")
             assert (issue.number, pauses) == (1, [7.0])
-            bench.fake.faults.append(Fault("status", status=403, headers={"Retry-After": "3600"}))
+            bench.fake.faults.append(ForgeFault("status", status=403, headers={"Retry-After": "3600"}))
             with pytest.raises(ForgeError) as caught:
                 await author.me()
             assert (caught.value.code, caught.value.retry_after, pauses) == (Code.FORGE_LIMITED, 3600.0, [7.0])

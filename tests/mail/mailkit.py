@@ -16,12 +16,12 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.mail.task_kind import MailTaskKind
-from agenttalk.engine.operation.fsck import check
+from agenttalk.engine.operation.fsck import check_root
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import mail as showing
 from agenttalk.ports import MailRules, Performer
 from agenttalk.rules.mail.letters import BOARD
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 
 T = TypeVar("T")
 OPERATOR = Caller("operator", "operator")
@@ -43,11 +43,11 @@ def play(
 
     async def run() -> T:
         kind = MailTaskKind(changes.get("rules", RULES))
-        async with opened(root, kinds={BOARD: kind}, clock=clock or Clock(), url=url) as deps:
+        async with open_root(root, kinds={BOARD: kind}, clock=clock or Clock(), url=url) as deps:
             post = MailBoard(deps)
             kind.replies = post
             found = await work(deps, post)
-            assert [str(fault) for fault in await check(deps)] == []
+            assert [str(fault) for fault in await check_root(deps)] == []
             return found
 
     return asyncio.run(run())
@@ -69,7 +69,7 @@ async def sent(post: MailBoard, letter: LetterDraft, key: str | None = None) -> 
 
 async def at(deps: Deps, mail_id: str, addressee: str = "dev") -> dict[str, Any]:
     """How a letter stands at one of its addressees."""
-    found = await showing.one(deps, mail_id)
+    found = await showing.read_letter(deps, mail_id)
     return next(each for each in found["addressees"] if each["addressee"] == addressee)
 
 
@@ -78,8 +78,8 @@ async def listed(deps: Deps, viewer: str | None = None, **asked: Any) -> list[st
     found: list[str] = []
     before: int | None = 0
     while before is not None:
-        answer = await showing.page(deps, showing.Asked(**{"limit": 3, **asked, "before": before}), viewer)
-        found += [(await showing.one(deps, each["message_id"]))["body"] for each in answer["mails"]]
+        answer = await showing.list_letters(deps, showing.MailQuery(**{"limit": 3, **asked, "before": before}), viewer)
+        found += [(await showing.read_letter(deps, each["message_id"]))["body"] for each in answer["mails"]]
         before = answer["next"]
     return found
 

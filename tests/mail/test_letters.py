@@ -60,7 +60,7 @@ def test_a_request_is_not_done_by_being_read_but_by_the_answer_of_its_addressee(
         with pytest.raises(AgentTalkError) as refused:
             await post.reply(mail_id, draft("dev", (), subject="", body="I know it!"), by("dev"))
         assert refused.value.code is Code.NAME_UNKNOWN
-        assert [each["letters"] for each in (await showing.threads(deps))["threads"]] == [3]
+        assert [each["letters"] for each in (await showing.list_threads(deps))["threads"]] == [3]
 
     play(tmp_path, work)
 
@@ -169,12 +169,12 @@ def test_whatever_is_written_comes_out_as_it_was(tmp_path: Path, store: str, req
     async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("visitor",), subject="主题 \u202etxt", body=HOSTILE))
         large = await sent(post, draft(to=("visitor",), body="很长 " * 200_000))
-        found = await showing.one(deps, mail_id, "visitor")
+        found = await showing.read_letter(deps, mail_id, "visitor")
         assert (found["subject"], found["body"]) == ("主题 \u202etxt", HOSTILE)
         await post.pass_()
         document = json.loads((box(tmp_path, "visitor") / f"mail_{mail_id}.json").read_bytes())
         assert (document["body"], document["from"], document["thread"]) == (HOSTILE, "operator", mail_id)
-        assert len((await showing.one(deps, large))["body"]) == 600_000
+        assert len((await showing.read_letter(deps, large))["body"]) == 600_000
         assert await listed(deps, search="你好") == [HOSTILE]
         assert await listed(deps, search="مرحبا") == [HOSTILE]
         await post.read(mail_id, "visitor")
@@ -202,16 +202,16 @@ def test_lists_go_page_by_page_and_agents_see_their_own_alone(tmp_path: Path) ->
         assert await listed(deps, kind="request") == await listed(deps, kind="request", status="done") == ["may I?"]
         assert len(await listed(deps, status="open")) == 15
         assert await listed(deps, search="?!") == []
-        assert (await showing.page(deps, showing.Asked(to="visitor")))["unread"] == 7
-        mine = await showing.threads(deps, "dev")
+        assert (await showing.list_letters(deps, showing.MailQuery(to="visitor")))["unread"] == 7
+        mine = await showing.list_threads(deps, "dev")
         assert [(each["subject"], each["letters"], each["latest_from"]) for each in mine["threads"]] == [
             ("Bug", 2, "operator")
         ]
-        first = await showing.threads(deps, limit=10)
-        rest = await showing.threads(deps, before=first["next"], limit=10)
+        first = await showing.list_threads(deps, limit=10)
+        rest = await showing.list_threads(deps, before=first["next"], limit=10)
         assert (len(first["threads"]), len(rest["threads"]), rest["next"]) == (10, 5, None)
         with pytest.raises(AgentTalkError) as unknown:
-            await showing.one(deps, mail_id, "pm")
+            await showing.read_letter(deps, mail_id, "pm")
         assert unknown.value.code is Code.NAME_UNKNOWN
 
     play(tmp_path, work)
@@ -247,7 +247,7 @@ def test_a_request_runs_its_agent_whose_prompt_has_read_the_notices_too(tmp_path
         assert not {"\x00", "\x1b", "\u202e"} & set(prompt)
         told = await at(deps, mail_id)
         assert (told["status"], told["trust"], told["read_how"]) == ("done", "observed", "injected")
-        answer = await showing.one(deps, told["reply"])
+        answer = await showing.read_letter(deps, told["reply"])
         assert (answer["from"], answer["to"], answer["body"], answer["via"]) == ("dev", ["operator"], "42", "result")
         await post.read(other, "dev")  # whoever asks need not wait until somebody looks at everything
         told = await at(deps, other)

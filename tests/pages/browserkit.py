@@ -23,7 +23,7 @@ from agenttalk.wiring import settings
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from agenttalk.engine.operation.engine import Running
+    from agenttalk.engine.operation.engine import Engine
 
 CHROMIUM = shutil.which("chromium")
 MISSING = "no Chromium, or no Playwright: 'make browser' installs both"
@@ -37,7 +37,7 @@ class Served:
     """A running engine."""
 
     http: str
-    running: Running
+    running: Engine
     loop: asyncio.AbstractEventLoop
 
     def link(self, role: Any = "operator", name: str = "ada") -> str:
@@ -63,7 +63,7 @@ def served(root: Path, *plans: Compiled, agents: dict[str, Agent]) -> Iterator[S
         stop, where = asyncio.Event(), list[Listening]()
         loop = asyncio.get_running_loop()
 
-        async def job(running: Running) -> None:
+        async def job(running: Engine) -> None:
             for each in plans:
                 await running.service.submit(each.dag, each.manifest, each.profiles, each.files)
             made.extend([Served(where[0].http, running, loop), lambda: loop.call_soon_threadsafe(stop.set)])

@@ -15,7 +15,7 @@ from agenttalk.doors.api.routes import events
 from agenttalk.engine.core import access
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.views import feed
-from agenttalk.engine.views.feed import Anew, News
+from agenttalk.engine.views.feed import FeedReset, News
 from agenttalk.rules.operation import feed as feed_rules
 from pages.pagekit import Guest, visit
 from plankit import PATIENCE, plan, task
@@ -96,7 +96,7 @@ def test_whoever_follows_is_woken_and_one_that_takes_nothing_costs_the_others_no
         slow = ada.service.feed.follow({DEFAULT: 0})
         await anext(slow)  # and from now on takes nothing
         followed = [ada.service.feed.follow({DEFAULT: 0}) for _ in range(3)]
-        seen: list[list[News | Anew]] = [[], [], []]
+        seen: list[list[News | FeedReset]] = [[], [], []]
 
         async def follow(number: int) -> None:
             async for each in followed[number]:
@@ -110,7 +110,7 @@ def test_whoever_follows_is_woken_and_one_that_takes_nothing_costs_the_others_no
             await asyncio.gather(*following)
         assert seen[0] == seen[1] == seen[2]
         assert len(seen[0]) > 20
-        missed: list[News | Anew] = []
+        missed: list[News | FeedReset] = []
         async with asyncio.timeout(PATIENCE):
             while len(missed) < len(seen[0]):
                 missed += await anext(slow)

@@ -32,7 +32,7 @@ MADE = [{"name": "a.txt", "deliverable": True}]
 
 
 async def facts(ada: Guest, kind: str, board: str = "default") -> list[dict[str, Any]]:
-    found = await ledger.ledger(ada.service.deps, board, kind=kind)
+    found = await ledger.list_ledger(ada.service.deps, board, kind=kind)
     return [each["body"] for each in found["facts"]]
 
 

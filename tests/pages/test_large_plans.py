@@ -130,8 +130,8 @@ def test_who_is_slow_is_let_go_and_the_others_get_everything_in_order_read_once(
         assert len(ada.service.feed._followers) == 10, "the slow ones hold nothing any more"
         kept = ada.service.feed._recent
         assert kept is not None
-        assert len(kept._news) <= feed.KEPT
-        assert events._event.cache_info().currsize <= feed.KEPT
+        assert len(kept._news) <= feed.RECENT_LIMIT
+        assert events._event.cache_info().currsize <= feed.RECENT_LIMIT
         # Ten who keep up read as much as one does, but for what somebody who fell behind reads by itself.
         assert sum(read) < 4 * MANY
         for one in following:
@@ -167,7 +167,7 @@ def test_who_fell_behind_reads_by_itself_and_misses_nothing(tmp_path: Path, monk
 
 
 def test_news_are_those_behind_a_position_on_each_board() -> None:
-    kept = feed.Recent({"a": 0, "b": 0})
+    kept = feed.RecentNews({"a": 0, "b": 0})
     assert kept.after({"a": 0, "b": 0}) == []
     facts = [
         News(written({"a": one, "b": other}), board, seq, "", "x", "p", "p")

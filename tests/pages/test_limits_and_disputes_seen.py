@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.people import questions
 from agenttalk.rules.planfile.compiler import Compiled
 from engine.test_disputed_checks import begun, left
@@ -78,7 +78,7 @@ def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
         def made(_: Schedule, plan_id: str) -> Compiled:
             return plan(task("task"), plan_id=plan_id) if plan_id != "any" else compiled
 
-        ada.service.schedules = Schedules(ada.engine.deps, {"week": said}, made)
+        ada.service.schedules = Scheduler(ada.engine.deps, {"week": said}, made)
         shown = await ada.page("/schedules")
         assert "0 17 * * FRI" in shown
         assert 'value="pause"' in shown

@@ -14,7 +14,7 @@ from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.people import questions as people_questions
 from agenttalk.ports import Tx
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from api.doorkit import VIEWER, listening
 from pages.pagekit import Guest, visit
 from treekit import Tree
@@ -54,7 +54,7 @@ def root(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
 
     async def fill() -> None:
-        async with opened(tmp_path) as deps:
+        async with open_root(tmp_path) as deps:
             first = 0
             for board, many in PLACES:
                 store = await deps.stores.board(board)
@@ -74,7 +74,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_pages_hold_everything_once_and_in_order(root: Path) -> None:
     async def look() -> None:
-        async with opened(root) as deps:
+        async with open_root(root) as deps:
             for size in (1, 64, 205, 500):
                 questions: list[tuple[str, str]] = []
                 place: str | None = ""

@@ -26,7 +26,7 @@ from agenttalk.engine.views import ledger as view_ledger
 from agenttalk.engine.views import plans, task_detail
 from agenttalk.ports import MailRules
 from agenttalk.rules.mail.letters import BOARD as MAIL
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from pages.pagekit import HOSTILE, Guest, guest, text, visit
 from plankit import Engine, plan, task
 from provekit import CALC, FIXES, RUNS, SUITE, git, program, promise, repository
@@ -209,7 +209,7 @@ def test_a_plan_is_paused_goes_on_and_is_cancelled(tmp_path: Path) -> None:
 
 
 async def ledger(found: Engine, kind: str) -> list[dict[str, Any]]:
-    return (await view_ledger.ledger(found.deps, boards.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
+    return (await view_ledger.list_ledger(found.deps, boards.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
 
 
 def test_every_page_has_something_to_say_when_there_is_nothing(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_letters_have_a_page_of_their_own(tmp_path: Path) -> None:
     async def run() -> None:
         (tmp_path / "agents" / "dev").mkdir(parents=True)
         (tmp_path / "system_runtime").mkdir()
-        async with opened(tmp_path, kinds={MAIL: MailTaskKind(rules)}) as deps:
+        async with open_root(tmp_path, kinds={MAIL: MailTaskKind(rules)}) as deps:
             post = MailBoard(deps)
             sent = LetterDraft(
                 "ada", ("dev",), "request", subject=f"Six times seven {HOSTILE}", body=f"What is it? {HOSTILE}"
@@ -433,6 +433,6 @@ def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) 
         one = await ada.page("/plans/said/tasks/one")
         assert "Nobody has verified it" in one
         assert 'class="badge good"' not in re.sub(r'<section class="card" id="attempts".*', "", one, flags=re.DOTALL)
-        assert (await task_detail.task(ada.engine.deps, "said", "one"))["proven"] is False
+        assert (await task_detail.describe_task(ada.engine.deps, "said", "one"))["proven"] is False
 
     visit(tmp_path, use, a=claims)

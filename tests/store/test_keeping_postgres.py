@@ -17,10 +17,10 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.doors.cli.main import call
-from agenttalk.engine.operation.notifications import Notifications, Said, Target
-from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.operation.notifications import NoticeResult, NotificationTarget, Notifier
+from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.rules.planfile.compiler import Compiled, compile_plan
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from storekit import NOON, Place, fact
 
 
@@ -105,9 +105,9 @@ def test_without_the_program_it_says_what_to_install(
 def test_two_engines_on_one_store_begin_one_plan_and_tell_of_it_once(postgres: Place) -> None:
     told: list[str] = []
 
-    async def post(_: Target, headers: Mapping[str, str], __: bytes) -> Said:
+    async def post(_: NotificationTarget, headers: Mapping[str, str], __: bytes) -> NoticeResult:
         told.append(headers["webhook-id"])
-        return Said(ok=True)
+        return NoticeResult(ok=True)
 
     def compiled(_: Schedule, plan_id: str) -> Compiled:
         agents = {"ada": {"driver": "human"}}
@@ -117,15 +117,15 @@ def test_two_engines_on_one_store_begin_one_plan_and_tell_of_it_once(postgres: P
     async def run() -> None:
         clock = Ticking()
         hourly = Schedule.model_validate({"cron": "0 * * * *", "agent": "ada", "prompt": "Look."})
-        hook = Target("hook", "https://example.org", "cloudevents", frozenset({"plan.ended"}))
+        hook = NotificationTarget("hook", "https://example.org", "cloudevents", frozenset({"plan.ended"}))
         async with AsyncExitStack() as stack:
             roots = [postgres.root / name for name in ("one", "two")]
             for root in roots:
                 root.mkdir()
-            opening = [opened(root, clock=clock, url=postgres.url) for root in roots]
+            opening = [open_root(root, clock=clock, url=postgres.url) for root in roots]
             both = [await stack.enter_async_context(each) for each in opening]
-            schedules = [Schedules(deps, {"sums": hourly}, compiled) for deps in both]
-            notices = [Notifications(deps, [hook], post, source="urn:agenttalk:test") for deps in both]
+            schedules = [Scheduler(deps, {"sums": hourly}, compiled) for deps in both]
+            notices = [Notifier(deps, [hook], post, source="urn:agenttalk:test") for deps in both]
             for each in notices:
                 await each.begin()
             await asyncio.gather(*(each.pass_() for each in schedules))

@@ -10,7 +10,7 @@ import pytest
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.plans import submission
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from plankit import plan, task
 from storekit import Place
 
@@ -31,7 +31,7 @@ def test_a_plan_is_kept_as_it_was_handed_over(
         (root / name).mkdir(parents=True)
 
     async def main() -> dict[str, Any]:
-        async with opened(root, url=place.url) as deps:
+        async with open_root(root, url=place.url) as deps:
             args = (deps, compiled.dag, compiled.manifest, compiled.profiles)
             assert await submission.submit(*args)
             assert await submission.submit(*args) is False

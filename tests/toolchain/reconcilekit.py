@@ -14,17 +14,17 @@ from agenttalk.adapters.forge.client import Patience
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.toolchain.board import BOARD, Board, Setup
-from agenttalk.engine.toolchain.deliveries import Intake
-from agenttalk.engine.toolchain.receiver import Receiver
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
+from agenttalk.engine.toolchain.deliveries import DeliveryProcessor
+from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
-from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.toolchain.accounts import Identity, Registry
 from agenttalk.testing import FakeGitea
-from agenttalk.testing.gitea_things import Pull, Repository, User
-from agenttalk.wiring import forge_sources, opened
+from agenttalk.testing.gitea_things import GiteaPull, GiteaRepository, GiteaUser
+from agenttalk.wiring import forge_sources, open_root
 from toolchain.bench import SECRET
 
 T = TypeVar("T")
@@ -61,24 +61,24 @@ class Scene:
 
     forge: FakeGitea
     deps: Deps
-    board: Board
-    receiver: Receiver
-    intake: Intake
+    board: ToolchainBoard
+    receiver: DeliveryReceiver
+    intake: DeliveryProcessor
     reconciler: Reconciler
     clock: HandClock
 
     @property
-    def repository(self) -> Repository:
+    def repository(self) -> GiteaRepository:
         return self.forge.state.repository(*REPO.split("/"))
 
-    def user(self, login: str) -> User:
+    def user(self, login: str) -> GiteaUser:
         return self.forge.state.user(login)
 
     # What people do
 
     def pull(
         self, name: str = "retry", reviewers: tuple[str, ...] = (), body: str = "", who: str = "agent-dev"
-    ) -> Pull:
+    ) -> GiteaPull:
         self.push(name)
         author = self.user(who)
         return self.forge.state.create_pull(self.repository, author, f"Add {name}", body, name, "main", reviewers)
@@ -86,10 +86,12 @@ class Scene:
     def push(self, name: str, text: str = "x\n", who: str = "agent-dev") -> str:
         return self.forge.push(REPO, name, {f"{name}.py": text}, who)
 
-    def review(self, pull: Pull, verdict: str, body: str = "See what I wrote.", who: str = "agent-reviewer") -> Any:
+    def review(
+        self, pull: GiteaPull, verdict: str, body: str = "See what I wrote.", who: str = "agent-reviewer"
+    ) -> Any:
         return self.forge.state.review(self.repository, self.user(who), pull.issue.number, verdict, body, "")
 
-    def ran(self, pull: Pull, *, good: bool) -> None:
+    def ran(self, pull: GiteaPull, *, good: bool) -> None:
         state = "success" if good else "failure"
         status = {"state": state, "context": "ci / test (pull_request)"}
         self.forge.state.set_status(self.repository, self.user("root"), pull.head_sha, status)
@@ -110,7 +112,7 @@ class Scene:
     def comment(self, number: int, body: str, who: str = "alice") -> Any:
         return self.forge.state.create_comment(self.repository, self.user(who), number, body)
 
-    def request(self, pull: Pull, login: str, *, remove: bool = False) -> None:
+    def request(self, pull: GiteaPull, login: str, *, remove: bool = False) -> None:
         self.forge.state.request_review(self.repository, self.user("root"), pull.issue.number, login, remove=remove)
 
     # What comes of it
@@ -134,7 +136,9 @@ class Scene:
         return {**source, "ok": found["ok"]}
 
     async def tasks(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await toolchain.page(self.deps, toolchain.Asked(limit=500)))["tasks"]
+        found: list[dict[str, Any]] = (
+            await toolchain.list_toolchain_tasks(self.deps, toolchain.ToolchainQuery(limit=500))
+        )["tasks"]
         return found
 
     async def live(self) -> list[tuple[str, str]]:
@@ -163,20 +167,20 @@ async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) 
         clock = HandClock()
         quick = Patience(connect=2, answer=10, tries=2, pause=0.01, longest_pause=0.05)
         async with (
-            opened(folder / "root", kinds={BOARD: Toolchain()}, clock=clock) as deps,
+            open_root(folder / "root", kinds={BOARD: ToolchainTaskKind()}, clock=clock) as deps,
             Gitea.opened("work", forge.url, forge.admin, patience=quick) as client,
         ):
-            setup = Setup(registry, {"work": Place("gitea", f"{forge.url}/api/v1")}, PROFILES)
-            board = Board(deps, setup, lambda: "http://127.0.0.1:8083")
+            setup = ToolchainSetup(registry, {"work": Place("gitea", f"{forge.url}/api/v1")}, PROFILES)
+            board = ToolchainBoard(deps, setup, lambda: "http://127.0.0.1:8083")
             sources = {"work": forge_sources.ConfiguredSource("work", "gitea", f"{forge.url}/api/v1", SECRET)}
-            reading = forge_sources.Reading({"work": client})
-            receiver = Receiver(deps, sources, lambda: None)
+            reading = forge_sources.ForgeReader({"work": client})
+            receiver = DeliveryReceiver(deps, sources, lambda: None)
             yield Scene(
                 forge,
                 deps,
                 board,
                 receiver,
-                Intake(
+                DeliveryProcessor(
                     deps,
                     sources,
                     board,

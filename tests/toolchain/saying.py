@@ -17,15 +17,15 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain import failures
-from agenttalk.engine.toolchain.board import BOARD, Board, Caps, Setup
-from agenttalk.engine.toolchain.outgoing import Outgoing
-from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainLimits, ToolchainSetup
+from agenttalk.engine.toolchain.outgoing import ForgePoster
+from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
 from agenttalk.ports import Job, KindTask, KindTurn, Performance
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.testing import FakeGitea
-from agenttalk.wiring import opened
+from agenttalk.wiring import open_root
 from forge.world import AGENTS, SOURCE, registry
 from toolchain.test_board import PROFILES
 
@@ -68,7 +68,7 @@ class Stage:
     root: Path
     forge: FakeGitea
     clock: MovedClock = field(default_factory=MovedClock)
-    caps: Caps = field(default_factory=lambda: Caps(probe_after=10.0))
+    caps: ToolchainLimits = field(default_factory=lambda: ToolchainLimits(probe_after=10.0))
     player: Player = field(default_factory=Player)
     found: Callable[[KindTask], Sequence[Evidence]] = lambda _: ()
     """What is read back at the forge."""
@@ -78,9 +78,9 @@ class Stage:
     known: dict[str, Any] = field(default_factory=dict)
     """What is configured otherwise."""
     deps: Deps = field(init=False)
-    board: Board = field(init=False)
+    board: ToolchainBoard = field(init=False)
     dispatcher: Dispatcher = field(init=False)
-    outgoing: Outgoing = field(init=False)
+    outgoing: ForgePoster = field(init=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Stage]:
@@ -89,8 +89,8 @@ class Stage:
         async def read_back(task: KindTask, _: KindTurn) -> Sequence[Evidence]:
             return self.found(task)
 
-        kind = Toolchain(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failures.follow_ups)
-        setup = Setup(
+        kind = ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failures.make_follow_ups)
+        setup = ToolchainSetup(
             registry=replace(registry(engines={SOURCE: "engine"}), **self.known),
             places={SOURCE: Place("gitea", f"{self.forge.url}/api/v1")},
             profiles={each: profile for each, profile in PROFILES.items() if each in AGENTS},
@@ -99,12 +99,12 @@ class Stage:
         )
         self.root.mkdir(exist_ok=True)
         async with (
-            opened(self.root, clock=self.clock, kinds={BOARD: kind}, url=self.url) as self.deps,
+            open_root(self.root, clock=self.clock, kinds={BOARD: kind}, url=self.url) as self.deps,
             Gitea.opened(SOURCE, self.forge.url, self.tokens["engine"], patience=QUICK) as client,
         ):
-            self.board = Board(self.deps, setup, lambda: "http://127.0.0.1:8083")
+            self.board = ToolchainBoard(self.deps, setup, lambda: "http://127.0.0.1:8083")
             self.dispatcher = Dispatcher(self.deps, {"played": self.player}, LocalProcesses())
-            self.outgoing = Outgoing(
+            self.outgoing = ForgePoster(
                 self.deps,
                 self.board,
                 {SOURCE: client} if self.token else {},
@@ -159,15 +159,17 @@ class Stage:
         return found
 
     async def tasks(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await toolchain.page(self.deps, toolchain.Asked(limit=500)))["tasks"]
+        found: list[dict[str, Any]] = (
+            await toolchain.list_toolchain_tasks(self.deps, toolchain.ToolchainQuery(limit=500))
+        )["tasks"]
         return found
 
     async def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await toolchain.outgoing(self.deps))["outgoing"]
+        found: list[dict[str, Any]] = (await toolchain.list_outgoing(self.deps))["outgoing"]
         return found
 
     async def away(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await toolchain.outgoing(self.deps))["away"]
+        found: list[dict[str, Any]] = (await toolchain.list_outgoing(self.deps))["away"]
         return found
 
     async def asked(self) -> list[str]:

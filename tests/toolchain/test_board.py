@@ -16,19 +16,19 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import ForgeEvent
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.fsck import check
+from agenttalk.engine.operation.fsck import check_root
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.toolchain.board import BOARD, Board, Setup
-from agenttalk.engine.toolchain.deliveries import Intake
-from agenttalk.engine.toolchain.receiver import Receiver
-from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
+from agenttalk.engine.toolchain.deliveries import DeliveryProcessor
+from agenttalk.engine.toolchain.receiver import DeliveryReceiver
+from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain import event_tasks
 from agenttalk.rules.toolchain.accounts import Identity
-from agenttalk.wiring import forge_sources, opened
+from agenttalk.wiring import forge_sources, open_root
 from api.enginekit import agenttalk, until
 from effort import cases
 from forge.test_any_order import STORIES, told
@@ -41,7 +41,7 @@ T = TypeVar("T")
 _OURS = registry()
 REGISTRY = replace(_OURS, identities=(*_OURS.identities, Identity("agent-dev", "gitea", "agent-dev")))
 PROFILES = {each.agent: AgentProfile(agent_id=each.agent, driver="played") for each in REGISTRY.identities}  # type: ignore[arg-type]
-SETUP = Setup(
+SETUP = ToolchainSetup(
     registry=REGISTRY,
     places={SOURCE: Place("gitea", "https://git.example.test/api/v1")},
     profiles=PROFILES,
@@ -49,18 +49,25 @@ SETUP = Setup(
 )
 
 
-def play(root: Path, work: Callable[[Deps, Board], Awaitable[T]], kind: Toolchain | None = None, url: str = "") -> T:
+def play(
+    root: Path,
+    work: Callable[[Deps, ToolchainBoard], Awaitable[T]],
+    kind: ToolchainTaskKind | None = None,
+    url: str = "",
+) -> T:
     root.mkdir(exist_ok=True)
 
     async def run_() -> T:
-        async with opened(root, kinds={BOARD: kind or Toolchain()}, url=url) as deps:
-            return await work(deps, Board(deps, SETUP, lambda: "http://127.0.0.1:8083"))
+        async with open_root(root, kinds={BOARD: kind or ToolchainTaskKind()}, url=url) as deps:
+            return await work(deps, ToolchainBoard(deps, SETUP, lambda: "http://127.0.0.1:8083"))
 
     return asyncio.run(run_())
 
 
 async def listed(deps: Deps) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await toolchain.page(deps, toolchain.Asked(limit=500)))["tasks"]
+    found: list[dict[str, Any]] = (await toolchain.list_toolchain_tasks(deps, toolchain.ToolchainQuery(limit=500)))[
+        "tasks"
+    ]
     return found
 
 
@@ -87,12 +94,12 @@ def test_the_board_holds_what_the_rules_say_in_whatever_order_events_come(tmp_pa
         dice.shuffle(order)
         expected = told(run(order))
 
-        async def work(deps: Deps, board: Board, order: list[ForgeEvent] = order) -> list[dict[str, Any]]:
+        async def work(deps: Deps, board: ToolchainBoard, order: list[ForgeEvent] = order) -> list[dict[str, Any]]:
             half = len(order) // 2
             await board.take([(each, {}) for each in order[:half]])
             for each in order[half:]:
                 await board.take([(each, {})])
-            assert [str(fault) for fault in await check(deps)] == []
+            assert [str(fault) for fault in await check_root(deps)] == []
             return await listed(deps)
 
         assert as_told(play(tmp_path / str(number), work)) == expected
@@ -104,29 +111,29 @@ def test_postgresql_holds_the_same(tmp_path: Path, database: str) -> None:
     body = json.dumps(sample("gitea/issue_assigned")["body"]).encode()
     headers = [*sample("gitea/issue_assigned")["headers"].items(), *signed("gitea", body).items()]
 
-    async def work(deps: Deps, board: Board) -> list[dict[str, Any]]:
+    async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
         for each in [*STORIES[0], *STORIES[0]]:
             await board.take([(each, {})])
-        receiver = Receiver(deps, {"gitea": source}, lambda: None)
+        receiver = DeliveryReceiver(deps, {"gitea": source}, lambda: None)
         first, again = [await receiver.receive("gitea", headers, body) for _ in range(2)]
         assert (first.id, again.again) == (again.id, True)
-        assert await Intake(deps, {"gitea": source}, board).pass_() == 1
+        assert await DeliveryProcessor(deps, {"gitea": source}, board).pass_() == 1
         assert (await receiver.shown(first.id))["state"] == "done"
         found = await ran(deps, len(await listed(deps)))
-        assert (await toolchain.page(deps, toolchain.Asked(status="open")))["tasks"] == []
+        assert (await toolchain.list_toolchain_tasks(deps, toolchain.ToolchainQuery(status="open")))["tasks"] == []
         return found
 
     async def seen(_: KindTask, turn: KindTurn) -> Sequence[Evidence]:
         return [Evidence("read_back", True, True, "observed", "forge", turn.at)]
 
-    found = play(tmp_path / "root", work, Toolchain(read_back=seen), url=database)
+    found = play(tmp_path / "root", work, ToolchainTaskKind(read_back=seen), url=database)
     assert {each["status"] for each in found} == {"done", "withdrawn"}
 
 
 def test_doing_the_same_again_changes_nothing_after_a_restart(tmp_path: Path) -> None:
     events = STORIES[0]
 
-    async def work(deps: Deps, board: Board) -> list[dict[str, Any]]:
+    async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
         for each in events:
             await board.take([(each, {})])
         return [{key: each[key] for key in ("id", "status", "closed_why")} for each in await listed(deps)]
@@ -185,11 +192,11 @@ def test_only_what_the_forge_shows_makes_it_done(tmp_path: Path, read_back: Any,
         followed.append(outcome)
         return [FollowUp("toolchain.failed", f"{task.task_id}/{outcome.command_id}", {"cause": outcome.cause})]
 
-    async def work(deps: Deps, board: Board) -> list[dict[str, Any]]:
+    async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
         await board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
         return await ran(deps, 1)
 
-    kind = Toolchain(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failed)
+    kind = ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failed)
     [task] = play(tmp_path / "root", work, kind)
     assert task["status"] == status
     assert why in task["closed_why"]
@@ -202,11 +209,11 @@ def test_an_outage_is_done_when_its_turn_has_ended_and_is_told_once(tmp_path: Pa
     task = event_tasks.infrastructure_failure(REGISTRY, SOURCE, outage="1", what="git.example.test does not answer")
     assert task is not None
 
-    async def work(deps: Deps, board: Board) -> list[dict[str, Any]]:
+    async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
         assert [await board.add(task) for _ in range(2)][1] is None
         return await ran(deps, 1)
 
-    [found] = play(tmp_path / "root", work, Toolchain(verify={SOURCE: "observed"}, read_back=broken_never))
+    [found] = play(tmp_path / "root", work, ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=broken_never))
     assert (found["status"], found["assignee"], found["trust"]) == ("done", "agent-ops", "observed")
 
 
@@ -215,7 +222,7 @@ async def broken_never(_: KindTask, __: KindTurn) -> Sequence[Evidence]:
 
 
 def test_a_task_that_was_taken_back_is_restored_and_run(tmp_path: Path) -> None:
-    async def work(deps: Deps, board: Board) -> list[dict[str, Any]]:
+    async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
         opened_ = pr_event("pull_request_opened", 0)
         closed = pr_event("pull_request_closed", 1, is_open=False)
         again = pr_event("pull_request_reopened", 2)
@@ -227,12 +234,12 @@ def test_a_task_that_was_taken_back_is_restored_and_run(tmp_path: Path) -> None:
     async def reviewed(_: KindTask, turn: KindTurn) -> Sequence[Evidence]:
         return [Evidence("read_back", True, True, "observed", "forge", turn.at)]
 
-    [task] = play(tmp_path / "root", work, Toolchain(read_back=reviewed))
+    [task] = play(tmp_path / "root", work, ToolchainTaskKind(read_back=reviewed))
     assert task["status"] == "done"
 
 
 def test_many_tasks_of_one_moment_have_names_of_their_own(tmp_path: Path) -> None:
-    async def work(deps: Deps, board: Board) -> list[str]:
+    async def work(deps: Deps, board: ToolchainBoard) -> list[str]:
         events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in range(1, 40)]
         await board.take([(each, {}) for each in events])
         return [each["id"] for each in await listed(deps)]
@@ -242,12 +249,14 @@ def test_many_tasks_of_one_moment_have_names_of_their_own(tmp_path: Path) -> Non
 
 
 def test_people_see_the_newest_first_page_by_page(tmp_path: Path) -> None:
-    async def work(deps: Deps, board: Board) -> tuple[list[str], list[str]]:
+    async def work(deps: Deps, board: ToolchainBoard) -> tuple[list[str], list[str]]:
         events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in range(1, 8)]
         await board.take([(each, {}) for each in events])
         found, following = list[str](), 0
         while following is not None:
-            page = await toolchain.page(deps, toolchain.Asked(limit=3, after=following, newest=True))
+            page = await toolchain.list_toolchain_tasks(
+                deps, toolchain.ToolchainQuery(limit=3, after=following, newest=True)
+            )
             found += [each["id"] for each in page["tasks"]]
             following = page["next"]
         return found, [each["id"] for each in await listed(deps)]
@@ -261,7 +270,7 @@ def test_people_see_the_newest_first_page_by_page(tmp_path: Path) -> None:
 def test_mail_goes_on_as_before_beside_forge_events(tmp_path: Path) -> None:
     root = written(tmp_path / "root", {"agent-dev": WAITS})
 
-    async def rows(deps: Deps, _: Board) -> list[Any]:
+    async def rows(deps: Deps, _: ToolchainBoard) -> list[Any]:
         store = await deps.stores.board("_mail")
         await store.transact(
             lambda tx: tx.run("put_task", plan_id="_mail", task_id="mail-1", agent_id="agent-dev", at=deps.stamp())
@@ -283,7 +292,7 @@ def test_mail_goes_on_as_before_beside_forge_events(tmp_path: Path) -> None:
 def test_the_model_of_the_tests_is_told_the_same(tmp_path: Path) -> None:
     """A decision that the board foresees is the one that it comes to."""
 
-    async def work(_: Deps, board: Board) -> None:
+    async def work(_: Deps, board: ToolchainBoard) -> None:
         world = World(REGISTRY)
         for each in STORIES[-1]:
             foreseen = await board.foreseen(each)
@@ -302,7 +311,7 @@ def test_what_an_agent_did_is_checked_again_after_a_restart_and_not_done_again(t
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def begin(deps: Deps, board: Board) -> None:
+    async def begin(deps: Deps, board: ToolchainBoard) -> None:
         await board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
         dispatcher, stop = Dispatcher(deps, {"played": Played()}, LocalProcesses()), asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
@@ -311,10 +320,10 @@ def test_what_an_agent_did_is_checked_again_after_a_restart_and_not_done_again(t
         stop.set()
         await running
 
-    async def end(deps: Deps, _: Board) -> list[dict[str, Any]]:
+    async def end(deps: Deps, _: ToolchainBoard) -> list[dict[str, Any]]:
         return await ran(deps, 1)
 
-    play(tmp_path / "root", begin, Toolchain(verify={SOURCE: "observed"}, read_back=hangs))
-    [task] = play(tmp_path / "root", end, Toolchain(verify={SOURCE: "observed"}, read_back=observed))
+    play(tmp_path / "root", begin, ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=hangs))
+    [task] = play(tmp_path / "root", end, ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=observed))
     assert task["status"] == "done"
     assert Played.calls == before + 1, "it was asked once"

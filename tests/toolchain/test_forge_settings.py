@@ -10,7 +10,7 @@ import pytest
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.rules.prompts.toolchain_steps import Place
 from agenttalk.wiring import forge_sources
 from agenttalk.wiring import task_kinds as kinds
@@ -50,18 +50,18 @@ def test_what_a_source_lacks_is_told(tmp_path: Path, text: str) -> None:
 
 def test_no_source_starts_without_a_secret_unless_it_says_insecure(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="anybody could send webhooks") as caught:
-        forge_sources.sources(tmp_path, loaded(tmp_path, SOURCE), {})
+        forge_sources.make_sources(tmp_path, loaded(tmp_path, SOURCE), {})
     assert "insecure = true" in caught.value.hint
     with pytest.raises(UsageError, match="the variable HOOK"):
-        forge_sources.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_env = "HOOK"'), {"HOOK": " "})
+        forge_sources.make_sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_env = "HOOK"'), {"HOOK": " "})
     with pytest.raises(UsageError, match="cannot read"):
-        forge_sources.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "no.txt"'), {})
+        forge_sources.make_sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "no.txt"'), {})
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(UsageError, match="holds no secret"):
-        forge_sources.sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "empty.txt"'), {})
-    open_to_all = forge_sources.sources(tmp_path, loaded(tmp_path, f"{SOURCE}insecure = true"), {})["work"]
+        forge_sources.make_sources(tmp_path, loaded(tmp_path, f'{SOURCE}secret_file = "empty.txt"'), {})
+    open_to_all = forge_sources.make_sources(tmp_path, loaded(tmp_path, f"{SOURCE}insecure = true"), {})["work"]
     assert open_to_all.refusal([], b"{}") == ""
-    both = forge_sources.sources(
+    both = forge_sources.make_sources(
         tmp_path, loaded(tmp_path, f'{SOURCE}insecure = true\nsecret_env = "HOOK"'), {"HOOK": "x"}
     )
     assert both["work"].refusal([], b"{}") != "", "a secret that is there is always asked for"
@@ -89,7 +89,7 @@ ops = "dev"
 repos = ["acme/*"]
 """
     settings = loaded(tmp_path, text)
-    found = forge_sources.registry(settings)
+    found = forge_sources.build_registry(settings)
     assert found.agent(ForgeUser(source="work", login="renamed", id=7)) == "dev"
     assert found.agent(ForgeUser(source="work", login="agent-dev", id=8)) is None
     assert found.covers("acme/widgets")
@@ -99,8 +99,8 @@ repos = ["acme/*"]
     profile = settings.profile("dev", {"schema_version": "1.0", "agent_id": "dev"})
     assert profile["env"] == ["LANG"], "its own token reaches it only where its task needs it"
     assert "forge" not in profile
-    assert forge_sources.toolchain(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
-    made = forge_sources.setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))
+    assert forge_sources.build_task_kind(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
+    made = forge_sources.build_setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))
     base = "https://git.example.test"
     assert made.places == {"work": Place("gitea", f"{base}/api/v1", web=(f"{base}/",))}
 
@@ -108,9 +108,9 @@ repos = ["acme/*"]
 @pytest.mark.parametrize("role", ["default_reviewer", "ops", "lead"])
 def test_roles_and_accounts_name_what_is_there(tmp_path: Path, role: str) -> None:
     with pytest.raises(UsageError, match="no agent"):
-        forge_sources.registry(loaded(tmp_path, f'[toolchain]\n{role} = "nobody"'))
+        forge_sources.build_registry(loaded(tmp_path, f'[toolchain]\n{role} = "nobody"'))
     with pytest.raises(UsageError, match="no source"):
-        forge_sources.registry(loaded(tmp_path, '[agents.dev]\nforge.work = { login = "dev" }'))
+        forge_sources.build_registry(loaded(tmp_path, '[agents.dev]\nforge.work = { login = "dev" }'))
 
 
 @pytest.mark.shows("T19")
@@ -125,17 +125,17 @@ def test_roles_and_accounts_name_what_is_there(tmp_path: Path, role: str) -> Non
 def test_an_account_is_that_of_one_agent_alone(tmp_path: Path, one: str, other: str, holder: str) -> None:
     text = f'{SOURCE}login = "engine"\n[agents.dev]\nforge.work = {{ {one} }}\n[agents.reviewer]\n'
     with pytest.raises(UsageError, match=f"is the account of {holder}") as refused:
-        forge_sources.registry(loaded(tmp_path, f"{text}forge.work = {{ {other} }}"))
+        forge_sources.build_registry(loaded(tmp_path, f"{text}forge.work = {{ {other} }}"))
     assert refused.value.code is Code.NAME_TAKEN
     elsewhere = '[sources.hub]\nkind = "github"\nbase_url = "https://github.com"\n'
-    found = forge_sources.registry(loaded(tmp_path, f"{elsewhere}{text}forge.hub = {{ {other} }}"))
+    found = forge_sources.build_registry(loaded(tmp_path, f"{elsewhere}{text}forge.hub = {{ {other} }}"))
     assert len(found.identities) == 2, "the same name at another forge is another account"
 
 
 def test_what_done_takes_follows_from_the_token(tmp_path: Path) -> None:
     def verify(text: str) -> str:
         settings = loaded(tmp_path, text)
-        return forge_sources.verify_of(settings, settings.sources["work"])
+        return forge_sources.verification_mode_of(settings, settings.sources["work"])
 
     assert verify(SOURCE) == "transition"
     assert verify(f'{SOURCE}token_env = "T"') == "observed"
@@ -149,7 +149,7 @@ def test_the_address_of_the_api_follows_from_the_kind(tmp_path: Path) -> None:
         ("github", "https://ghe.test/", "https://ghe.test/api/v3"),
     ):
         settings = loaded(tmp_path, f'[sources.work]\nkind = "{kind}"\nbase_url = "{base}"')
-        assert forge_sources.api_url(settings.sources["work"]) == api
+        assert forge_sources.api_url_of(settings.sources["work"]) == api
 
 
 def test_clients_are_made_for_sources_with_a_token(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_clients_are_made_for_sources_with_a_token(tmp_path: Path) -> None:
     settings = loaded(tmp_path, f'{text}token_env = "HUB"\n[sources.none]\nkind = "gitea"\nbase_url = "https://x.test"')
 
     async def names() -> set[str]:
-        async with forge_sources.clients(tmp_path, settings, {"HUB": "t0ken"}) as found:
+        async with forge_sources.open_clients(tmp_path, settings, {"HUB": "t0ken"}) as found:
             return set(found)
 
     assert asyncio.run(names()) == {"work", "hub"}
@@ -179,14 +179,14 @@ class _Point:
 
 @pytest.mark.shows("T16")
 def test_kinds_are_found_by_their_boards_and_a_broken_one_does_not_stop_the_others() -> None:
-    ours, other = Toolchain(), Toolchain(name="audit", board="_audit")
+    ours, other = ToolchainTaskKind(), ToolchainTaskKind(name="audit", board="_audit")
     points = [_Point("broken", ImportError("no such module")), _Point("audit", other)]
-    installed = kinds.installed(points)  # type: ignore[arg-type]
+    installed = kinds.load_installed_kinds(points)  # type: ignore[arg-type]
     assert installed == [other]
-    assert kinds.registered([ours, *installed]) == {"_toolchain": ours, "_audit": other}
+    assert kinds.register_kinds([ours, *installed]) == {"_toolchain": ours, "_audit": other}
     with pytest.raises(UsageError, match="both want the board") as caught:
-        kinds.registered([ours, Toolchain(name="second")])
+        kinds.register_kinds([ours, ToolchainTaskKind(name="second")])
     assert caught.value.code is Code.FIELD_VALUE
     with pytest.raises(UsageError, match="is no kind of task"):
-        kinds.registered([object()])  # type: ignore[list-item]
-    assert kinds.installed() == []
+        kinds.register_kinds([object()])  # type: ignore[list-item]
+    assert kinds.load_installed_kinds() == []

@@ -339,7 +339,7 @@ def test_a_call_on_a_pull_request_is_answered_in_a_thread_as_well(tmp_path: Path
 
         place.deeds = [turn, turn]
         await place.ran(2)
-        shown = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
+        shown = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
         assert (place.outcomes, {each["status"] for each in shown}) == ([], {"done"})
 
     play(tmp_path, work)
@@ -368,7 +368,7 @@ def test_one_hello_does_not_answer_two_questions(tmp_path: Path) -> None:
 
         place.deeds = [answers, answers]
         await place.ran(9)
-        shown = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
+        shown = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
         assert (len(place.outcomes), {each["status"] for each in shown}) == (1, {"done"})
 
     play(tmp_path, work)
@@ -458,8 +458,8 @@ def test_what_is_missing_in_a_repository_that_is_seen_is_denied(tmp_path: Path) 
         place.deeds = [lies]
         await place.ran()
         assert place.outcomes[0].code == "claim_denied"
-        [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
-        assert (await forge_audit.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
+        [task] = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
+        assert (await forge_audit.audit_task(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
 
     play(tmp_path, work)
 

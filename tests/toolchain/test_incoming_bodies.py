@@ -16,8 +16,8 @@ import pytest
 from agenttalk.doors.api.delivery_bodies import IN_MEMORY, LARGEST, Unfinished
 from agenttalk.doors.api.routes.webhooks import Webhooks
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.toolchain.receiver import Received, Receiver
-from agenttalk.wiring import opened
+from agenttalk.engine.toolchain.receiver import DeliveryReceiver, StoredDelivery
+from agenttalk.wiring import open_root
 from agenttalk.wiring.forge_sources import ConfiguredSource
 
 SECRET = "s3cret"
@@ -64,7 +64,7 @@ class Door:
     """The door of forges, asked as a server asks it."""
 
     def __init__(self, deps: Deps) -> None:
-        self.receiver = Receiver(deps, {"gitea": source()}, lambda: None)
+        self.receiver = DeliveryReceiver(deps, {"gitea": source()}, lambda: None)
         service = SimpleNamespace(receiver=self.receiver, hide=lambda said: said)
         self.unfinished = Unfinished(deps.root.path / "data")
         self.door = Webhooks(cast("Any", service), self.unfinished)
@@ -91,7 +91,7 @@ class Door:
 @pytest.mark.mends("F12")
 def test_forty_who_never_come_to_an_end_cost_little_memory_and_are_refused_beyond_the_budget(tmp_path: Path) -> None:
     async def play() -> None:
-        async with opened(tmp_path) as deps:
+        async with open_root(tmp_path) as deps:
             door, go = Door(deps), Gate()
             asked = [asyncio.create_task(door.post(headers(None, number), slow(24, go))) for number in range(40)]
             while len(go.waiting) + sum(each.done() for each in asked) < len(asked):  # noqa: ASYNC110
@@ -116,7 +116,7 @@ def test_of_what_cannot_be_genuine_or_is_too_large_nothing_is_read(tmp_path: Pat
         yield PIECE
 
     async def play() -> list[int]:
-        async with opened(tmp_path) as deps:
+        async with open_root(tmp_path) as deps:
             door = Door(deps)
             unsigned = [each for each in headers(None) if each[0] != "X-Gitea-Signature"]
             strange = [*unsigned, ("X-Gitea-Signature", "no hash")]
@@ -137,11 +137,11 @@ def test_a_large_body_in_pieces_is_stored_and_known_again_under_any_other_number
 
     async def play() -> None:
         clock = Clock()
-        async with opened(tmp_path, clock=clock) as deps:
+        async with open_root(tmp_path, clock=clock) as deps:
             door = Door(deps)
             receiver = door.receiver
             assert await door.post(headers(text, 1), pieces()) == 202
-            first = Received("wh-1")
+            first = StoredDelivery("wh-1")
             twin = await receiver.receive("gitea", headers(text, 2), text)
             assert (first.again, twin.again) == (False, False)  # a forge tells times by the second
             clock.time += timedelta(minutes=5)

@@ -11,10 +11,10 @@ import pytest
 
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.engine.people import questions
-from agenttalk.engine.toolchain.board import Caps
+from agenttalk.engine.toolchain.board import ToolchainLimits
 from agenttalk.ports import KindTask, Performance
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.testing import Fault
+from agenttalk.testing import ForgeFault
 from forge.test_intake import comment, issue_event
 from toolchain.saying import Stage, ended
 
@@ -219,8 +219,8 @@ def test_an_outage_whose_task_crashes_is_a_persons_and_opens_no_issue(tmp_path: 
     play(tmp_path, work, found=away)
 
 
-def fault(kind: Any, method: str = "POST", **more: Any) -> Fault:
-    return Fault(kind, method, **more)
+def fault(kind: Any, method: str = "POST", **more: Any) -> ForgeFault:
+    return ForgeFault(kind, method, **more)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def fault(kind: Any, method: str = "POST", **more: Any) -> Fault:
     ],
     ids=["refused", "applied", "silent", "cut", "limited", "token"],
 )
-def test_what_the_forge_did_or_did_not_do_is_there_once_in_the_end(tmp_path: Path, fault: Fault) -> None:
+def test_what_the_forge_did_or_did_not_do_is_there_once_in_the_end(tmp_path: Path, fault: ForgeFault) -> None:
     async def work(stage: Stage) -> None:
         await stage.board.take([(ASSIGNED, {})])
         await stage.ran(ended)
@@ -386,7 +386,7 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
 
     for name, part in (("post", work), ("drop", dropped)):
         (tmp_path / name).mkdir()
-        play(tmp_path / name, part, found=denied, caps=Caps(comments_per_hour=1))
+        play(tmp_path / name, part, found=denied, caps=ToolchainLimits(comments_per_hour=1))
 
 
 def test_what_the_forge_refuses_is_a_persons_and_holds_up_nobody_else(tmp_path: Path) -> None:
@@ -436,7 +436,7 @@ def test_postgresql_keeps_it_all_the_same(tmp_path: Path, database: str) -> None
         await stage.said(7201)
         assert "@agent-second A reminder" in stage.comments()[-1]
 
-    play(tmp_path, work, found=denied, url=database, caps=Caps(comments_per_hour=2))
+    play(tmp_path, work, found=denied, url=database, caps=ToolchainLimits(comments_per_hour=2))
 
 
 @pytest.mark.shows("T21")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.testing import FakeGitea, Fault
+from agenttalk.testing import FakeGitea, ForgeFault
 from api.enginekit import agenttalk, until
 from toolchain.bench import DOES_IT, REPORTS, SECRET, Bench, served
 
@@ -150,7 +150,7 @@ def test_what_is_to_be_said_survives_an_outage_and_kill_9_and_reaches_the_lead(
         with served(root) as bench:
             forge.hook(bench)
             forge.repository.writers.add("alice")
-            forge.fake.faults[:] = [Fault("status", "POST", times=-1)]  # it can be read, and takes nothing
+            forge.fake.faults[:] = [ForgeFault("status", "POST", times=-1)]  # it can be read, and takes nothing
             forge.do(forge.fake.state.create_issue, forge.repository, forge.user("alice"), "Crash", "", [])
             forge.do(
                 forge.fake.state.edit_issue, forge.repository, forge.user("alice"), 1, {"assignees": ["agent-dev"]}

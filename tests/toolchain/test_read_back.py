@@ -23,8 +23,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.toolchain.board import BOARD, Board, Setup
-from agenttalk.engine.toolchain.task_kind import Toolchain
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
+from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import forge_audit, toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
 from agenttalk.rules.prompts import toolchain_steps
@@ -33,8 +33,8 @@ from agenttalk.rules.toolchain.accounts import Identity, Registry
 from agenttalk.rules.toolchain.demands import Verify
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.testing import FakeGitea
-from agenttalk.testing.gitea_hooks import Delivery
-from agenttalk.wiring import opened
+from agenttalk.testing.gitea_hooks import HookDelivery
+from agenttalk.wiring import open_root
 
 SOURCE = "work"
 REPO = "acme/widgets"
@@ -57,7 +57,7 @@ class Place:
 
     forge: FakeGitea
     deps: Deps
-    board: Board
+    board: ToolchainBoard
     outcomes: list[KindOutcome]
     deeds: list[Callable[[Job], Awaitable[None]]] = field(default_factory=list)
     """What the agent does in its next turns; then nothing."""
@@ -89,7 +89,7 @@ class Place:
             made += await self.told(each)
         return made
 
-    async def told(self, delivery: Delivery) -> list[str]:
+    async def told(self, delivery: HookDelivery) -> list[str]:
         event = webhooks.read(SOURCE, "gitea", list(delivery.headers.items()), delivery.body)
         [written] = await self.board.take([(event, {})]) if not isinstance(event, webhooks.Ignored) else [None]
         return list(written.made) if written else []
@@ -117,7 +117,9 @@ class Place:
             await running
 
     async def _open(self) -> list[Any]:
-        found: list[Any] = (await toolchain.page(self.deps, toolchain.Asked(status="open")))["tasks"]
+        found: list[Any] = (await toolchain.list_toolchain_tasks(self.deps, toolchain.ToolchainQuery(status="open")))[
+            "tasks"
+        ]
         return found
 
 
@@ -145,21 +147,21 @@ def play(
                 forge.repository(name, writers=[*AGENTS.values(), "maintainer", "somebody"])
                 forge.hook(name, "http://127.0.0.1:9/", "s", ("pull_request", "issues", "issue_comment", "status"))
             forge.deliveries.held = True  # the test itself brings them
-            kind = Toolchain(
+            kind = ToolchainTaskKind(
                 verify={SOURCE: verify},
                 read_back=ReadBack({SOURCE: client}, registry, patience=0.0, settling=0.0),
                 on_failure=failed,
                 lead="lead",
             )
             (folder / "root").mkdir()
-            async with opened(folder / "root", kinds={BOARD: kind}) as deps:
-                setup = Setup(
+            async with open_root(folder / "root", kinds={BOARD: kind}) as deps:
+                setup = ToolchainSetup(
                     registry=registry,
                     places={SOURCE: toolchain_steps.Place("gitea", forge.url)},
                     profiles=PROFILES,
                     retry_times=0,
                 )
-                await work(Place(forge, deps, Board(deps, setup, lambda: ""), outcomes))
+                await work(Place(forge, deps, ToolchainBoard(deps, setup, lambda: ""), outcomes))
 
     asyncio.run(run())
 
@@ -193,8 +195,8 @@ async def called(place: Place, text: str = "@agent-dev how much?") -> int:
 
 
 async def only(place: Place) -> dict[str, Any]:
-    [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
-    return await forge_audit.audit(place.deps, task["id"])
+    [task] = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
+    return await forge_audit.audit_task(place.deps, task["id"])
 
 
 # Not done
@@ -388,7 +390,7 @@ def test_a_report_from_before_the_turn_is_none(tmp_path: Path) -> None:
 
     async def work(place: Place) -> None:
         await approved(place)
-        [task] = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
+        [task] = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
         remark = TaskContribution("comment", "dev", "action_report", "I have done it all beforehand.", {"merged": True})
         await task_comments.post_contribution(
             place.deps, TaskName(BOARD, BOARD, task["id"]), remark, Caller("agent", "dev", None)
@@ -731,7 +733,9 @@ def test_an_agent_without_an_account_proves_nothing(tmp_path: Path) -> None:
     nobody = Registry()
 
     async def work(place: Place) -> None:
-        place.board = Board(place.deps, Setup(registry=REGISTRY, profiles=PROFILES, retry_times=0), lambda: "")
+        place.board = ToolchainBoard(
+            place.deps, ToolchainSetup(registry=REGISTRY, profiles=PROFILES, retry_times=0), lambda: ""
+        )
         await approved(place)
         await place.ran()
         assert place.outcomes[0].code == "verify_error"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code
-from agenttalk.engine.operation.fsck import check
+from agenttalk.engine.operation.fsck import check_root
 from agenttalk.rules.toolchain import deployments, reconciliation
-from agenttalk.testing import Fault
+from agenttalk.testing import ForgeFault
 from toolchain.reconcilekit import REGISTRY, REPO, Scene, play
 
 Deed = Callable[[Scene], None]
@@ -131,7 +131,7 @@ def test_a_lost_webhook_is_made_good_by_the_task_that_it_would_have_made(tmp_pat
         again = await at.reconcile()
         assert again["made"] == again["closed"] == again["restored"] == []
         assert await at.keys() == keys
-        assert await check(at.deps) == []
+        assert await check_root(at.deps) == []
 
     play(tmp_path / "scene", work)
 
@@ -228,7 +228,7 @@ def test_a_task_whose_reason_is_gone_is_closed_with_it(
         assert (await at.tasks())[0]["status"] == "withdrawn", "nothing that comes later brings it back"
         again = await at.reconcile()
         assert again["closed"] == again["made"] == again["restored"] == []
-        assert await check(at.deps) == []
+        assert await check_root(at.deps) == []
 
     play(tmp_path / "scene", work)
 
@@ -260,7 +260,7 @@ def test_a_failed_deployment_is_closed_when_its_own_context_is_green(tmp_path: P
         assert (await at.reconcile())["restored"] == [two["id"]]
         again = await at.reconcile()
         assert again["made"] == again["closed"] == again["restored"] == []
-        assert await check(at.deps) == []
+        assert await check_root(at.deps) == []
 
     play(tmp_path / "scene", work)
 
@@ -352,10 +352,10 @@ def test_a_forge_that_does_not_answer_closes_nothing(tmp_path: Path) -> None:
             found = await at.reconcile()
         assert (found["ok"], found["closed"]) == (False, [])
         assert [each["code"] for each in found["errors"]] == [str(Code.FORGE_UNREACHABLE)]
-        at.forge.faults.append(Fault("status", path="/issues$", status=404, times=-1))
+        at.forge.faults.append(ForgeFault("status", path="/issues$", status=404, times=-1))
         found = await at.reconcile()
         assert ([each["where"] for each in found["errors"]], found["closed"]) == ([f"work:{REPO}"], [])
-        at.forge.faults[:] = [Fault("status", path="/pulls/1$", status=403, times=-1)]
+        at.forge.faults[:] = [ForgeFault("status", path="/pulls/1$", status=403, times=-1)]
         found = await at.reconcile()
         assert [each["where"] for each in found["errors"]] == [f"work:{REPO}#1"]
         assert len(found["closed"]) == 2, "what can be read is looked at"
@@ -371,7 +371,7 @@ def test_a_forge_that_does_not_answer_closes_nothing(tmp_path: Path) -> None:
 def test_a_forge_that_wants_to_be_left_alone_is(tmp_path: Path) -> None:
     async def work(at: Scene) -> None:
         at.pull()
-        limit = Fault("status", path="/pulls$", status=429, headers={"Retry-After": "600"}, times=1)
+        limit = ForgeFault("status", path="/pulls$", status=429, headers={"Retry-After": "600"}, times=1)
         at.forge.faults.append(limit)
         found = await at.reconcile()
         assert [each["code"] for each in found["errors"]] == [str(Code.FORGE_LIMITED)]
@@ -382,7 +382,7 @@ def test_a_forge_that_wants_to_be_left_alone_is(tmp_path: Path) -> None:
         at.clock.later(2)
         assert (await at.reconcile())["ok"]
         assert await at.live() == [("review_request", "agent-reviewer")]
-        at.forge.faults.append(Fault("status", path="/pulls$", status=503, headers={"Retry-After": "0"}, times=1))
+        at.forge.faults.append(ForgeFault("status", path="/pulls$", status=503, headers={"Retry-After": "0"}, times=1))
         assert (await at.reconcile())["ok"], "a short pause is waited for"
 
     play(tmp_path / "scene", work)

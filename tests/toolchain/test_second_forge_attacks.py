@@ -19,7 +19,7 @@ from toolchain.test_read_back import REGISTRY, REPO, SOURCE, Place, approved, as
 
 async def statuses(place: Place) -> list[str]:
     """How the tasks stand, in the order in which they were made."""
-    found = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
+    found = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
     return [each["status"] for each in sorted(found, key=lambda each: str(each["id"]))]
 
 
@@ -321,7 +321,7 @@ def test_a_head_that_comes_back_is_approved_as_it_was_and_asked_for_once(tmp_pat
         await place.heard()
         place.forge.force_push(REPO, "feat/x", head, "agent-dev")
         await place.heard()
-        found = (await toolchain.page(place.deps, toolchain.Asked()))["tasks"]
+        found = (await toolchain.list_toolchain_tasks(place.deps, toolchain.ToolchainQuery()))["tasks"]
         mine = [each for each in found if each["must_haves"]["action_type"] == "review_result"]
         assert len(mine) == 1
         assert place.repository.pulls[number].head_sha == head

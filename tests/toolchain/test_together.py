@@ -13,18 +13,18 @@ from agenttalk.adapters.store.database import Board as StoredBoard
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.toolchain.board import Board
+from agenttalk.engine.toolchain.board import ToolchainBoard
 from agenttalk.engine.toolchain.receiver import (
     BREATH,
     FEW,
     LONGEST,
     MANY,
     MOST,
-    Coming,
-    Crowd,
-    Received,
-    Receiver,
-    Rush,
+    Backpressure,
+    Batcher,
+    DeliveryReceiver,
+    PendingDelivery,
+    StoredDelivery,
 )
 from agenttalk.ports import Headers, Store
 from agenttalk.wiring import forge_sources
@@ -43,12 +43,12 @@ def headers(body: bytes, number: object) -> list[tuple[str, str]]:
 
 
 def test_each_of_a_crowd_is_stored_once_and_all_of_it_by_one_work(tmp_path: Path) -> None:
-    async def work(deps: Deps, _: Board) -> None:
-        receiver = Receiver(deps, {"gitea": SOURCE}, lambda: None)
+    async def work(deps: Deps, _: ToolchainBoard) -> None:
+        receiver = DeliveryReceiver(deps, {"gitea": SOURCE}, lambda: None)
         system = await deps.stores.board(boards.SYSTEM)
         assert isinstance(system, StoredBoard)
 
-        async def receive(number: object) -> Received:
+        async def receive(number: object) -> StoredDelivery:
             return await receiver.receive("gitea", headers(BODY, number), BODY)
 
         before = system.database.writer.works
@@ -58,7 +58,7 @@ def test_each_of_a_crowd_is_stored_once_and_all_of_it_by_one_work(tmp_path: Path
         assert [int(each.id[3:]) for each in came] == sorted(int(each.id[3:]) for each in came), "in their order"
         assert system.database.writer.works == before + 2
         again = await asyncio.gather(*(receive(7) for _ in range(5)))
-        assert set(again) == {Received(came[6].id, again=True)}
+        assert set(again) == {StoredDelivery(came[6].id, again=True)}
         twice = await asyncio.gather(*(receive("new") for _ in range(5)))
         assert [each.again for each in twice] == [False, True, True, True, True]
         assert len({each.id for each in twice}) == 1
@@ -79,12 +79,12 @@ class Strange(forge_sources.ConfiguredSource):
 def test_one_that_cannot_be_stored_takes_no_other_along(tmp_path: Path) -> None:
     source = Strange("gitea", "gitea", "https://git.example.test/api/v1", SECRET)
 
-    async def work(deps: Deps, _: Board) -> None:
-        receiver = Receiver(deps, {"gitea": source}, lambda: None)
+    async def work(deps: Deps, _: ToolchainBoard) -> None:
+        receiver = DeliveryReceiver(deps, {"gitea": source}, lambda: None)
         names = [*range(5), "bad", *range(5, 10)]
         asked = (receiver.receive("gitea", headers(BODY, name), BODY) for name in names)
         came = await asyncio.gather(*asked, return_exceptions=True)
-        stored = [each for each in came if isinstance(each, Received)]
+        stored = [each for each in came if isinstance(each, StoredDelivery)]
         assert (len({each.id for each in stored}), came[5] in stored) == (10, False)
         system = await deps.stores.board(boards.SYSTEM)
         assert len(await system.read("new_webhooks", limit=100)) == 10
@@ -93,8 +93,8 @@ def test_one_that_cannot_be_stored_takes_no_other_along(tmp_path: Path) -> None:
 
 
 def test_when_the_store_is_gone_everybody_is_told(tmp_path: Path) -> None:
-    async def work(deps: Deps, _: Board) -> None:
-        receiver = Receiver(deps, {"gitea": SOURCE}, lambda: None)
+    async def work(deps: Deps, _: ToolchainBoard) -> None:
+        receiver = DeliveryReceiver(deps, {"gitea": SOURCE}, lambda: None)
         await (await deps.stores.board(boards.SYSTEM)).close()
         asked = (receiver.receive("gitea", headers(BODY, number), BODY) for number in range(10))
         came = await asyncio.gather(*asked, return_exceptions=True)
@@ -108,17 +108,17 @@ class Gathering:
 
     def __init__(self) -> None:
         self.groups: list[int] = []
-        self.crowd = Crowd(self.go)
+        self.crowd = Batcher(self.go)
 
-    def go(self, came: list[Coming]) -> None:
+    def go(self, came: list[PendingDelivery]) -> None:
         self.groups.append(len(came))
         for each in came:
             if not each.stored.done():
-                each.stored.set_result(Received("wh-1"))
+                each.stored.set_result(StoredDelivery("wh-1"))
 
-    def come(self) -> asyncio.Future[Received]:
-        stored: asyncio.Future[Received] = asyncio.get_running_loop().create_future()
-        self.crowd.come(Coming(NOWHERE, {}, {}, stored))
+    def come(self) -> asyncio.Future[StoredDelivery]:
+        stored: asyncio.Future[StoredDelivery] = asyncio.get_running_loop().create_future()
+        self.crowd.come(PendingDelivery(NOWHERE, {}, {}, stored))
         return stored
 
 
@@ -165,7 +165,7 @@ class Watch:
 
 def test_whoever_comes_alone_is_decided_about_at_once_and_few_after_a_breath() -> None:
     watch = Watch()
-    rush = Rush(watch)
+    rush = Backpressure(watch)
     assert rush.pause() == 0, "what an engine before left"
     rush.took(0)
     rush.came(1)
@@ -179,7 +179,7 @@ def test_whoever_comes_alone_is_decided_about_at_once_and_few_after_a_breath() -
 
 def test_a_rush_is_decided_about_when_it_is_over() -> None:
     watch = Watch()
-    rush = Rush(watch)
+    rush = Backpressure(watch)
     for _ in range(10):
         rush.came(32)
         assert 0 < rush.pause() <= BREATH
@@ -201,7 +201,7 @@ def test_a_rush_is_decided_about_when_it_is_over() -> None:
 def test_nobody_waits_for_ever_in_a_rush_that_does_not_end(many: int) -> None:
     """However many come, whoever waits is decided about after about a second, or sooner if many wait."""
     watch = Watch()
-    rush = Rush(watch)
+    rush = Backpressure(watch)
     waiting: list[float] = []
     for _ in range(1000):
         rush.came(many)
@@ -216,7 +216,7 @@ def test_nobody_waits_for_ever_in_a_rush_that_does_not_end(many: int) -> None:
 
 def test_while_some_are_decided_about_the_clock_runs_for_those_who_come() -> None:
     watch = Watch()
-    rush = Rush(watch)
+    rush = Backpressure(watch)
     rush.came(MANY)
     assert rush.pause() == 0
     for _ in range(MANY // 64):

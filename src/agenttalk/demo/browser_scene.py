@@ -16,21 +16,21 @@ from agenttalk.demo.team_scene import TEAM
 from agenttalk.doors.api.server import Listening
 from agenttalk.doors.cli.core import root_access
 from agenttalk.wiring import settings
-from agenttalk.wiring.plan_files import compiled_plan
+from agenttalk.wiring.plan_files import compile_plan_file
 
 if TYPE_CHECKING:
-    from agenttalk.engine.operation.engine import Running
+    from agenttalk.engine.operation.engine import Engine
 
 _GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org")
 _FORGED: Final = b'{"schema_version": "1.0", "type": "artifact", "message_id": "msg_forged", "plan_id": "website"}\n'
 """A message that is none: it ends as a dead letter."""
 
 
-def watch(root: Path, tell: Callable[[Listening], None], *, port: int = 0) -> int:
+def serve_demo(root: Path, tell: Callable[[Listening], None], *, port: int = 0) -> int:
     """Serve a root on which three plans begin, until somebody ends it."""
     place = _laid_out(root)
 
-    async def job(running: Running) -> None:
+    async def job(running: Engine) -> None:
         for plan in ("website.yaml", "plan.yaml"):
             await _submit(running, place / "team" / plan)
         await _submit(running, place / "proof" / "plan.yaml")
@@ -44,8 +44,8 @@ def watch(root: Path, tell: Callable[[Listening], None], *, port: int = 0) -> in
     return root_access.looped(start)
 
 
-async def _submit(running: Running, path: Path) -> None:
-    compiled = compiled_plan(path)
+async def _submit(running: Engine, path: Path) -> None:
+    compiled = compile_plan_file(path)
     profiles = {
         name: profile.model_copy(update={"argv": (sys.executable, *profile.argv[1:])})
         for name, profile in compiled.profiles.items()

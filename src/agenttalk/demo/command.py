@@ -60,4 +60,4 @@ def _served(out: Output, port: int) -> int:
     with tempfile.TemporaryDirectory(prefix="agenttalk-demo-") as folder:
         root = Path(folder) / "root"
         root.mkdir()
-        return browser_scene.watch(root, tell, port=port)
+        return browser_scene.serve_demo(root, tell, port=port)

@@ -26,7 +26,7 @@ _LOOK: Final = 0.05
 _TOKENS: Final = {"dev": "DEV_TOKEN", "reviewer": "REVIEWER_TOKEN"}
 
 
-def forge(out: Output, root: Path) -> bool:
+def play_forge(out: Output, root: Path) -> bool:
     """An issue, a red build, a review that asks for more, and a merge; each task is done by what the forge shows."""
     root.mkdir()
     return asyncio.run(_played(out, root))
@@ -40,7 +40,7 @@ async def _played(out: Output, root: Path) -> bool:
         secret = _configured(root, place)
         async with _environment(tokens | {"FORGE_URL": place.url}), _engine(root) as url:
             place.hook(REPO, f"{url}/api/webhooks/work", secret, ("pull_request", "issues", "status", "workflow_run"))
-            story, maintainer = _Story(out, root), place.state.user("maintainer")
+            story, maintainer = _TaskNarrator(out, root), place.state.user("maintainer")
             _say(out, "  the maintainer opens an issue and assigns it")
             issue = place.state.create_issue(repository, maintainer, "The price", "How much is it?", ["agent-dev"])
             await story.ended(1)
@@ -59,7 +59,7 @@ async def _played(out: Output, root: Path) -> bool:
 
 
 @dataclass(slots=True)
-class _Story:
+class _TaskNarrator:
     """What the engine's tasks have come to, told as they end."""
 
     out: Output

@@ -21,7 +21,7 @@ from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.messages.router import RouterReport
 from agenttalk.engine.operation import fsck
 from agenttalk.rules.commands import envelopes, generation
-from agenttalk.wiring import SystemClock, opened, parts
+from agenttalk.wiring import SystemClock, open_root, parts
 
 PLAN: Final = "plan_shop"
 PATIENCE: Final = 20.0
@@ -45,7 +45,7 @@ outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
 """
 
 
-def delivered(out: Output, root: Path) -> bool:
+def play_delivery(out: Output, root: Path) -> bool:
     """A command travels to an agent, the agent works, and its output travels on."""
     _profile(root, "pm", WRITER)
     _profile(root, "backend", CODER)
@@ -62,7 +62,7 @@ def delivered(out: Output, root: Path) -> bool:
     return (first.delivered, worked.ran, waits.waiting, second.delivered) == (2, 1, 1, 1)
 
 
-def killed(out: Output, root: Path) -> bool:
+def play_kill(out: Output, root: Path) -> bool:
     """The process that drives an agent is killed while its program runs; nothing is lost, nothing done twice."""
     heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
     child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
@@ -87,7 +87,7 @@ def killed(out: Output, root: Path) -> bool:
     return dead and tick.ran == 1 and len(results) == 1
 
 
-def refused(out: Output, root: Path) -> bool:
+def play_refusal(out: Output, root: Path) -> bool:
     """A forged, a broken and a repeated message: none gets through, none is lost."""
     outbox = root / root_layout.box("backend", "outbox", PLAN)
     lead = root / root_layout.box("lead", "outbox", PLAN)
@@ -105,9 +105,9 @@ def refused(out: Output, root: Path) -> bool:
     return report.duplicate == 1 and codes == {"PRODUCER_MISMATCH", "ENVELOPE_PARSE_ERROR"} and not faults
 
 
-async def _checked(root: Path) -> tuple[list[dead_letters.DeadLetter], list[fsck.Fault]]:
-    async with opened(root) as deps:
-        return await dead_letters.list_dead_letters(deps), await fsck.check(deps)
+async def _checked(root: Path) -> tuple[list[dead_letters.DeadLetter], list[fsck.IntegrityFault]]:
+    async with open_root(root) as deps:
+        return await dead_letters.list_dead_letters(deps), await fsck.check_root(deps)
 
 
 def _profile(root: Path, agent: str, program: str) -> None:
@@ -134,13 +134,13 @@ def _order(root: Path, sender: str, task: str, prompt: str, **fields: Any) -> No
 
 def _route(root: Path) -> RouterReport:
     seen: list[RouterReport] = []
-    asyncio.run(parts.route(root, seen.append))
+    asyncio.run(parts.run_router(root, seen.append))
     return seen[0]
 
 
 def _beat(root: Path, agent: str) -> TickReport:
     seen: list[TickReport] = []
-    asyncio.run(parts.heartbeat(root, agent, seen.append))
+    asyncio.run(parts.run_heartbeat(root, agent, seen.append))
     return seen[0]
 
 

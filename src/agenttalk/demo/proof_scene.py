@@ -13,10 +13,10 @@ from agenttalk import wiring
 from agenttalk.doors.cli.core.output import Output, plain
 from agenttalk.doors.cli.plans.explain import tell
 from agenttalk.wiring import settings
-from agenttalk.wiring.plan_files import compiled_plan
+from agenttalk.wiring.plan_files import compile_plan_file
 
 if TYPE_CHECKING:
-    from agenttalk.engine.operation.engine import Running
+    from agenttalk.engine.operation.engine import Engine
 
 PROOF: Final = Path(__file__).parent / "proof"
 PATIENCE: Final = 60.0
@@ -24,7 +24,7 @@ PATIENCE: Final = 60.0
 _GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org")
 
 
-def proof(out: Output, root: Path) -> bool:
+def play_proof(out: Output, root: Path) -> bool:
     """A specification is sent back by whoever builds with it, and a claim to be done by the tests."""
     place = root / "beside"
     shutil.copytree(PROOF, place)
@@ -43,7 +43,7 @@ def proof(out: Output, root: Path) -> bool:
 
 
 async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
-    compiled = compiled_plan(place / "plan.yaml")
+    compiled = compile_plan_file(place / "plan.yaml")
     profiles = {
         name: profile.model_copy(update={"argv": (sys.executable, *profile.argv[1:])})
         for name, profile in compiled.profiles.items()
@@ -52,7 +52,7 @@ async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
         (root / name).mkdir(parents=True, exist_ok=True)
     told: list[dict[str, Any]] = []
 
-    async def job(running: Running) -> None:
+    async def job(running: Engine) -> None:
         service = running.service
         await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
         async with asyncio.timeout(PATIENCE):

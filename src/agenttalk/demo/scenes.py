@@ -147,20 +147,20 @@ SCENES = (
     Scene("A wrong command is refused, with everything that is wrong at once", _refused),
     Scene("A command changed on its way, and one for an old DAG, are refused", _tampered),
     Scene("A plan that cannot work is refused before anybody starts", _broken_dag),
-    Scene("Messages travel: a command, a program that works, its output on to the next", message_scenes.delivered),
-    Scene("kill -9 in the middle: nothing is lost, nothing is done twice", message_scenes.killed),
-    Scene("A forged, a torn and a repeated message: none gets through, none is lost", message_scenes.refused),
+    Scene("Messages travel: a command, a program that works, its output on to the next", message_scenes.play_delivery),
+    Scene("kill -9 in the middle: nothing is lost, nothing is done twice", message_scenes.play_kill),
+    Scene("A forged, a torn and a repeated message: none gets through, none is lost", message_scenes.play_refusal),
     Scene(
         "A team runs a plan: an input that only a person has, two tasks side by side, a score that decides",
-        lambda out, root: team_scene.team(out, root / "team"),
+        lambda out, root: team_scene.play_team(out, root / "team"),
     ),
     Scene(
         "Done is proven: a specification is sent back by whoever needs it, a claim by the tests; then they pass",
-        lambda out, root: proof_scene.proof(out, root / "proof"),
+        lambda out, root: proof_scene.play_proof(out, root / "proof"),
     ),
     Scene(
         "Agents at a forge: an issue becomes a merged pull request, and every task is done by what is read there",
-        lambda out, root: forge_scene.forge(out, root / "forge"),
+        lambda out, root: forge_scene.play_forge(out, root / "forge"),
     ),
 )
 

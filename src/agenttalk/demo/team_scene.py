@@ -13,10 +13,10 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.people.questions import HumanQuestion
 from agenttalk.rules.people.attestation import Proof
 from agenttalk.wiring import settings
-from agenttalk.wiring.plan_files import compiled_plan
+from agenttalk.wiring.plan_files import compile_plan_file
 
 if TYPE_CHECKING:
-    from agenttalk.engine.operation.engine import Running
+    from agenttalk.engine.operation.engine import Engine
 
 TEAM: Final = Path(__file__).parent / "team"
 PRICE_LIST: Final = b"item,cents\napple,40\npear,55\n"
@@ -24,9 +24,9 @@ PATIENCE: Final = 25.0
 """Seconds within which the plan has to end."""
 
 
-def team(out: Output, root: Path) -> bool:
+def play_team(out: Output, root: Path) -> bool:
     """Product manager, database expert, backend and tester run a plan; the demo answers the one question itself."""
-    compiled = compiled_plan(TEAM / "plan.yaml")
+    compiled = compile_plan_file(TEAM / "plan.yaml")
     profiles = {
         name: profile.model_copy(update={"argv": (sys.executable, *profile.argv[1:])})
         for name, profile in compiled.profiles.items()
@@ -34,7 +34,7 @@ def team(out: Output, root: Path) -> bool:
     seen: dict[str, Any] = {}
     told: dict[str, str] = {}
 
-    async def job(running: Running) -> None:
+    async def job(running: Engine) -> None:
         service = running.service
         await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
         with running.dispatcher.followed() as news:
@@ -62,7 +62,7 @@ async def _served(root: Path, job: Any) -> None:
     await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
 
 
-async def _answer(out: Output, running: Running, request: HumanQuestion) -> None:
+async def _answer(out: Output, running: Engine, request: HumanQuestion) -> None:
     """The person in this demo: gives the price list that was asked for."""
     names = [need.name for need in request.document.needed.files]
     _say(out, f"  question: {plain(request.document.title)}; the demo answers with a file")

@@ -20,7 +20,7 @@ from agenttalk.wiring import settings
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.operation.engine import Running
+    from agenttalk.engine.operation.engine import Engine
     from agenttalk.ports import Performer
 
 __all__ = ["Agent", "Outcome", "Plan", "Result", "Turn", "agent", "entry_points", "run"]
@@ -110,7 +110,7 @@ async def run(
     folder = await asyncio.to_thread(_made, Path(root))
     seen: list[dict[str, Any]] = []
 
-    async def job(running: Running) -> None:
+    async def job(running: Engine) -> None:
         await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
         with running.dispatcher.awaited() as news:
             while True:

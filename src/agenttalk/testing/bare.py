@@ -22,7 +22,7 @@ class GitFailedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CommitInfo:
     """A commit."""
 
     sha: str
@@ -34,7 +34,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
+class BareRepository:
     """One bare repository."""
 
     path: Path
@@ -42,7 +42,7 @@ class Bare:
     """What was found out before."""
 
     @classmethod
-    def made(cls, path: Path) -> Bare:
+    def made(cls, path: Path) -> BareRepository:
         """A new one, with `main` as its default branch and with pushing over HTTP allowed."""
         path.mkdir(parents=True)
         bare = cls(path)
@@ -182,13 +182,13 @@ class Bare:
         """Commits of the head that the base has not, the oldest first."""
         return self.git("rev-list", "--reverse", f"{base}..{head}").splitlines()
 
-    def shown(self, sha: str) -> Shown:
+    def shown(self, sha: str) -> CommitInfo:
         """What is written in a commit."""
         form = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%B"
         full, parents, name, address, date, message = self.git(
             "show", "--no-patch", f"--format={form}", f"{sha}^{{commit}}"
         ).split("\0", 5)
-        return Shown(full, tuple(parents.split()), name, address, date, message)
+        return CommitInfo(full, tuple(parents.split()), name, address, date, message)
 
     def author(self, sha: str) -> str:
         """The account whose commit it is, by its address; empty when it is nobody's."""
@@ -222,7 +222,9 @@ class Bare:
         ).splitlines()
 
 
-async def backend(root: Path, environment: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
+async def run_http_backend(
+    root: Path, environment: Mapping[str, str], body: bytes
+) -> tuple[int, dict[str, str], bytes]:
     """Ask git's own server program: one request over smart HTTP → status, headers, body."""
     process = await asyncio.create_subprocess_exec(
         "git",

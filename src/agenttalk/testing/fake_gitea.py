@@ -18,12 +18,12 @@ from typing import Any, Literal
 import uvicorn
 
 from agenttalk.doors.api.server import QuietServer
-from agenttalk.testing.faults import Fault, FaultyApp
-from agenttalk.testing.gitea_api import Api, application
-from agenttalk.testing.gitea_hooks import Deliveries
-from agenttalk.testing.gitea_shapes import Shapes
-from agenttalk.testing.gitea_state import State
-from agenttalk.testing.gitea_things import Hook, Repository, User
+from agenttalk.testing.faults import FaultyApp, ForgeFault
+from agenttalk.testing.gitea_api import GiteaApi, make_application
+from agenttalk.testing.gitea_hooks import HookDeliveries
+from agenttalk.testing.gitea_shapes import GiteaSerializer
+from agenttalk.testing.gitea_state import GiteaState
+from agenttalk.testing.gitea_things import GiteaHook, GiteaRepository, GiteaUser
 
 
 class FakeGitea:
@@ -42,11 +42,11 @@ class FakeGitea:
         self.version = version
         self.url = ""
         """Where it is, such as `http://127.0.0.1:40000`."""
-        self.deliveries = Deliveries(kind)
+        self.deliveries = HookDeliveries(kind)
         """What was told to hooks: `copies`, `held`, `release`, `replay`, `settled`."""
-        self.state = State(folder, self._emit, reviewers_first=version >= (1, 25))
+        self.state = GiteaState(folder, self._emit, reviewers_first=version >= (1, 25))
         """Everything it knows, and every deed."""
-        self._app = FaultyApp(application(Api(self.state, self.shapes, page)))
+        self._app = FaultyApp(make_application(GiteaApi(self.state, self.shapes, page)))
         self._port = port
         self._server: QuietServer | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -66,7 +66,7 @@ class FakeGitea:
             await forge.deliveries.settled()
 
     @property
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[ForgeFault]:
         """What goes wrong with the next requests, in order."""
         return self._app.faults
 
@@ -75,9 +75,9 @@ class FakeGitea:
         """Every request so far, such as `GET /api/v1/user`."""
         return self._app.asked
 
-    def shapes(self) -> Shapes:
+    def shapes(self) -> GiteaSerializer:
         """How it writes things."""
-        return Shapes(self.url, self.version, self.state)
+        return GiteaSerializer(self.url, self.version, self.state)
 
     async def start(self) -> None:
         """Listen; on the same port as before, when it was there before."""
@@ -120,7 +120,7 @@ class FakeGitea:
         user.tokens.add(token)
         return token
 
-    def repository(self, full_name: str, writers: Sequence[str] = ()) -> Repository:
+    def repository(self, full_name: str, writers: Sequence[str] = ()) -> GiteaRepository:
         """A new repository with one commit, and those who may write to it."""
         owner, _, name = full_name.partition("/")
         made = self.state.make_repository(owner, name)
@@ -134,10 +134,10 @@ class FakeGitea:
         secret: str,
         events: Sequence[str] = ("pull_request", "issues", "status"),
         **options: Any,
-    ) -> Hook:
+    ) -> GiteaHook:
         """Tell somebody of the events of a repository."""
         repository = self.state.repository(*full_name.split("/"))
-        repository.hooks.append(Hook(len(repository.hooks) + 1, url, secret, tuple(events), **options))
+        repository.hooks.append(GiteaHook(len(repository.hooks) + 1, url, secret, tuple(events), **options))
         return repository.hooks[-1]
 
     def push(
@@ -183,7 +183,7 @@ class FakeGitea:
     ) -> None:
         """A workflow has ended. Gitea tells it by statuses and a run, Forgejo by a run of another form."""
         repository = self.state.repository(*full_name.split("/"))
-        actions = User(-2, "gitea-actions")
+        actions = GiteaUser(-2, "gitea-actions")
         told = repository.pulls[pull] if pull is not None else None
         if self.kind == "forgejo":
             self._forgejo_run(
@@ -209,7 +209,7 @@ class FakeGitea:
         self._emit(repository, "workflow_run", "workflow_run", actions, what)
 
     def _forgejo_run(
-        self, repository: Repository, sha: str, workflow: str, who: User, pull: int | None, *, good: bool
+        self, repository: GiteaRepository, sha: str, workflow: str, who: GiteaUser, pull: int | None, *, good: bool
     ) -> None:
         inner = {"pull_request": self.shapes().pull(repository, repository.pulls[pull])} if pull else {}
         run = {
@@ -230,7 +230,7 @@ class FakeGitea:
         finally:
             self.deliveries.release(order)
 
-    def _emit(self, repository: Repository, coarse: str, exact: str, who: User, what: dict[str, Any]) -> None:
+    def _emit(self, repository: GiteaRepository, coarse: str, exact: str, who: GiteaUser, what: dict[str, Any]) -> None:
         if exact in {"status", "workflow_run", "workflow_job"} and self.kind == "forgejo":
             return  # it has no such event
         body = self.shapes().event(repository, who, what)

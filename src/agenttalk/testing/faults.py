@@ -13,7 +13,7 @@ FaultKind = Literal["status", "applied_then_status", "silent", "applied_then_sil
 
 
 @dataclass(slots=True)
-class Fault:
+class ForgeFault:
     """What goes wrong with the next requests that fit."""
 
     kind: FaultKind
@@ -34,7 +34,7 @@ class FaultyApp:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self.faults: list[Fault] = []
+        self.faults: list[ForgeFault] = []
         self.asked: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +52,7 @@ class FaultyApp:
             return
         await _answer(send, fault)
 
-    def _taken(self, scope: Scope) -> Fault | None:
+    def _taken(self, scope: Scope) -> ForgeFault | None:
         for fault in self.faults:
             fits = fault.method in {"", scope["method"]} and re.search(fault.path, scope["path"])
             if fits and fault.times != 0:
@@ -65,7 +65,7 @@ async def _nowhere(message: Message) -> None:
     pass
 
 
-async def _answer(send: Send, fault: Fault) -> None:
+async def _answer(send: Send, fault: ForgeFault) -> None:
     body = json.dumps({"message": fault.message}).encode()
     status = 200 if fault.kind == "cut" else fault.status
     length = len(body) + (1000 if fault.kind == "cut" else 0)

@@ -13,30 +13,30 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from agenttalk.testing.bare import GitFailedError, backend
-from agenttalk.testing.gitea_shapes import Shapes
-from agenttalk.testing.gitea_state import State
-from agenttalk.testing.gitea_things import Hook, MovedError, RefusedError, Repository, User
+from agenttalk.testing.bare import GitFailedError, run_http_backend
+from agenttalk.testing.gitea_shapes import GiteaSerializer
+from agenttalk.testing.gitea_state import GiteaState
+from agenttalk.testing.gitea_things import GiteaHook, GiteaRepository, GiteaUser, MovedError, RefusedError
 
-Handler = Callable[["Api", Request], Awaitable[Response]]
+Handler = Callable[["GiteaApi", Request], Awaitable[Response]]
 _HERE = "/api/v1/repos/{owner}/{name}"
 
 
-class Api:
+class GiteaApi:
     """What all handlers need."""
 
-    def __init__(self, state: State, shapes: Callable[[], Shapes], page: int) -> None:
+    def __init__(self, state: GiteaState, shapes: Callable[[], GiteaSerializer], page: int) -> None:
         self.state = state
         self._shapes = shapes
         self.page = page
         """How many items a page has at most, whatever a client asks for."""
 
     @property
-    def shapes(self) -> Shapes:
+    def shapes(self) -> GiteaSerializer:
         """How things are written."""
         return self._shapes()
 
-    def user(self, request: Request) -> User:
+    def user(self, request: Request) -> GiteaUser:
         """Who asks; raises RefusedError for anybody unknown."""
         kind, _, value = request.headers.get("authorization", "").partition(" ")
         found = self.state.holder(value) if kind.lower() in {"token", "bearer"} else self._basic(kind, value)
@@ -44,7 +44,7 @@ class Api:
             raise RefusedError(401, "token is required")
         return found
 
-    def _basic(self, kind: str, value: str) -> User | None:
+    def _basic(self, kind: str, value: str) -> GiteaUser | None:
         if kind.lower() != "basic":
             return None
         try:
@@ -56,7 +56,7 @@ class Api:
             return user
         return self.state.holder(password) or self.state.holder(login)
 
-    def repository(self, request: Request) -> Repository:
+    def repository(self, request: Request) -> GiteaRepository:
         """The repository that a path names. It does not exist for those who may not see it."""
         found = self.state.repository(request.path_params["owner"], request.path_params["name"])
         if not found.may_read(self.user(request)):
@@ -74,7 +74,7 @@ class Api:
         return JSONResponse(shown, headers=headers)
 
 
-def application(api: Api) -> Starlette:
+def make_application(api: GiteaApi) -> Starlette:
     """All routes."""
     return Starlette(
         routes=[
@@ -85,11 +85,11 @@ def application(api: Api) -> Starlette:
     )
 
 
-def _routes(api: Api, prefix: str, table: dict[tuple[str, str], Handler]) -> list[Route]:
+def _routes(api: GiteaApi, prefix: str, table: dict[tuple[str, str], Handler]) -> list[Route]:
     return [Route(prefix + path, _guarded(api, handler), methods=[method]) for (method, path), handler in table.items()]
 
 
-def _guarded(api: Api, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _guarded(api: GiteaApi, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             return await handler(api, request)
@@ -120,15 +120,15 @@ def _number(request: Request) -> int:
     return int(text)
 
 
-async def _version(api: Api, _: Request) -> Response:
+async def _version(api: GiteaApi, _: Request) -> Response:
     return JSONResponse({"version": ".".join(map(str, api.shapes.version)) + ".0"})
 
 
-async def _me(api: Api, request: Request) -> Response:
+async def _me(api: GiteaApi, request: Request) -> Response:
     return JSONResponse(api.shapes.user(api.user(request)))
 
 
-async def _make_user(api: Api, request: Request) -> Response:
+async def _make_user(api: GiteaApi, request: Request) -> Response:
     if not api.user(request).is_admin:
         raise RefusedError(403, "user should be an admin")
     data = await _body(request)
@@ -137,30 +137,30 @@ async def _make_user(api: Api, request: Request) -> Response:
     return JSONResponse(api.shapes.user(api.state.user(data["username"], password=data["password"])), 201)
 
 
-async def _make_token(api: Api, request: Request) -> Response:
+async def _make_token(api: GiteaApi, request: Request) -> Response:
     who = api.user(request)
     token = f"{who.id:040x}"[-40:]
     who.tokens.add(token)
     return JSONResponse({"id": who.id, "name": (await _body(request)).get("name"), "sha1": token}, 201)
 
 
-async def _make_repository(api: Api, request: Request) -> Response:
+async def _make_repository(api: GiteaApi, request: Request) -> Response:
     who, data = api.user(request), await _body(request)
     return JSONResponse(api.shapes.repository(api.state.make_repository(who.login, data["name"])), 201)
 
 
-async def _own_repositories(api: Api, request: Request) -> Response:
+async def _own_repositories(api: GiteaApi, request: Request) -> Response:
     who = api.user(request)
     known = [(each, each.writers | each.readers) for each in api.state.repositories.values()]
     shown = [each for each, names in known if each.owner is who or who.login in names]
     return api.listed(request, [api.shapes.repository(each, who) for each in shown])
 
 
-async def _show_repository(api: Api, request: Request) -> Response:
+async def _show_repository(api: GiteaApi, request: Request) -> Response:
     return JSONResponse(api.shapes.repository(api.repository(request), api.user(request)))
 
 
-async def _edit_repository(api: Api, request: Request) -> Response:
+async def _edit_repository(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     if not (who.is_admin or who is repository.owner):
         raise RefusedError(403, "")
@@ -171,12 +171,12 @@ async def _edit_repository(api: Api, request: Request) -> Response:
     return JSONResponse(api.shapes.repository(repository, who))
 
 
-async def _delete_repository(api: Api, request: Request) -> Response:
+async def _delete_repository(api: GiteaApi, request: Request) -> Response:
     api.state.delete_repository(api.repository(request), api.user(request))
     return Response(status_code=204)
 
 
-async def _rename_user(api: Api, request: Request) -> Response:
+async def _rename_user(api: GiteaApi, request: Request) -> Response:
     if not api.user(request).is_admin:
         raise RefusedError(403, "user should be an admin")
     data = await _body(request)
@@ -184,7 +184,7 @@ async def _rename_user(api: Api, request: Request) -> Response:
     return Response(status_code=204)
 
 
-async def _collaborator(api: Api, request: Request) -> Response:
+async def _collaborator(api: GiteaApi, request: Request) -> Response:
     repository, login = api.repository(request), api.state.found_user(request.path_params["login"]).login
     for names in (repository.writers, repository.readers):
         names.discard(login)
@@ -194,13 +194,13 @@ async def _collaborator(api: Api, request: Request) -> Response:
     return Response(status_code=204)
 
 
-async def _hook(api: Api, request: Request) -> Response:
+async def _hook(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, data = api.repository(request), await _body(request)
     config = data.get("config") or {}
     if data.get("type") not in {"gitea", "forgejo"} or not config.get("url") or not config.get("content_type"):
         raise RefusedError(422, "Invalid hook type or missing config")
-    hook = Hook(
+    hook = GiteaHook(
         id=len(repository.hooks) + 1,
         url=config["url"],
         secret=config.get("secret", ""),
@@ -212,7 +212,7 @@ async def _hook(api: Api, request: Request) -> Response:
     return JSONResponse({"id": hook.id, "active": hook.active, "events": list(hook.events)}, 201)
 
 
-async def _write_file(api: Api, request: Request) -> Response:
+async def _write_file(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     if not repository.may_write(who):
         raise RefusedError(403, "")
@@ -225,7 +225,7 @@ async def _write_file(api: Api, request: Request) -> Response:
     return JSONResponse({"commit": {"sha": sha}}, 201)
 
 
-async def _issues(api: Api, request: Request) -> Response:
+async def _issues(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, state = api.repository(request), request.query_params.get("state", "open")
     found = list(repository.issues.values())
@@ -236,37 +236,37 @@ async def _issues(api: Api, request: Request) -> Response:
     return api.listed(request, [api.shapes.issue(repository, each) for each in shown])
 
 
-async def _make_issue(api: Api, request: Request) -> Response:
+async def _make_issue(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     assignees = data.get("assignees") or []
     issue = api.state.create_issue(repository, who, data.get("title") or "", data.get("body") or "", assignees)
     return JSONResponse(api.shapes.issue(repository, issue), 201)
 
 
-async def _issue(api: Api, request: Request) -> Response:
+async def _issue(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository = api.repository(request)
     return JSONResponse(api.shapes.issue(repository, api.state.issue_of(repository, _number(request))))
 
 
-async def _edit_issue(api: Api, request: Request) -> Response:
+async def _edit_issue(api: GiteaApi, request: Request) -> Response:
     who, repository = api.user(request), api.repository(request)
     issue = api.state.edit_issue(repository, who, _number(request), await _body(request))
     return JSONResponse(api.shapes.issue(repository, issue), 201)
 
 
-async def _comments(api: Api, request: Request) -> Response:
+async def _comments(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, number = api.repository(request), _number(request)
     return JSONResponse([api.shapes.comment(repository, each) for each in api.state.comments_of(repository, number)])
 
 
-async def _delete_issue(api: Api, request: Request) -> Response:
+async def _delete_issue(api: GiteaApi, request: Request) -> Response:
     api.state.delete_issue(api.repository(request), api.user(request), _number(request))
     return Response(status_code=204)
 
 
-async def _timeline(api: Api, request: Request) -> Response:
+async def _timeline(api: GiteaApi, request: Request) -> Response:
     """What happened, as far as clients need it: comments, pushes, who has it and whether it is open."""
     repository, number = api.repository(request), _number(request)
     written = [
@@ -279,31 +279,31 @@ async def _timeline(api: Api, request: Request) -> Response:
     return api.listed(request, sorted([*written, *pushed, *changed], key=lambda each: str(each["created_at"])))
 
 
-async def _assignees(api: Api, request: Request) -> Response:
+async def _assignees(api: GiteaApi, request: Request) -> Response:
     """Those to whom issues can be assigned: who may write."""
     repository = api.repository(request)
     found = [each for each in api.state.users.values() if repository.may_write(each)]
     return JSONResponse([api.shapes.user(each) for each in found])
 
 
-async def _make_comment(api: Api, request: Request) -> Response:
+async def _make_comment(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     comment = api.state.create_comment(repository, who, _number(request), data.get("body") or "")
     return JSONResponse(api.shapes.comment(repository, comment), 201)
 
 
-async def _edit_comment(api: Api, request: Request) -> Response:
+async def _edit_comment(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     comment = api.state.edit_comment(repository, who, int(request.path_params["id"]), data.get("body") or "")
     return JSONResponse(api.shapes.comment(repository, comment))
 
 
-async def _delete_comment(api: Api, request: Request) -> Response:
+async def _delete_comment(api: GiteaApi, request: Request) -> Response:
     api.state.delete_comment(api.repository(request), api.user(request), int(request.path_params["id"]))
     return Response(status_code=204)
 
 
-async def _pulls(api: Api, request: Request) -> Response:
+async def _pulls(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, state = api.repository(request), request.query_params.get("state", "open")
     shown = [each for each in repository.pulls.values() if state in {"all", each.issue.state}]
@@ -312,14 +312,14 @@ async def _pulls(api: Api, request: Request) -> Response:
     return api.listed(request, [api.shapes.listed_pull(repository, each) for each in shown])
 
 
-async def _make_pull(api: Api, request: Request) -> Response:
+async def _make_pull(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     texts = (data.get("title") or "", data.get("body") or "", data.get("head") or "", data.get("base") or "")
     pull = api.state.create_pull(repository, who, *texts, data.get("reviewers") or ())
     return JSONResponse(api.shapes.pull(repository, pull), 201)
 
 
-async def _pull(api: Api, request: Request) -> Response:
+async def _pull(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, text = api.repository(request), request.path_params["number"]
     if text.endswith(".diff"):
@@ -328,7 +328,7 @@ async def _pull(api: Api, request: Request) -> Response:
     return JSONResponse(api.shapes.pull(repository, api.state.pull_of(repository, _number(request))))
 
 
-async def _edit_pull(api: Api, request: Request) -> Response:
+async def _edit_pull(api: GiteaApi, request: Request) -> Response:
     who, repository, number = api.user(request), api.repository(request), _number(request)
     pull, data = api.state.pull_of(repository, number), await _body(request)
     if isinstance(data.get("base"), str) and data["base"] != pull.base_branch:
@@ -337,7 +337,7 @@ async def _edit_pull(api: Api, request: Request) -> Response:
     return JSONResponse(api.shapes.pull(repository, api.state.pull_of(repository, number)), 201)
 
 
-async def _files(api: Api, request: Request) -> Response:
+async def _files(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository = api.repository(request)
     pull = api.state.pull_of(repository, _number(request))
@@ -345,7 +345,7 @@ async def _files(api: Api, request: Request) -> Response:
     return api.listed(request, [{"filename": name, "status": "changed"} for name in changed])
 
 
-async def _merge(api: Api, request: Request) -> Response:
+async def _merge(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     if data.get("Do") not in {"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}:
         raise RefusedError(422, "[Do]: Required")
@@ -356,7 +356,7 @@ async def _merge(api: Api, request: Request) -> Response:
     return Response(status_code=200)
 
 
-async def _reviews(api: Api, request: Request) -> Response:
+async def _reviews(api: GiteaApi, request: Request) -> Response:
     who = api.user(request)
     pull = api.state.pull_of(api.repository(request), _number(request))
     shown = [each for each in pull.reviews if each.state != "PENDING" or each.author is who]
@@ -364,41 +364,41 @@ async def _reviews(api: Api, request: Request) -> Response:
     return api.listed(request, [*(api.shapes.review(each) for each in shown), *asked])
 
 
-async def _make_review(api: Api, request: Request) -> Response:
+async def _make_review(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     texts = (data.get("event") or "", data.get("body") or "", data.get("commit_id") or "")
     review = api.state.review(repository, who, _number(request), *texts, data.get("comments") or ())
     return JSONResponse(api.shapes.review(review))
 
 
-async def _submit_review(api: Api, request: Request) -> Response:
+async def _submit_review(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     texts = (data.get("event") or "", data.get("body") or "")
     review = api.state.submit_review(repository, who, _number(request), int(request.path_params["id"]), *texts)
     return JSONResponse(api.shapes.review(review))
 
 
-async def _dismiss(api: Api, request: Request) -> Response:
+async def _dismiss(api: GiteaApi, request: Request) -> Response:
     who, repository, review = api.user(request), api.repository(request), int(request.path_params["id"])
     dismissed = not request.url.path.endswith("/undismissals")
     found = api.state.dismiss(repository, who, _number(request), review, dismissed=dismissed)
     return JSONResponse(api.shapes.review(found))
 
 
-async def _review_comments(api: Api, request: Request) -> Response:
+async def _review_comments(api: GiteaApi, request: Request) -> Response:
     pull = api.state.pull_of(api.repository(request), _number(request))
     review = api.state.review_of(pull, int(request.path_params["id"]))
     return JSONResponse([api.shapes.review_comment(review, each) for each in review.comments])
 
 
-async def _reviewers(api: Api, request: Request) -> Response:
+async def _reviewers(api: GiteaApi, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     for login in data.get("reviewers") or ():
         api.state.request_review(repository, who, _number(request), login, remove=request.method == "DELETE")
     return JSONResponse([], 201) if request.method == "POST" else Response(status_code=204)
 
 
-async def _branch(api: Api, request: Request) -> Response:
+async def _branch(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     name = request.path_params["branch"]
     sha = api.repository(request).bare.branches().get(name)
@@ -409,7 +409,7 @@ async def _branch(api: Api, request: Request) -> Response:
     return JSONResponse({"name": name, "commit": {"id": sha}, **rules})
 
 
-async def _statuses(api: Api, request: Request) -> Response:
+async def _statuses(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository, ref = api.repository(request), request.path_params["sha"]
     sha = repository.bare.head(ref) or ref
@@ -417,13 +417,13 @@ async def _statuses(api: Api, request: Request) -> Response:
     return api.listed(request, [api.shapes.status(each) for each in reversed(found)])
 
 
-async def _make_status(api: Api, request: Request) -> Response:
+async def _make_status(api: GiteaApi, request: Request) -> Response:
     who, repository = api.user(request), api.repository(request)
     kept = api.state.set_status(repository, who, request.path_params["sha"], await _body(request))
     return JSONResponse(api.shapes.status(kept), 201)
 
 
-async def _compare(api: Api, request: Request) -> Response:
+async def _compare(api: GiteaApi, request: Request) -> Response:
     """What lies between two commits. The files stand with each commit, and nowhere else."""
     repository = api.repository(request)
     bare = repository.bare
@@ -437,7 +437,7 @@ async def _compare(api: Api, request: Request) -> Response:
     return JSONResponse({"total_commits": len(commits), "commits": told})
 
 
-async def _ref(api: Api, request: Request) -> Response:
+async def _ref(api: GiteaApi, request: Request) -> Response:
     """One ref when the name is that of one, else all whose names begin so."""
     bare, wanted = api.repository(request).bare, f"refs/{request.path_params['ref']}"
     lines = bare.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
@@ -448,7 +448,7 @@ async def _ref(api: Api, request: Request) -> Response:
     return JSONResponse(told[0] if len(told) == 1 and told[0]["ref"] == wanted else told)
 
 
-async def _commit(api: Api, request: Request) -> Response:
+async def _commit(api: GiteaApi, request: Request) -> Response:
     repository = api.repository(request)
     try:
         return JSONResponse(api.shapes.commit(repository, request.path_params["sha"]))
@@ -456,7 +456,7 @@ async def _commit(api: Api, request: Request) -> Response:
         raise RefusedError(404, "The target couldn't be found.") from error
 
 
-async def _tree(api: Api, request: Request) -> Response:
+async def _tree(api: GiteaApi, request: Request) -> Response:
     """The top of a commit's tree, page by page. What it calls its own number is the commit's."""
     sha, query = request.path_params["sha"], request.query_params
     try:
@@ -470,7 +470,7 @@ async def _tree(api: Api, request: Request) -> Response:
     return JSONResponse({"sha": sha, "tree": tree, "truncated": more, "page": page, "total_count": len(entries)})
 
 
-async def _git(api: Api, request: Request) -> Response:
+async def _git(api: GiteaApi, request: Request) -> Response:
     """Clone, fetch and push. Pushing needs the right to write, and moves pull requests."""
     who = api.user(request)
     repository, path = api.repository(request), request.path_params["path"]
@@ -491,7 +491,7 @@ async def _git(api: Api, request: Request) -> Response:
         "GIT_PROTOCOL": request.headers.get("git-protocol", ""),
         "REMOTE_USER": who.login,
     }
-    status, headers, content = await backend(api.state.folder, environment, body)
+    status, headers, content = await run_http_backend(api.state.folder, environment, body)
     api.state.pushed(repository, who, before)
     return Response(content, status, headers=headers)
 

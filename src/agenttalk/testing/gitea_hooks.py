@@ -13,14 +13,14 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from agenttalk.testing.gitea_things import Hook
+from agenttalk.testing.gitea_things import GiteaHook
 
 _SECONDS: Final = 60.0
 """Real forges give up after 5 s, and tell nobody again. Here that would depend on how busy the machine is."""
 
 
 @dataclass(slots=True)
-class Delivery:
+class HookDelivery:
     """One attempt to tell somebody of an event. There is no second one."""
 
     id: str
@@ -36,28 +36,28 @@ class Delivery:
         return self.headers["X-Gitea-Event-Type"]
 
 
-class Deliveries:
+class HookDeliveries:
     """Everything that was, or is to be, delivered."""
 
     def __init__(self, kind: Literal["gitea", "forgejo"]) -> None:
         self._kind = kind
         self._count = 0
-        self._waiting: list[Delivery] = []
+        self._waiting: list[HookDelivery] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self.all: list[Delivery] = []
+        self.all: list[HookDelivery] = []
         self.copies = 1
         """How often each is made, each time with another id: hooks of organisation and repository do that."""
         self.held = False
         """Whether they wait until `release`."""
 
-    def tell(self, hooks: Sequence[Hook], coarse: str, exact: str, body: dict[str, Any]) -> None:
+    def tell(self, hooks: Sequence[GiteaHook], coarse: str, exact: str, body: dict[str, Any]) -> None:
         """Send an event to every hook that wants it."""
         for hook in hooks:
             if hook.active and _wants(hook, coarse, exact):
                 for _ in range(self.copies):
                     self._queue(self.made(hook, coarse, exact, body))
 
-    def made(self, hook: Hook, coarse: str, exact: str, body: dict[str, Any]) -> Delivery:
+    def made(self, hook: GiteaHook, coarse: str, exact: str, body: dict[str, Any]) -> HookDelivery:
         """A delivery with the headers of the real forge, which also pretends to be others."""
         text = json.dumps(body, indent=2, ensure_ascii=False).encode()
         digest = hmac.new(hook.secret.encode(), text, hashlib.sha256).hexdigest() if hook.secret else ""
@@ -72,16 +72,16 @@ class Deliveries:
                 headers[f"X-{name}-Signature"] = digest
         if hook.content_type == "form":
             headers["Content-Type"] = "application/x-www-form-urlencoded"
-            return Delivery(number, hook.url, headers, urlencode({"payload": text.decode()}).encode())
+            return HookDelivery(number, hook.url, headers, urlencode({"payload": text.decode()}).encode())
         headers["Content-Type"] = "application/json"
-        return Delivery(number, hook.url, headers, text)
+        return HookDelivery(number, hook.url, headers, text)
 
-    def replay(self, delivery: Delivery) -> Delivery:
+    def replay(self, delivery: HookDelivery) -> HookDelivery:
         """The same once more, under a new number."""
         self._count += 1
         number = f"00000000-0000-4000-8000-{self._count:012}"
         headers = {name: number if name.endswith("-Delivery") else value for name, value in delivery.headers.items()}
-        again = Delivery(number, delivery.url, headers, delivery.body)
+        again = HookDelivery(number, delivery.url, headers, delivery.body)
         self._queue(again)
         return again
 
@@ -91,7 +91,7 @@ class Deliveries:
         for at in order if order is not None else range(len(waiting)):
             self._start(waiting[at])
 
-    def waiting(self) -> list[Delivery]:
+    def waiting(self) -> list[HookDelivery]:
         """What waits until `release`."""
         return list(self._waiting)
 
@@ -100,20 +100,20 @@ class Deliveries:
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _queue(self, delivery: Delivery) -> None:
+    def _queue(self, delivery: HookDelivery) -> None:
         self.all.append(delivery)
         if self.held:
             self._waiting.append(delivery)
         else:
             self._start(delivery)
 
-    def _start(self, delivery: Delivery) -> None:
+    def _start(self, delivery: HookDelivery) -> None:
         task = asyncio.get_running_loop().create_task(_sent(delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-async def _sent(delivery: Delivery) -> None:
+async def _sent(delivery: HookDelivery) -> None:
     try:
         async with httpx2.AsyncClient(
             timeout=_SECONDS, trust_env=False, verify=delivery.url.startswith("https:")
@@ -124,7 +124,7 @@ async def _sent(delivery: Delivery) -> None:
         delivery.status = 0
 
 
-def _wants(hook: Hook, coarse: str, exact: str) -> bool:
+def _wants(hook: GiteaHook, coarse: str, exact: str) -> bool:
     """Whether a hook asked for an event: `pull_request` and `issues` stand for everything about them."""
     if exact in hook.events or coarse in hook.events:
         return True

@@ -8,21 +8,30 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.testing.bare import Bare
-from agenttalk.testing.gitea_things import Change, Comment, Emit, Issue, MovedError, RefusedError, Repository, User
+from agenttalk.testing.bare import BareRepository
+from agenttalk.testing.gitea_things import (
+    Emit,
+    GiteaChange,
+    GiteaComment,
+    GiteaIssue,
+    GiteaRepository,
+    GiteaUser,
+    MovedError,
+    RefusedError,
+)
 
 _BEGIN: Final = datetime(2026, 5, 1, 10, 0, 0, tzinfo=UTC)
 _MISSING: Final = "The target couldn't be found."
 
 
-class Issues:
+class GiteaIssues:
     """The half of the forge that has no code. Deeds raise RefusedError as the real forge answers."""
 
     def __init__(self, folder: Path, emit: Emit) -> None:
         self.folder = folder
-        self.users: dict[str, User] = {}
-        self.repositories: dict[str, Repository] = {}
-        self._moved: dict[str, Repository] = {}
+        self.users: dict[str, GiteaUser] = {}
+        self.repositories: dict[str, GiteaRepository] = {}
+        self._moved: dict[str, GiteaRepository] = {}
         self._emit = emit
         self._ids = itertools.count(1)
         self._ticks = itertools.count()
@@ -33,23 +42,23 @@ class Issues:
 
     # People and repositories
 
-    def user(self, login: str, *, password: str = "", is_admin: bool = False) -> User:
+    def user(self, login: str, *, password: str = "", is_admin: bool = False) -> GiteaUser:
         """An account, made when there is none."""
         if login.lower() not in self.users:
-            self.users[login.lower()] = User(next(self._ids), login, password, is_admin=is_admin)
+            self.users[login.lower()] = GiteaUser(next(self._ids), login, password, is_admin=is_admin)
         return self.users[login.lower()]
 
-    def found_user(self, login: str) -> User:
+    def found_user(self, login: str) -> GiteaUser:
         """An account that must be there."""
         if login.lower() not in self.users:
             raise RefusedError(422, f"user does not exist [uid: 0, name: {login}]")
         return self.users[login.lower()]
 
-    def holder(self, token: str) -> User | None:
+    def holder(self, token: str) -> GiteaUser | None:
         """Whose token it is."""
         return next((user for user in self.users.values() if token in user.tokens), None)
 
-    def repository(self, owner: str, name: str) -> Repository:
+    def repository(self, owner: str, name: str) -> GiteaRepository:
         """A repository that must be there."""
         found = self.repositories.get(f"{owner}/{name}".lower())
         if found is None and (moved := self._moved.get(f"{owner}/{name}".lower())):
@@ -58,28 +67,28 @@ class Issues:
             raise RefusedError(404, _MISSING)
         return found
 
-    def make_repository(self, owner: str, name: str) -> Repository:
+    def make_repository(self, owner: str, name: str) -> GiteaRepository:
         """A new repository with one commit."""
         key = f"{owner}/{name}".lower()
         if key in self.repositories:
             raise RefusedError(409, "The repository with the same name already exists.")
-        bare = Bare.made(self.folder / owner.lower() / f"{name.lower()}.git")
+        bare = BareRepository.made(self.folder / owner.lower() / f"{name.lower()}.git")
         bare.commit("main", {"README.md": f"# {name}\n"}, "Initial commit", owner)
-        self.repositories[key] = Repository(next(self._ids), self.user(owner), name, bare)
+        self.repositories[key] = GiteaRepository(next(self._ids), self.user(owner), name, bare)
         return self.repositories[key]
 
-    def rename_repository(self, repository: Repository, name: str) -> None:
+    def rename_repository(self, repository: GiteaRepository, name: str) -> None:
         """Give it another name. Its number stays, and the old name leads to the new one."""
         self._moves({repository.full_name: repository}, lambda: setattr(repository, "name", name))
 
-    def delete_repository(self, repository: Repository, who: User) -> None:
+    def delete_repository(self, repository: GiteaRepository, who: GiteaUser) -> None:
         """Remove it for good. Only hooks of its owner or of the whole forge hear of it."""
         if not (who.is_admin or who is repository.owner):
             raise RefusedError(403)
         del self.repositories[repository.full_name.lower()]
         self._emit(repository, "repository", "repository", who, {"action": "deleted"})
 
-    def rename_user(self, user: User, login: str) -> None:
+    def rename_user(self, user: GiteaUser, login: str) -> None:
         """Give an account another name. Its number and its tokens stay."""
         own = {name: each for name, each in self.repositories.items() if each.owner is user}
         before = user.login
@@ -92,7 +101,7 @@ class Issues:
                     names.remove(before)
                     names.add(login)
 
-    def _moves(self, moved: Mapping[str, Repository], rename: Callable[[], None]) -> None:
+    def _moves(self, moved: Mapping[str, GiteaRepository], rename: Callable[[], None]) -> None:
         old = {each.full_name: each for each in moved.values()}
         rename()
         for name, each in old.items():
@@ -103,7 +112,7 @@ class Issues:
 
     # Issues and comments
 
-    def issue_of(self, repository: Repository, number: int) -> Issue:
+    def issue_of(self, repository: GiteaRepository, number: int) -> GiteaIssue:
         """An issue, or a pull request's half of one."""
         if number in repository.pulls:
             return repository.pulls[number].issue
@@ -111,22 +120,26 @@ class Issues:
             raise RefusedError(404, _MISSING)
         return repository.issues[number]
 
-    def create_issue(self, repository: Repository, who: User, title: str, body: str, assignees: Sequence[str]) -> Issue:
+    def create_issue(
+        self, repository: GiteaRepository, who: GiteaUser, title: str, body: str, assignees: Sequence[str]
+    ) -> GiteaIssue:
         """Open an issue. Who may not write sets no assignees, and is not told so."""
         if not title:
             raise RefusedError(422, "title is required")
         given = [self.found_user(login) for login in assignees]
         now = self.now()
-        issue = Issue(next(repository.numbers), title, body, who, now, now)
+        issue = GiteaIssue(next(repository.numbers), title, body, who, now, now)
         issue.assignees = given if repository.may_write(who) else []
         repository.issues[issue.number] = issue
-        issue.changes += [Change("assignees", who, now, each) for each in issue.assignees]
+        issue.changes += [GiteaChange("assignees", who, now, each) for each in issue.assignees]
         for _ in issue.assignees:
             self._emit(repository, "issues", "issue_assign", who, {"action": "assigned", "issue": issue})
         self._emit(repository, "issues", "issues", who, {"action": "opened", "issue": issue})
         return issue
 
-    def edit_issue(self, repository: Repository, who: User, number: int, changes: Mapping[str, Any]) -> Issue:
+    def edit_issue(
+        self, repository: GiteaRepository, who: GiteaUser, number: int, changes: Mapping[str, Any]
+    ) -> GiteaIssue:
         """Change what an issue or pull request says, who has it, or whether it is open."""
         issue = self.issue_of(repository, number)
         if not repository.may_write(who) and who is not issue.author:
@@ -137,15 +150,15 @@ class Issues:
         state = changes.get("state")
         if state in {"open", "closed"} and state != issue.state:
             issue.state, issue.updated = state, self.now()
-            issue.changes.append(Change("close" if state == "closed" else "reopen", who, issue.updated))
+            issue.changes.append(GiteaChange("close" if state == "closed" else "reopen", who, issue.updated))
             self._reopened(repository, issue)
             self._tell(repository, who, issue, "closed" if state == "closed" else "reopened")
         return issue
 
-    def _reopened(self, repository: Repository, issue: Issue) -> None:
+    def _reopened(self, repository: GiteaRepository, issue: GiteaIssue) -> None:
         """What else changes when something is open again, or closed."""
 
-    def delete_issue(self, repository: Repository, who: User, number: int) -> None:
+    def delete_issue(self, repository: GiteaRepository, who: GiteaUser, number: int) -> None:
         """Remove an issue or pull request for good. Afterwards its comments are an error of the server's."""
         issue = self.issue_of(repository, number)
         if not (who.is_admin or who is repository.owner):
@@ -155,13 +168,15 @@ class Issues:
         repository.pulls.pop(number, None)
         repository.comments[:] = [each for each in repository.comments if each.number != number]
 
-    def comments_of(self, repository: Repository, number: int) -> list[Comment]:
+    def comments_of(self, repository: GiteaRepository, number: int) -> list[GiteaComment]:
         """Comments of an issue or pull request. The real forge breaks down over a number that does not exist."""
         if number not in repository.issues and number not in repository.pulls:
             raise RefusedError(500, "")
         return [each for each in repository.comments if each.number == number]
 
-    def _edit_texts(self, repository: Repository, who: User, issue: Issue, changes: Mapping[str, Any]) -> None:
+    def _edit_texts(
+        self, repository: GiteaRepository, who: GiteaUser, issue: GiteaIssue, changes: Mapping[str, Any]
+    ) -> None:
         before: dict[str, Any] = {}
         for name in ("title", "body"):
             new = changes.get(name)
@@ -172,43 +187,43 @@ class Issues:
             issue.updated = self.now()
             self._tell(repository, who, issue, "edited", changes=before)
 
-    def _assign(self, repository: Repository, who: User, issue: Issue, wanted: list[User]) -> None:
+    def _assign(self, repository: GiteaRepository, who: GiteaUser, issue: GiteaIssue, wanted: list[GiteaUser]) -> None:
         for user in [each for each in issue.assignees if each not in wanted]:
             issue.assignees.remove(user)
             issue.updated = self.now()
-            issue.changes.append(Change("assignees", who, issue.updated, user, removed=True))
+            issue.changes.append(GiteaChange("assignees", who, issue.updated, user, removed=True))
             self._tell_assigned(repository, who, issue, "unassigned")
         for user in [each for each in wanted if each not in issue.assignees]:
             issue.assignees.append(user)
             issue.updated = self.now()
-            issue.changes.append(Change("assignees", who, issue.updated, user))
+            issue.changes.append(GiteaChange("assignees", who, issue.updated, user))
             self._tell_assigned(repository, who, issue, "assigned")
 
-    def _tell(self, repository: Repository, who: User, issue: Issue, action: str, **more: Any) -> None:
+    def _tell(self, repository: GiteaRepository, who: GiteaUser, issue: GiteaIssue, action: str, **more: Any) -> None:
         pull = repository.pulls.get(issue.number)
         name = "pull_request" if pull else "issues"
         thing = {"pull": pull} if pull else {"issue": issue}
         self._emit(repository, name, name, who, {"action": action, **thing, **more})
 
-    def _tell_assigned(self, repository: Repository, who: User, issue: Issue, action: str) -> None:
+    def _tell_assigned(self, repository: GiteaRepository, who: GiteaUser, issue: GiteaIssue, action: str) -> None:
         pull = repository.pulls.get(issue.number)
         if pull:
             self._emit(repository, "pull_request", "pull_request_assign", who, {"action": action, "pull": pull})
         else:
             self._emit(repository, "issues", "issue_assign", who, {"action": action, "issue": issue})
 
-    def create_comment(self, repository: Repository, who: User, number: int, body: str) -> Comment:
+    def create_comment(self, repository: GiteaRepository, who: GiteaUser, number: int, body: str) -> GiteaComment:
         """Write a comment. The real forge, too, breaks down over a number that does not exist."""
         self.comments_of(repository, number)
         if not body:
             raise RefusedError(422, "[Body]: Required")
-        comment = Comment(next(self._ids), number, who, body, self.now())
+        comment = GiteaComment(next(self._ids), number, who, body, self.now())
         repository.comments.append(comment)
         self.issue_of(repository, number).updated = comment.created
         self._tell_comment(repository, who, comment, "created")
         return comment
 
-    def edit_comment(self, repository: Repository, who: User, comment_id: int, body: str) -> Comment:
+    def edit_comment(self, repository: GiteaRepository, who: GiteaUser, comment_id: int, body: str) -> GiteaComment:
         """Change a comment."""
         comment = next((each for each in repository.comments if each.id == comment_id), None)
         if comment is None:
@@ -217,7 +232,7 @@ class Issues:
         self._tell_comment(repository, who, comment, "edited", changes={"body": {"from": before}})
         return comment
 
-    def delete_comment(self, repository: Repository, who: User, comment_id: int) -> None:
+    def delete_comment(self, repository: GiteaRepository, who: GiteaUser, comment_id: int) -> None:
         """Remove a comment. Nothing of its issue shows it."""
         comment = next((each for each in repository.comments if each.id == comment_id), None)
         if comment is None:
@@ -227,7 +242,9 @@ class Issues:
         repository.comments.remove(comment)
         self._tell_comment(repository, who, comment, "deleted")
 
-    def _tell_comment(self, repository: Repository, who: User, comment: Comment, action: str, **more: Any) -> None:
+    def _tell_comment(
+        self, repository: GiteaRepository, who: GiteaUser, comment: GiteaComment, action: str, **more: Any
+    ) -> None:
         issue, pull = self.issue_of(repository, comment.number), repository.pulls.get(comment.number)
         exact = "pull_request_comment" if pull else "issue_comment"
         what = {"action": action, "issue": issue, "pull": pull, "comment": comment, "is_pull": pull is not None}

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.testing.gitea_issues import Issues
+from agenttalk.testing.gitea_issues import GiteaIssues
 from agenttalk.testing.gitea_things import (
-    Change,
-    Comment,
     Emit,
-    Issue,
-    LineComment,
-    Pull,
-    Push,
+    GiteaChange,
+    GiteaComment,
+    GiteaIssue,
+    GiteaLineComment,
+    GiteaPull,
+    GiteaPush,
+    GiteaRepository,
+    GiteaReview,
+    GiteaUser,
     RefusedError,
-    Repository,
-    Review,
-    User,
 )
 
 _MISSING: Final = "The target couldn't be found."
@@ -30,7 +30,7 @@ _TOLD: Final = {
 """State of a review → coarse and exact name of its event."""
 
 
-class Pulls(Issues):
+class GiteaPulls(GiteaIssues):
     """The half of the forge that has code."""
 
     def __init__(self, folder: Path, emit: Emit, *, reviewers_first: bool = True) -> None:
@@ -39,7 +39,7 @@ class Pulls(Issues):
 
     # Pull requests
 
-    def pull_of(self, repository: Repository, number: int) -> Pull:
+    def pull_of(self, repository: GiteaRepository, number: int) -> GiteaPull:
         """A pull request that must be there."""
         if number not in repository.pulls:
             raise RefusedError(404, _MISSING)
@@ -47,14 +47,14 @@ class Pulls(Issues):
 
     def create_pull(
         self,
-        repository: Repository,
-        who: User,
+        repository: GiteaRepository,
+        who: GiteaUser,
         title: str,
         body: str,
         head: str,
         base: str,
         reviewers: Sequence[str] = (),
-    ) -> Pull:
+    ) -> GiteaPull:
         """Open a pull request from a branch, or from `owner:branch` of a fork."""
         owner, colon, branch = head.rpartition(":")
         source = self.repository(owner, repository.name) if colon else repository
@@ -71,13 +71,13 @@ class Pulls(Issues):
         ):
             raise RefusedError(409, "pull request already exists for these targets")
         now = self.now()
-        issue = Issue(next(repository.numbers), title, body, who, now, now)
+        issue = GiteaIssue(next(repository.numbers), title, body, who, now, now)
         common = repository.bare.merge_base(target, sha)
-        pull = Pull(issue, branch, base, sha, common, source.full_name)
+        pull = GiteaPull(issue, branch, base, sha, common, source.full_name)
         repository.pulls[issue.number] = pull
         repository.bare.move(f"refs/pull/{issue.number}/head", sha)
         commits = tuple(repository.bare.between(target, sha))
-        pull.pushes.append(Push(next(self._ids), who, commits, forced=False, at=now))
+        pull.pushes.append(GiteaPush(next(self._ids), who, commits, forced=False, at=now))
         asked = list(reviewers)
         while self._reviewers_first and asked:
             self.request_review(repository, who, issue.number, asked.pop(0))
@@ -87,8 +87,8 @@ class Pulls(Issues):
         return pull
 
     def request_review(
-        self, repository: Repository, who: User, number: int, login: str, *, remove: bool = False
-    ) -> Pull:
+        self, repository: GiteaRepository, who: GiteaUser, number: int, login: str, *, remove: bool = False
+    ) -> GiteaPull:
         """Ask somebody for a review, or no longer."""
         pull, user = self.pull_of(repository, number), self.found_user(login)
         if user is pull.issue.author:
@@ -107,30 +107,30 @@ class Pulls(Issues):
 
     def review(
         self,
-        repository: Repository,
-        who: User,
+        repository: GiteaRepository,
+        who: GiteaUser,
         number: int,
         event: str,
         body: str,
         commit: str,
         comments: Sequence[Any] = (),
-    ) -> Review:
+    ) -> GiteaReview:
         """Write a review, and hand it in. A word that is not known makes a draft, and nobody hears of it."""
         pull = self.pull_of(repository, number)
         self._refuse_review(pull, who, event, body, comments)
         now = self.now()
-        review = Review(next(self._ids), who, "PENDING", body, commit or pull.head_sha, now, now)
+        review = GiteaReview(next(self._ids), who, "PENDING", body, commit or pull.head_sha, now, now)
         for each in comments:
             place = (str(each.get("path", "")), int(each.get("new_position", 0)), str(each.get("body", "")))
-            review.comments.append(LineComment(next(self._ids), who, *place, created=now))
+            review.comments.append(GiteaLineComment(next(self._ids), who, *place, created=now))
         pull.reviews.append(review)
         if event in _TOLD:
             self._handed_in(repository, pull, review, event)
         return review
 
     def submit_review(
-        self, repository: Repository, who: User, number: int, review_id: int, event: str, body: str
-    ) -> Review:
+        self, repository: GiteaRepository, who: GiteaUser, number: int, review_id: int, event: str, body: str
+    ) -> GiteaReview:
         """Hand a draft in. The time of its beginning stays, and it is about the head of now."""
         pull = self.pull_of(repository, number)
         review = self.review_of(pull, review_id)
@@ -143,7 +143,7 @@ class Pulls(Issues):
         self._handed_in(repository, pull, review, event)
         return review
 
-    def _refuse_review(self, pull: Pull, who: User, event: str, body: str, comments: Sequence[Any]) -> None:
+    def _refuse_review(self, pull: GiteaPull, who: GiteaUser, event: str, body: str, comments: Sequence[Any]) -> None:
         if pull.issue.state == "closed":
             raise RefusedError(422, "pull request is closed")
         if event in {"APPROVED", "REQUEST_CHANGES"} and who is pull.issue.author:
@@ -151,7 +151,7 @@ class Pulls(Issues):
         if (event == "REQUEST_CHANGES" and not body) or (event == "COMMENT" and not body and not comments):
             raise RefusedError(422, f"review event {event} requires a body or a comment")
 
-    def _handed_in(self, repository: Repository, pull: Pull, review: Review, event: str) -> None:
+    def _handed_in(self, repository: GiteaRepository, pull: GiteaPull, review: GiteaReview, event: str) -> None:
         """From now on everybody sees it, and its author is asked no longer."""
         review.state = event
         pull.issue.updated = review.updated
@@ -162,7 +162,7 @@ class Pulls(Issues):
         what = {"action": "reviewed", "pull": pull, "requested_reviewer": review.author, "review": told}
         self._emit(repository, coarse, exact, review.author, what)
 
-    def review_of(self, pull: Pull, review_id: int) -> Review:
+    def review_of(self, pull: GiteaPull, review_id: int) -> GiteaReview:
         """A review that must be there."""
         found = next((each for each in pull.reviews if each.id == review_id), None)
         if found is None:
@@ -170,8 +170,8 @@ class Pulls(Issues):
         return found
 
     def dismiss(
-        self, repository: Repository, who: User, number: int, review_id: int, *, dismissed: bool = True
-    ) -> Review:
+        self, repository: GiteaRepository, who: GiteaUser, number: int, review_id: int, *, dismissed: bool = True
+    ) -> GiteaReview:
         """Take a review back, or no longer. Nobody is told."""
         if not repository.may_write(who):
             raise RefusedError(403, "Must be repo admin")
@@ -182,10 +182,10 @@ class Pulls(Issues):
             )
         review.dismissed, review.updated = dismissed, self.now()
         if dismissed:
-            self.pull_of(repository, number).issue.changes.append(Change("dismiss_review", who, review.updated))
+            self.pull_of(repository, number).issue.changes.append(GiteaChange("dismiss_review", who, review.updated))
         return review
 
-    def retarget(self, repository: Repository, who: User, number: int, base: str) -> Pull:
+    def retarget(self, repository: GiteaRepository, who: GiteaUser, number: int, base: str) -> GiteaPull:
         """Have a pull request go to another branch."""
         pull = self.pull_of(repository, number)
         if not repository.may_write(who) and who is not pull.issue.author:
@@ -195,25 +195,29 @@ class Pulls(Issues):
         before, pull.base_branch = pull.base_branch, base
         pull.base_sha = repository.bare.merge_base(repository.bare.head(base), pull.head_sha)
         pull.issue.updated = self.now()
-        pull.issue.changes.append(Change("change_target_branch", who, pull.issue.updated))
+        pull.issue.changes.append(GiteaChange("change_target_branch", who, pull.issue.updated))
         what = {"action": "edited", "pull": pull, "changes": {"ref": {"from": before}}}
         self._emit(repository, "pull_request", "pull_request", who, what)
         return pull
 
-    def reply(self, repository: Repository, who: User, number: int, comment_id: int, body: str) -> LineComment:
+    def reply(
+        self, repository: GiteaRepository, who: GiteaUser, number: int, comment_id: int, body: str
+    ) -> GiteaLineComment:
         """Answer in the thread of a line. The answer belongs to the review whose thread it is."""
         pull = self.pull_of(repository, number)
         for review in pull.reviews:
             for each in review.comments:
                 if each.id == comment_id:
-                    made = LineComment(next(self._ids), who, each.path, each.line, body, self.now())
+                    made = GiteaLineComment(next(self._ids), who, each.path, each.line, body, self.now())
                     review.comments.append(made)
                     pull.issue.updated = made.created
-                    self._tell_comment(repository, who, Comment(made.id, number, who, body, made.created), "created")
+                    self._tell_comment(
+                        repository, who, GiteaComment(made.id, number, who, body, made.created), "created"
+                    )
                     return made
         raise RefusedError(404, _MISSING)
 
-    def merge(self, repository: Repository, who: User, number: int, head: str, style: str = "merge") -> None:
+    def merge(self, repository: GiteaRepository, who: GiteaUser, number: int, head: str, style: str = "merge") -> None:
         """Merge. One status means many things here, as at the real forge."""
         pull = self.pull_of(repository, number)
         if pull.merged:
@@ -237,7 +241,7 @@ class Pulls(Issues):
         pull.issue.state, pull.issue.updated = "closed", pull.merged_at
         self._emit(repository, "pull_request", "pull_request", who, {"action": "closed", "pull": pull})
 
-    def _refuse_merge(self, repository: Repository, pull: Pull) -> None:
+    def _refuse_merge(self, repository: GiteaRepository, pull: GiteaPull) -> None:
         """Whether the branch is protected against this one."""
         newest = {each.author.login: each for each in pull.reviews if each.state in {"APPROVED", "REQUEST_CHANGES"}}
         good = [each for each in newest.values() if each.state == "APPROVED" and not each.dismissed]
@@ -246,13 +250,13 @@ class Pulls(Issues):
         if repository.needs_checks and self.checks(repository, pull.head_sha) != "success":
             raise RefusedError(405, "Not all required status checks successful")
 
-    def checks(self, repository: Repository, sha: str) -> str:
+    def checks(self, repository: GiteaRepository, sha: str) -> str:
         """What the newest statuses of a commit come to; empty when there are none."""
         newest = {each["context"]: each["state"] for each in repository.statuses if each["sha"] == sha}
         states = set(newest.values())
         return next((each for each in ("failure", "error", "pending", "success") if each in states), "")
 
-    def pushed(self, repository: Repository, who: User, before: Mapping[str, str]) -> None:
+    def pushed(self, repository: GiteaRepository, who: GiteaUser, before: Mapping[str, str]) -> None:
         """Tell what follows from branches that moved: new heads of pull requests."""
         for branch, sha in repository.bare.branches().items():
             if before.get(branch) == sha:
@@ -265,7 +269,7 @@ class Pulls(Issues):
                 ) and pull.issue.state == "open":
                     self._synced(pull, sha, who)
 
-    def _synced(self, pull: Pull, sha: str, who: User) -> None:
+    def _synced(self, pull: GiteaPull, sha: str, who: GiteaUser) -> None:
         target = next(each for each in self.repositories.values() if pull in each.pulls.values())
         source = self.repositories[pull.head_repository.lower()]
         if source is not target:
@@ -274,12 +278,12 @@ class Pulls(Issues):
         target.bare.move(f"refs/pull/{pull.issue.number}/head", sha)
         forced = target.bare.merge_base(before, sha) != before
         commits = (before, sha) if forced else tuple(target.bare.between(before, sha))
-        pull.pushes.append(Push(next(self._ids), who, commits, forced, now))
+        pull.pushes.append(GiteaPush(next(self._ids), who, commits, forced, now))
         what = {"action": "synchronized", "pull": pull, "before": before, "after": sha}
         self._emit(target, "pull_request", "pull_request_sync", who, what)
         pull.issue.updated = self.now()  # the real one, too, notes the time only after it has told of the push
 
-    def _reopened(self, repository: Repository, issue: Issue) -> None:
+    def _reopened(self, repository: GiteaRepository, issue: GiteaIssue) -> None:
         """What was pushed while a pull request was closed counts when it is open again."""
         pull = repository.pulls.get(issue.number)
         tip = self.tip(pull) if pull is not None and issue.state == "open" else ""
@@ -287,7 +291,7 @@ class Pulls(Issues):
             pull.head_sha = tip
             repository.bare.move(f"refs/pull/{issue.number}/head", tip)
 
-    def tip(self, pull: Pull) -> str:
+    def tip(self, pull: GiteaPull) -> str:
         """Where the branch of a pull request is now; empty when it is gone."""
         source = self.repositories.get(pull.head_repository.lower())
         return source.bare.head(pull.head_branch) if source is not None else ""

@@ -6,20 +6,30 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from agenttalk.testing.bare import Bare
-from agenttalk.testing.gitea_state import State
-from agenttalk.testing.gitea_things import Change, Comment, Issue, LineComment, Pull, Push, Repository, Review, User
+from agenttalk.testing.bare import BareRepository
+from agenttalk.testing.gitea_state import GiteaState
+from agenttalk.testing.gitea_things import (
+    GiteaChange,
+    GiteaComment,
+    GiteaIssue,
+    GiteaLineComment,
+    GiteaPull,
+    GiteaPush,
+    GiteaRepository,
+    GiteaReview,
+    GiteaUser,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
+class GiteaSerializer:
     """How one version writes things."""
 
     base_url: str
     version: tuple[int, int]
-    state: State
+    state: GiteaState
 
-    def user(self, user: User | None) -> dict[str, Any] | None:
+    def user(self, user: GiteaUser | None) -> dict[str, Any] | None:
         """An account."""
         if user is None:
             return None
@@ -34,7 +44,7 @@ class Shapes:
             "username": user.login,
         }
 
-    def repository(self, repository: Repository, who: User | None = None) -> dict[str, Any]:
+    def repository(self, repository: GiteaRepository, who: GiteaUser | None = None) -> dict[str, Any]:
         """A repository, and what somebody may do there."""
         url = f"{self.base_url}/{repository.full_name}"
         return {
@@ -54,11 +64,11 @@ class Shapes:
             },
         }
 
-    def _people(self, users: list[User]) -> list[Any] | None:
+    def _people(self, users: list[GiteaUser]) -> list[Any] | None:
         """Empty lists are null before 1.24."""
         return [self.user(each) for each in users] or ([] if self.version >= (1, 24) else None)
 
-    def _thread(self, issue: Issue) -> dict[str, Any]:
+    def _thread(self, issue: GiteaIssue) -> dict[str, Any]:
         """What an issue and a pull request have in common."""
         return {
             "number": issue.number,
@@ -72,7 +82,7 @@ class Shapes:
             "updated_at": issue.updated,
         }
 
-    def issue(self, repository: Repository, issue: Issue) -> dict[str, Any]:
+    def issue(self, repository: GiteaRepository, issue: GiteaIssue) -> dict[str, Any]:
         """An issue."""
         pull = repository.pulls.get(issue.number)
         kind = "pulls" if pull else "issues"
@@ -84,7 +94,7 @@ class Shapes:
             "pull_request": {"merged": pull.merged, "merged_at": pull.merged_at} if pull else None,
         }
 
-    def pull(self, repository: Repository, pull: Pull) -> dict[str, Any]:
+    def pull(self, repository: GiteaRepository, pull: GiteaPull) -> dict[str, Any]:
         """A pull request, alone or in a webhook: its head is where the branch is now, merged or not."""
         bare, base = repository.bare, repository.bare.head(pull.base_branch)
         files, added, removed = bare.counted(pull.base_sha, pull.head_sha)
@@ -95,19 +105,19 @@ class Shapes:
             "changed_files": files,
         }
 
-    def listed_pull(self, repository: Repository, pull: Pull) -> dict[str, Any]:
+    def listed_pull(self, repository: GiteaRepository, pull: GiteaPull) -> dict[str, Any]:
         """A pull request in a list: its head is what its ref names, and those who only commented are not asked."""
         base = repository.bare.head(pull.base_branch)
         return self._pull(repository, pull, pull.head_sha, base, self._reviewers(pull, listed=True))
 
-    def _reviewers(self, pull: Pull, *, listed: bool = False) -> list[User]:
+    def _reviewers(self, pull: GiteaPull, *, listed: bool = False) -> list[GiteaUser]:
         """Whom the forge calls requested: those who are asked, and those who have had their say."""
         newest = {each.author.id: each for each in pull.reviews if each.state != "PENDING" and not each.dismissed}
         found = [each.author for each in newest.values() if not (listed and each.state == "COMMENT")]
         return [*pull.requested, *(each for each in found if each not in pull.requested)]
 
     def _pull(
-        self, repository: Repository, pull: Pull, head_sha: str, base_sha: str, reviewers: list[User]
+        self, repository: GiteaRepository, pull: GiteaPull, head_sha: str, base_sha: str, reviewers: list[GiteaUser]
     ) -> dict[str, Any]:
         issue, url = pull.issue, f"{self.base_url}/{repository.full_name}/pulls/{pull.issue.number}"
         fork = pull.head_repository != repository.full_name
@@ -136,7 +146,7 @@ class Shapes:
             },
         }
 
-    def comment(self, repository: Repository, comment: Comment) -> dict[str, Any]:
+    def comment(self, repository: GiteaRepository, comment: GiteaComment) -> dict[str, Any]:
         """A comment."""
         kind = "pulls" if comment.number in repository.pulls else "issues"
         page = f"{self.base_url}/{repository.full_name}/{kind}/{comment.number}"
@@ -149,7 +159,7 @@ class Shapes:
             "updated_at": comment.created,
         }
 
-    def review(self, review: Review) -> dict[str, Any]:
+    def review(self, review: GiteaReview) -> dict[str, Any]:
         """A review as the API writes it; its states are not those of GitHub."""
         return {
             "id": review.id,
@@ -163,12 +173,12 @@ class Shapes:
             "comments_count": len(review.comments),
         }
 
-    def request(self, user: User, at: str) -> dict[str, Any]:
+    def request(self, user: GiteaUser, at: str) -> dict[str, Any]:
         """A request for a review, which the API lists among reviews."""
         asked = {"id": 0, "user": self.user(user), "state": "REQUEST_REVIEW", "body": "", "commit_id": ""}
         return {**asked, "submitted_at": at, "updated_at": at, "dismissed": False, "comments_count": 0}
 
-    def review_comment(self, review: Review, comment: LineComment) -> dict[str, Any]:
+    def review_comment(self, review: GiteaReview, comment: GiteaLineComment) -> dict[str, Any]:
         """A comment on a line."""
         return {
             "id": comment.id,
@@ -181,24 +191,24 @@ class Shapes:
             "created_at": comment.created,
         }
 
-    def push(self, push: Push) -> dict[str, Any]:
+    def push(self, push: GiteaPush) -> dict[str, Any]:
         """A push to a pull request, as its timeline shows it: the commits are JSON in a text."""
         content = json.dumps({"is_force_push": push.forced, "commit_ids": push.commits})
         told = {"id": push.id, "type": "pull_push", "user": self.user(push.who), "body": content}
         return {**told, "created_at": push.at, "updated_at": push.at}
 
-    def _conflicts(self, repository: Repository, pull: Pull) -> bool:
+    def _conflicts(self, repository: GiteaRepository, pull: GiteaPull) -> bool:
         tip = repository.bare.branches().get(pull.base_branch)
         return tip is not None and not pull.merged and repository.bare.conflicts(tip, pull.head_sha)
 
-    def change(self, change: Change) -> dict[str, Any]:
+    def change(self, change: GiteaChange) -> dict[str, Any]:
         """Something that was done to an issue, as its timeline shows it."""
         told = {"type": change.kind, "user": self.user(change.who), "created_at": change.at, "updated_at": change.at}
         return {**told, "assignee": self.user(change.assignee), "removed_assignee": change.removed}
 
-    def commit(self, repository: Repository, sha: str) -> dict[str, Any]:
+    def commit(self, repository: GiteaRepository, sha: str) -> dict[str, Any]:
         """A commit. What it calls its tree is the commit again."""
-        bare: Bare = repository.bare
+        bare: BareRepository = repository.bare
         shown = bare.shown(sha)
         person = {"name": shown.name, "email": shown.address, "date": shown.date}
         account = self.user(self.state.users.get(bare.author(sha).lower()))
@@ -212,17 +222,17 @@ class Shapes:
         kept = {name: value for name, value in status.items() if name not in {"state", "sha"}}
         return {**kept, "status": status["state"], "creator": self.user(status["creator"])}
 
-    def event(self, repository: Repository, who: User, what: dict[str, Any]) -> dict[str, Any]:
+    def event(self, repository: GiteaRepository, who: GiteaUser, what: dict[str, Any]) -> dict[str, Any]:
         """The body of a webhook."""
         body: dict[str, Any] = {}
         for name, value in what.items():
-            if isinstance(value, Pull):
+            if isinstance(value, GiteaPull):
                 body |= {"number": value.issue.number, "pull_request": self.pull(repository, value)}
-            elif isinstance(value, Issue):
+            elif isinstance(value, GiteaIssue):
                 body |= {"number": value.number, "issue": self.issue(repository, value)}
-            elif isinstance(value, Comment):
+            elif isinstance(value, GiteaComment):
                 body["comment"] = self.comment(repository, value)
-            elif isinstance(value, User):
+            elif isinstance(value, GiteaUser):
                 body[name] = self.user(value)
             elif name != "pull":
                 body[name] = value

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from agenttalk.testing.gitea_pulls import Pulls
-from agenttalk.testing.gitea_things import Change, RefusedError, Repository, Scheduled, User
+from agenttalk.testing.gitea_pulls import GiteaPulls
+from agenttalk.testing.gitea_things import GiteaChange, GiteaRepository, GiteaUser, RefusedError, ScheduledMerge
 
 
-class State(Pulls):
+class GiteaState(GiteaPulls):
     """Everything, and every deed: issues, pull requests, and what services say about commits."""
 
     # What ran
 
-    def set_status(self, repository: Repository, who: User, sha: str, status: Mapping[str, Any]) -> dict[str, Any]:
+    def set_status(
+        self, repository: GiteaRepository, who: GiteaUser, sha: str, status: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Set a commit's status."""
         state = status.get("state")
         if state not in {"pending", "success", "error", "failure", "warning"}:
@@ -34,7 +36,7 @@ class State(Pulls):
         self._merge_scheduled(repository, sha)
         return repository.statuses[-1]
 
-    def schedule(self, repository: Repository, who: User, number: int, head: str, style: str) -> bool:
+    def schedule(self, repository: GiteaRepository, who: GiteaUser, number: int, head: str, style: str) -> bool:
         """Have a pull request merged as soon as its checks are good; False when that can be done at once."""
         pull = self.pull_of(repository, number)
         if pull.merged or pull.issue.state == "closed" or self.checks(repository, pull.head_sha) in {"", "success"}:
@@ -43,11 +45,11 @@ class State(Pulls):
             raise RefusedError(409, "pull request is already scheduled to auto merge when checks succeed")
         if not repository.may_write(who):
             raise RefusedError(405, "User not allowed to merge PR")
-        pull.scheduled = Scheduled(who, style, head)
-        pull.issue.changes.append(Change("pull_scheduled_merge", who, self.now()))
+        pull.scheduled = ScheduledMerge(who, style, head)
+        pull.issue.changes.append(GiteaChange("pull_scheduled_merge", who, self.now()))
         return True
 
-    def _merge_scheduled(self, repository: Repository, sha: str) -> None:
+    def _merge_scheduled(self, repository: GiteaRepository, sha: str) -> None:
         for pull in [each for each in repository.pulls.values() if each.scheduled and each.head_sha == sha]:
             if pull.scheduled is not None and self.checks(repository, sha) == "success":
                 with suppress(RefusedError):

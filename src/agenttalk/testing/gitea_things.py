@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from agenttalk.testing.bare import Bare
+from agenttalk.testing.bare import BareRepository
 
 _WIP: Final = ("wip:", "[wip]")
 
@@ -30,7 +30,7 @@ class MovedError(RefusedError):
 
 
 @dataclass(slots=True)
-class User:
+class GiteaUser:
     """An account."""
 
     id: int
@@ -41,40 +41,40 @@ class User:
 
 
 @dataclass(slots=True)
-class Change:
+class GiteaChange:
     """Something that was done to an issue, as its timeline tells it."""
 
     kind: str
     """`close`, `reopen`, `assignees`, `pull_scheduled_merge`, …"""
-    who: User
+    who: GiteaUser
     at: str
-    assignee: User | None = None
+    assignee: GiteaUser | None = None
     removed: bool = False
     """Whether the assignee was taken off."""
 
 
 @dataclass(slots=True)
-class Issue:
+class GiteaIssue:
     """An issue, or the issue's half of a pull request."""
 
     number: int
     title: str
     body: str
-    author: User
+    author: GiteaUser
     created: str
     updated: str
-    assignees: list[User] = field(default_factory=list)
+    assignees: list[GiteaUser] = field(default_factory=list)
     state: Literal["open", "closed"] = "open"
-    changes: list[Change] = field(default_factory=list)
+    changes: list[GiteaChange] = field(default_factory=list)
     """What was done to it, besides its texts."""
 
 
 @dataclass(slots=True)
-class LineComment:
+class GiteaLineComment:
     """A comment on a line. An answer to one belongs to the same review, whoever writes it."""
 
     id: int
-    author: User
+    author: GiteaUser
     path: str
     line: int
     body: str
@@ -82,11 +82,11 @@ class LineComment:
 
 
 @dataclass(slots=True)
-class Review:
+class GiteaReview:
     """A review; PENDING is one that nobody else sees."""
 
     id: int
-    author: User
+    author: GiteaUser
     state: str
     body: str
     commit: str
@@ -94,18 +94,18 @@ class Review:
     """When it was begun: a draft that is handed in later keeps this time."""
     updated: str = ""
     """When it was handed in, or changed last."""
-    comments: list[LineComment] = field(default_factory=list)
+    comments: list[GiteaLineComment] = field(default_factory=list)
     """What is said about lines: by the reviewer, and by those who answer in the same thread."""
     dismissed: bool = False
     """Whether somebody took it back. Nobody is told of that, and nothing shows when it was done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class GiteaPush:
     """Somebody moved the head of a pull request."""
 
     id: int
-    who: User
+    who: GiteaUser
     commits: tuple[str, ...]
     """New commits; when it was forced, the head before and the head after."""
     forced: bool
@@ -113,19 +113,19 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled:
+class ScheduledMerge:
     """A merge that waits for checks."""
 
-    who: User
+    who: GiteaUser
     style: str
     head: str
 
 
 @dataclass(slots=True)
-class Pull:
+class GiteaPull:
     """The other half of a pull request."""
 
-    issue: Issue
+    issue: GiteaIssue
     head_branch: str
     base_branch: str
     head_sha: str
@@ -133,15 +133,15 @@ class Pull:
     base_sha: str
     """The commit that the head and the base have in common."""
     head_repository: str
-    requested: list[User] = field(default_factory=list)
+    requested: list[GiteaUser] = field(default_factory=list)
     """Who is asked for a review now. Answers of the forge list others, too."""
-    reviews: list[Review] = field(default_factory=list)
-    merged_by: User | None = None
+    reviews: list[GiteaReview] = field(default_factory=list)
+    merged_by: GiteaUser | None = None
     merged_at: str | None = None
     merge_sha: str | None = None
-    pushes: list[Push] = field(default_factory=list)
+    pushes: list[GiteaPush] = field(default_factory=list)
     """Who moved its head, the oldest first."""
-    scheduled: Scheduled | None = None
+    scheduled: ScheduledMerge | None = None
     """Who wants it merged as soon as its checks are good."""
 
     @property
@@ -156,18 +156,18 @@ class Pull:
 
 
 @dataclass(slots=True)
-class Comment:
+class GiteaComment:
     """A comment."""
 
     id: int
     number: int
-    author: User
+    author: GiteaUser
     body: str
     created: str
 
 
 @dataclass(slots=True)
-class Hook:
+class GiteaHook:
     """Where events are sent."""
 
     id: int
@@ -179,13 +179,13 @@ class Hook:
 
 
 @dataclass(slots=True)
-class Repository:
+class GiteaRepository:
     """A repository with everything in it."""
 
     id: int
-    owner: User
+    owner: GiteaUser
     name: str
-    bare: Bare
+    bare: BareRepository
     writers: set[str] = field(default_factory=set)
     readers: set[str] = field(default_factory=set)
     """Who else sees it when it is private."""
@@ -197,11 +197,11 @@ class Repository:
     """Whether a merge needs good statuses."""
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     """Of issues and pull requests. None is used twice, also when one was deleted."""
-    issues: dict[int, Issue] = field(default_factory=dict)
-    pulls: dict[int, Pull] = field(default_factory=dict)
-    comments: list[Comment] = field(default_factory=list)
+    issues: dict[int, GiteaIssue] = field(default_factory=dict)
+    pulls: dict[int, GiteaPull] = field(default_factory=dict)
+    comments: list[GiteaComment] = field(default_factory=list)
     statuses: list[dict[str, Any]] = field(default_factory=list)
-    hooks: list[Hook] = field(default_factory=list)
+    hooks: list[GiteaHook] = field(default_factory=list)
     still_checking: set[int] = field(default_factory=set)
     """Pull requests for which the forge still works out conflicts."""
 
@@ -210,14 +210,14 @@ class Repository:
         """`owner/name`."""
         return f"{self.owner.login}/{self.name}"
 
-    def may_read(self, user: User) -> bool:
+    def may_read(self, user: GiteaUser) -> bool:
         """Whether it exists for somebody."""
         return not self.private or self.may_write(user) or user.login in self.readers
 
-    def may_write(self, user: User) -> bool:
+    def may_write(self, user: GiteaUser) -> bool:
         """Whether somebody may push and assign."""
         return user.is_admin or user is self.owner or user.login in self.writers
 
 
-Emit = Callable[[Repository, str, str, User, dict[str, Any]], None]
+Emit = Callable[[GiteaRepository, str, str, GiteaUser, dict[str, Any]], None]
 """(repository, coarse name, exact name, who, what) of an event."""

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from agenttalk.testing.model_script import Conversation, Reply
+from agenttalk.testing.model_script import Conversation, ScriptedReply
 
 Body: TypeAlias = dict[str, Any]
-Event: TypeAlias = tuple[str | None, Body | str]
+StreamEvent: TypeAlias = tuple[str | None, Body | str]
 """An event of a stream: its name, if it has one, and its data."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenCounts:
     """What each answer is said to have used."""
 
     read: int = 100
@@ -27,13 +27,13 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class ModelApi:
     """One interface."""
 
     read: Callable[[Body], Conversation]
-    whole: Callable[[Reply, Conversation, Tokens, str], Body]
+    whole: Callable[[ScriptedReply, Conversation, TokenCounts, str], Body]
     """The answer in one piece. The last argument is an id of its own."""
-    pieces: Callable[[Reply, Conversation, Tokens, str], Iterator[Event]]
+    pieces: Callable[[ScriptedReply, Conversation, TokenCounts, str], Iterator[StreamEvent]]
     """The same as a stream."""
 
 
@@ -46,7 +46,7 @@ def _texts(value: object) -> str:
     return "\n".join(_texts(each) for each in value) if isinstance(value, list) else ""
 
 
-def _arguments(reply: Reply) -> str:
+def _arguments(reply: ScriptedReply) -> str:
     return json.dumps(dict(reply.arguments))
 
 
@@ -65,12 +65,12 @@ def _chat_read(body: Body) -> Conversation:
     )
 
 
-def _chat_usage(tokens: Tokens) -> Body:
+def _chat_usage(tokens: TokenCounts) -> Body:
     total = tokens.read + tokens.written
     return {"prompt_tokens": tokens.read, "completion_tokens": tokens.written, "total_tokens": total}
 
 
-def _chat_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Body:
+def _chat_whole(reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str) -> Body:
     message: Body = {"role": "assistant", "content": reply.text or None}
     if reply.tool:
         function = {"name": reply.tool, "arguments": _arguments(reply)}
@@ -80,10 +80,10 @@ def _chat_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> 
     return {**base, "choices": [choice], "usage": _chat_usage(tokens)}
 
 
-def _chat_pieces(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Iterator[Event]:
+def _chat_pieces(reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str) -> Iterator[StreamEvent]:
     base = {"id": name, "object": "chat.completion.chunk", "created": 0, "model": talk.model}
 
-    def piece(delta: Body, end: str | None = None) -> Event:
+    def piece(delta: Body, end: str | None = None) -> StreamEvent:
         return None, {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
 
     if reply.tool:
@@ -121,7 +121,7 @@ def _responses_read(body: Body) -> Conversation:
     return Conversation(tools, len(answers), text, bool(body.get("stream")), str(body.get("model")), groups)
 
 
-def _responses_item(reply: Reply, talk: Conversation, name: str) -> Body:
+def _responses_item(reply: ScriptedReply, talk: Conversation, name: str) -> Body:
     if not reply.tool:
         content = [{"type": "output_text", "text": reply.text, "annotations": []}]
         return {"id": f"msg_{name}", "type": "message", "status": "completed", "role": "assistant", "content": content}
@@ -130,7 +130,7 @@ def _responses_item(reply: Reply, talk: Conversation, name: str) -> Body:
     return {**call, "name": reply.tool, "arguments": _arguments(reply), **group}
 
 
-def _responses_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Body:
+def _responses_whole(reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str) -> Body:
     usage = {
         "input_tokens": tokens.read,
         "input_tokens_details": {"cached_tokens": 0},
@@ -156,7 +156,9 @@ def _responses_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str
     }
 
 
-def _responses_pieces(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Iterator[Event]:
+def _responses_pieces(
+    reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str
+) -> Iterator[StreamEvent]:
     whole = _responses_whole(reply, talk, tokens, name)
     [item] = whole["output"]
     begun = {**item, "status": "in_progress", **({"arguments": ""} if reply.tool else {"content": []})}
@@ -194,13 +196,13 @@ def _messages_read(body: Body) -> Conversation:
     )
 
 
-def _messages_block(reply: Reply, name: str) -> Body:
+def _messages_block(reply: ScriptedReply, name: str) -> Body:
     if not reply.tool:
         return {"type": "text", "text": reply.text}
     return {"type": "tool_use", "id": f"toolu_{name}", "name": reply.tool, "input": dict(reply.arguments)}
 
 
-def _messages_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Body:
+def _messages_whole(reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str) -> Body:
     usage = {"input_tokens": tokens.read, "output_tokens": tokens.written}
     return {
         "id": f"msg_{name}",
@@ -214,7 +216,7 @@ def _messages_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str)
     }
 
 
-def _messages_pieces(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Iterator[Event]:
+def _messages_pieces(reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str) -> Iterator[StreamEvent]:
     whole = _messages_whole(reply, talk, tokens, name)
     [block] = whole["content"]
     empty = {**block, "input": {}} if reply.tool else {**block, "text": ""}
@@ -250,7 +252,7 @@ def _gemini_read(body: Body) -> Conversation:
     )
 
 
-def _gemini_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Body:
+def _gemini_whole(reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str) -> Body:
     call = {"functionCall": {"id": f"fc_{name}", "name": reply.tool, "args": dict(reply.arguments)}}
     part: Body = call if reply.tool else {"text": reply.text}
     total = tokens.read + tokens.written
@@ -259,25 +261,25 @@ def _gemini_whole(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -
     return {"candidates": [candidate], "usageMetadata": counts, "modelVersion": talk.model, "responseId": name}
 
 
-def _gemini_pieces(reply: Reply, talk: Conversation, tokens: Tokens, name: str) -> Iterator[Event]:
+def _gemini_pieces(reply: ScriptedReply, talk: Conversation, tokens: TokenCounts, name: str) -> Iterator[StreamEvent]:
     yield None, _gemini_whole(reply, talk, tokens, name)
 
 
-_APIS: Final[Mapping[str, Api]] = {
-    "/chat/completions": Api(_chat_read, _chat_whole, _chat_pieces),
-    "/responses": Api(_responses_read, _responses_whole, _responses_pieces),
-    "/messages": Api(_messages_read, _messages_whole, _messages_pieces),
-    ":generateContent": Api(_gemini_read, _gemini_whole, _gemini_pieces),
-    ":streamGenerateContent": Api(_gemini_read, _gemini_whole, _gemini_pieces),
+_APIS: Final[Mapping[str, ModelApi]] = {
+    "/chat/completions": ModelApi(_chat_read, _chat_whole, _chat_pieces),
+    "/responses": ModelApi(_responses_read, _responses_whole, _responses_pieces),
+    "/messages": ModelApi(_messages_read, _messages_whole, _messages_pieces),
+    ":generateContent": ModelApi(_gemini_read, _gemini_whole, _gemini_pieces),
+    ":streamGenerateContent": ModelApi(_gemini_read, _gemini_whole, _gemini_pieces),
 }
 
 
-def api_of(path: str) -> Api | None:
+def api_of(path: str) -> ModelApi | None:
     """The interface that a path belongs to."""
     return next((api for end, api in _APIS.items() if path.endswith(end)), None)
 
 
-def counted(path: str, tokens: Tokens) -> Body | None:
+def answer_token_count(path: str, tokens: TokenCounts) -> Body | None:
     """The answer to whoever wants tokens counted."""
     if path.endswith("/count_tokens"):
         return {"input_tokens": tokens.read}

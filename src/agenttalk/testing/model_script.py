@@ -27,14 +27,14 @@ _FOLDERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class SayStep:
     """It ends its turn with a text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteStep:
     """It writes a file, with the tool for that or else by a command."""
 
     path: str
@@ -42,14 +42,14 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class ShellStep:
     """It runs a command."""
 
     command: str
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallStep:
     """It calls a tool by its name, or by how its name ends (`mcp__server__tool`)."""
 
     tool: str
@@ -57,7 +57,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class RefuseStep:
     """The service itself answers with an error."""
 
     status: int = 400
@@ -67,31 +67,31 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
-class Garbage:
+class GarbageAnswer:
     """The service answers something that is none of its answers."""
 
     data: bytes = b"<html>It works!</html>"
 
 
-Step: TypeAlias = Say | Write | Shell | Call | Refuse
-Fault: TypeAlias = Refuse | Garbage
+ScriptStep: TypeAlias = SayStep | WriteStep | ShellStep | CallStep | RefuseStep
+ModelFault: TypeAlias = RefuseStep | GarbageAnswer
 """What happens to a request instead of the next step."""
-Script: TypeAlias = Sequence[Step]
+Script: TypeAlias = Sequence[ScriptStep]
 
 
 def behaves(files: Mapping[str, str], says: str = "Done. The files are written.") -> Script:
     """Writes files and says so."""
-    return [*(Write(path, text) for path, text in files.items()), Say(says)]
+    return [*(WriteStep(path, text) for path, text in files.items()), SayStep(says)]
 
 
 def lies(says: str = "Done. I wrote it, and all tests pass.") -> Script:
     """Does nothing and says that all is well."""
-    return [Say(says)]
+    return [SayStep(says)]
 
 
 def loops(command: str = "true") -> Script:
     """Runs the same command for ever: the last step of a script is repeated."""
-    return [Shell(command)]
+    return [ShellStep(command)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ScriptedReply:
     """What the model answers: a text, or one call of a tool."""
 
     text: str = ""
@@ -119,31 +119,33 @@ class Reply:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-def next_step(script: Script, talk: Conversation, *, tools: bool = True) -> Step:
+def next_step(script: Script, talk: Conversation, *, tools: bool = True) -> ScriptStep:
     """What is to be done now. Whoever offers no tools asks beside the conversation, for a title say.
 
     Without `tools`, the agent is one that has none: then everything is the conversation.
     """
     if tools and not talk.tools:
-        return next((each for each in script if isinstance(each, Refuse)), Say("A task"))
+        return next((each for each in script if isinstance(each, RefuseStep)), SayStep("A task"))
     return script[min(talk.answered, len(script) - 1)]
 
 
-def reply(step: Say | Write | Shell | Call, talk: Conversation) -> Reply:
+def make_reply(step: SayStep | WriteStep | ShellStep | CallStep, talk: Conversation) -> ScriptedReply:
     """The answer by which a step is done with the tools that are offered."""
     match step:
-        case Say(text):
-            return Reply(text=text)
-        case Call(tool, arguments):
+        case SayStep(text):
+            return ScriptedReply(text=text)
+        case CallStep(tool, arguments):
             name = next((each for each in talk.tools if each == tool or each.endswith(f"_{tool}")), None)
-            return Reply(tool=name, arguments=arguments) if name else Reply(text=f"I have no tool {tool}.")
-        case Write(path, text):
+            return (
+                ScriptedReply(tool=name, arguments=arguments) if name else ScriptedReply(text=f"I have no tool {tool}.")
+            )
+        case WriteStep(path, text):
             return _writing(path, text, talk)
-        case Shell(command):
+        case ShellStep(command):
             return _running(command, talk)
 
 
-def _writing(path: str, text: str, talk: Conversation) -> Reply:
+def _writing(path: str, text: str, talk: Conversation) -> ScriptedReply:
     name = next((each for each in WRITERS if each in talk.tools), None)
     if name is None:
         folder = path.rpartition("/")[0] or "."
@@ -152,13 +154,13 @@ def _writing(path: str, text: str, talk: Conversation) -> Reply:
     where = path if path.startswith("/") or not folder else f"{folder}/{path}"
     wanted = _wanted(talk.tools[name]) or ("file_path", "content")
     given = {key: where for key in wanted if key in _PATHS} | {key: text for key in wanted if key in _CONTENTS}
-    return Reply(tool=name, arguments=given)
+    return ScriptedReply(tool=name, arguments=given)
 
 
-def _running(command: str, talk: Conversation) -> Reply:
+def _running(command: str, talk: Conversation) -> ScriptedReply:
     name = next((each for each in SHELLS if each in talk.tools), None)
     if name is None:
-        return Reply(text="I have no shell.")
+        return ScriptedReply(text="I have no shell.")
     wanted = _wanted(talk.tools[name])
     given: dict[str, Any] = {"cmd" if "cmd" in wanted else "command": command}
     if name == "shell":
@@ -167,7 +169,7 @@ def _running(command: str, talk: Conversation) -> Reply:
         given["description"] = "run a command"
     if "is_background" in wanted:
         given["is_background"] = False
-    return Reply(tool=name, arguments=given)
+    return ScriptedReply(tool=name, arguments=given)
 
 
 def _wanted(schema: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
 
-from agenttalk.testing.model_apis import Api, Body, Tokens, api_of, counted
-from agenttalk.testing.model_script import Fault, Garbage, Refuse, Script, next_step, reply
+from agenttalk.testing.model_apis import Body, ModelApi, TokenCounts, answer_token_count, api_of
+from agenttalk.testing.model_script import GarbageAnswer, ModelFault, RefuseStep, Script, make_reply, next_step
 
 _LARGEST: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReceivedRequest:
     """A request that came."""
 
     path: str
@@ -36,13 +36,18 @@ class ScriptedModel:
     """
 
     def __init__(
-        self, script: Script, *, tokens: Tokens | None = None, faults: Iterable[Fault] = (), tools: bool = True
+        self,
+        script: Script,
+        *,
+        tokens: TokenCounts | None = None,
+        faults: Iterable[ModelFault] = (),
+        tools: bool = True,
     ) -> None:
         self.script = script
         self.faults = deque(faults)
         self.tools = tools
-        self.asked: list[Asked] = []
-        self._tokens = tokens or Tokens()
+        self.asked: list[ReceivedRequest] = []
+        self._tokens = tokens or TokenCounts()
         self._numbers = count(1)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -64,32 +69,32 @@ class ScriptedModel:
         self._server.server_close()
         self._thread.join()
 
-    def _answer(self, path: str, body: Body, door: _Door) -> None:
-        self.asked.append(Asked(path, body))
-        api, told = api_of(path), counted(path, self._tokens)
+    def _answer(self, path: str, body: Body, door: _ModelHandler) -> None:
+        self.asked.append(ReceivedRequest(path, body))
+        api, told = api_of(path), answer_token_count(path, self._tokens)
         if api is None:
             door.send(200 if told else 404, told or {"error": {"message": f"there is no {path}", "type": "not_found"}})
         else:
             self._play(api, path, body, door)
 
-    def _play(self, api: Api, path: str, body: Body, door: _Door) -> None:
+    def _play(self, api: ModelApi, path: str, body: Body, door: _ModelHandler) -> None:
         talk = api.read(body)
         step = self.faults.popleft() if self.faults else next_step(self.script, talk, tools=self.tools)
-        if isinstance(step, Garbage):
+        if isinstance(step, GarbageAnswer):
             door.send_bytes(200, step.data)
             return
-        if isinstance(step, Refuse):
+        if isinstance(step, RefuseStep):
             error = {"type": "invalid_request_error", "message": step.message, "code": step.status}
             door.send(step.status, {"type": "error", "error": error}, retry_after=step.retry_after)
             return
-        answer, name = reply(step, talk), f"{next(self._numbers):04}"
+        answer, name = make_reply(step, talk), f"{next(self._numbers):04}"
         if talk.streams or ":stream" in path:
             door.stream(api.pieces(answer, talk, self._tokens, name))
         else:
             door.send(200, api.whole(answer, talk, self._tokens, name))
 
 
-class _Door(BaseHTTPRequestHandler):
+class _ModelHandler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
@@ -159,5 +164,5 @@ class _Door(BaseHTTPRequestHandler):
             self.wfile.flush()
 
 
-def _handler(owner: ScriptedModel) -> type[_Door]:
-    return type("Door", (_Door,), {"model": owner})
+def _handler(owner: ScriptedModel) -> type[_ModelHandler]:
+    return type("Door", (_ModelHandler,), {"model": owner})

@@ -10,43 +10,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agenttalk.wiring.engine import collecting, serve
-    from agenttalk.wiring.forges import reconciled
+    from agenttalk.wiring.engine import collect_periodically, serve
+    from agenttalk.wiring.forges import reconcile_forges
     from agenttalk.wiring.http_door import agent_api
     from agenttalk.wiring.machine import RandomIds, SystemClock
-    from agenttalk.wiring.opening import opened, opened_as_set, swept
-    from agenttalk.wiring.provers import local_prover
-    from agenttalk.wiring.schedules import schedules
-    from agenttalk.wiring.verification import verifying
+    from agenttalk.wiring.opening import open_configured_root, open_root, sweep_root
+    from agenttalk.wiring.provers import make_local_prover
+    from agenttalk.wiring.schedules import make_scheduler
+    from agenttalk.wiring.verification import make_verification_service
 
 __all__ = [
     "RandomIds",
     "SystemClock",
     "agent_api",
-    "collecting",
-    "local_prover",
-    "opened",
-    "opened_as_set",
-    "reconciled",
-    "schedules",
+    "collect_periodically",
+    "make_local_prover",
+    "open_root",
+    "open_configured_root",
+    "reconcile_forges",
+    "make_scheduler",
     "serve",
-    "swept",
-    "verifying",
+    "sweep_root",
+    "make_verification_service",
 ]
 
 _HOMES = {
     "RandomIds": "machine",
     "SystemClock": "machine",
     "agent_api": "http_door",
-    "collecting": "engine",
-    "local_prover": "provers",
-    "opened": "opening",
-    "opened_as_set": "opening",
-    "reconciled": "forges",
-    "schedules": "schedules",
+    "collect_periodically": "engine",
+    "make_local_prover": "provers",
+    "open_root": "opening",
+    "open_configured_root": "opening",
+    "reconcile_forges": "forges",
+    "make_scheduler": "make_scheduler",
     "serve": "engine",
-    "swept": "opening",
-    "verifying": "verification",
+    "sweep_root": "opening",
+    "make_verification_service": "verification",
 }
 
 

@@ -24,23 +24,23 @@ from agenttalk.doors.api.server import Listening
 from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.engine import Running
+from agenttalk.engine.operation.engine import Engine
 from agenttalk.engine.operation.sessions import FIRST_LINK
-from agenttalk.engine.toolchain.loops import Connected
+from agenttalk.engine.toolchain.loops import ForgeConnections
 from agenttalk.ports import Forge, Performer
 from agenttalk.wiring import forge_sources, telemetry
-from agenttalk.wiring.forges import connected
-from agenttalk.wiring.garbage_collection import Collector
+from agenttalk.wiring.forges import connect_forges
+from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.http_door import engine_api
-from agenttalk.wiring.notices import notifications
-from agenttalk.wiring.opening import opened_as_set, swept
-from agenttalk.wiring.provers import prover
-from agenttalk.wiring.reload import Reloading
-from agenttalk.wiring.schedules import schedules
+from agenttalk.wiring.notices import make_notifier
+from agenttalk.wiring.opening import open_configured_root, sweep_root
+from agenttalk.wiring.provers import make_prover
+from agenttalk.wiring.reload import SettingsReloader
+from agenttalk.wiring.schedules import make_scheduler
 from agenttalk.wiring.settings import Settings
 
 LOG = logging.getLogger(__name__)
-Job: TypeAlias = "Callable[[Running], Coroutine[None, None, None]]"
+EngineJob: TypeAlias = "Callable[[Engine], Coroutine[None, None, None]]"
 """What an engine is started for, if it is not to serve for good."""
 LOCKED: Final = 2.0
 """How long an engine that starts waits for commands that just have the root, in seconds."""
@@ -58,7 +58,7 @@ async def serve(
     tell: Callable[[Listening], None] = lambda _: None,
     port: int | None = None,
     name: str = "operator",
-    job: Job | None = None,
+    job: EngineJob | None = None,
     performers: Callable[[Deps], Mapping[str, Performer]] = lambda _: {},
 ) -> None:
     """Be the engine of a root until `stop` is set. `tell` is called once it listens; its pages open for `name`.
@@ -68,25 +68,25 @@ async def serve(
     """
     # A single plan listens to no forge, and asks only those whose token is at hand.
     listened = settings if job is None else settings.model_copy(update={"sources": {}})
-    sources = forge_sources.sources(root, listened)
+    sources = forge_sources.make_sources(root, listened)
     with await _locked(root) as lock:
         async with (
-            forge_sources.clients(root, settings, lenient=job is not None) as forges,
-            opened_as_set(root, settings, kinds=forge_sources.kinds_of(settings, forges)) as deps,
+            forge_sources.open_clients(root, settings, lenient=job is not None) as forges,
+            open_configured_root(root, settings, kinds=forge_sources.kinds_of(settings, forges)) as deps,
         ):
             await _let_operator_in(root, deps)
-            await asyncio.to_thread(swept, root)
-            toolchain = connected(deps, listened, sources, forges)
+            await asyncio.to_thread(sweep_root, root)
+            toolchain = connect_forges(deps, listened, sources, forges)
             running = _assembled(root, deps, settings, performers(deps), forges, toolchain)
             # With its plan it ends, and it would end what it began of others.
             running.dispatcher.only_new = job is not None
-            collector = Collector(deps, settings.gc.keeps)
+            collector = GarbageCollector(deps, settings.gc.keeps)
             _equip(running, root, deps, settings, collector)
             await _trace(running, root, deps, settings)
             _schedule(running, root, deps, settings, alone=job is not None)
             async with (
                 engine_api(root, settings, running.service, port) as where,
-                collecting(collector, settings),
+                collect_periodically(collector, settings),
                 watching(Watch(root, boxes=("inbox", "outbox"), plans=True)) as watch,
             ):
                 lock.announce(http=where.http, socket=where.socket, passing=job is not None)
@@ -149,12 +149,12 @@ def _assembled(
     settings: Settings,
     performers: Mapping[str, Performer],
     forges: Mapping[str, Forge],
-    toolchain: Connected | None,
-) -> Running:
+    toolchain: ForgeConnections | None,
+) -> Engine:
     """The engine as the settings want it. Nothing runs yet."""
     processes = LocalProcesses()
     driver = ScriptDriver(processes)
-    return Running(
+    return Engine(
         deps,
         driver,
         processes,
@@ -163,17 +163,17 @@ def _assembled(
         profile=settings.profile,
         environ=os.environ,
         performers=performers,
-        prover=prover(root, deps, driver, settings.checks, forge_sources.read_back(settings, forges).check),
+        prover=make_prover(root, deps, driver, settings.checks, forge_sources.build_read_back(settings, forges).check),
         toolchain=toolchain,
     )
 
 
-def _equip(running: Running, root: Path, deps: Deps, settings: Settings, collector: Collector) -> None:
+def _equip(running: Engine, root: Path, deps: Deps, settings: Settings, collector: GarbageCollector) -> None:
     """Give an engine what it can do for those who ask only where adapters are at hand."""
     running.service.commits = deps.stores.commits if isinstance(deps.stores, RootStores) else dict
     running.service.verify_ledger = partial(_verified, root, settings.store_url)
     running.service.collect = collector.collect
-    running.notifications = notifications(root, deps, settings)
+    running.notifications = make_notifier(root, deps, settings)
 
 
 def _verified(root: Path, url: str) -> list[dict[str, Any]]:
@@ -182,25 +182,25 @@ def _verified(root: Path, url: str) -> list[dict[str, Any]]:
     return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
 
 
-async def _trace(running: Running, root: Path, deps: Deps, settings: Settings) -> None:
+async def _trace(running: Engine, root: Path, deps: Deps, settings: Settings) -> None:
     """Have a tracing system told what happens, if the settings name one."""
     if settings.telemetry.endpoint is not None:
-        told = telemetry.tracing(root, operator_folder.root_name(root), deps, settings.telemetry)
+        told = telemetry.make_trace_exporter(root, operator_folder.root_name(root), deps, settings.telemetry)
         running.tracing = running.service.tracing = told
         await told.begin()  # before anything can happen that is to be told
 
 
-def _schedule(running: Running, root: Path, deps: Deps, settings: Settings, *, alone: bool) -> None:
+def _schedule(running: Engine, root: Path, deps: Deps, settings: Settings, *, alone: bool) -> None:
     """Have schedules looked after, and settings read again. A single plan, `alone`, begins no others."""
-    known = schedules(root, deps, settings)
+    known = make_scheduler(root, deps, settings)
     if not alone:
         running.look_after(known)
     running.service.schedules = known  # people may look at them all the same
-    running.service.reload = Reloading(root, deps, running, known, settings, settings).reload
+    running.service.reload = SettingsReloader(root, deps, running, known, settings, settings).reload
 
 
 @asynccontextmanager
-async def collecting(collector: Collector, settings: Settings) -> AsyncIterator[None]:
+async def collect_periodically(collector: GarbageCollector, settings: Settings) -> AsyncIterator[None]:
     """Have garbage removed now and then, if that is configured. That it fails is told, and nothing else."""
 
     async def again() -> None:
@@ -220,7 +220,9 @@ async def collecting(collector: Collector, settings: Settings) -> AsyncIterator[
             task.cancel()
 
 
-async def _until(running: Running, work: Coroutine[None, None, None], job: Job | None, stop: asyncio.Event) -> None:
+async def _until(
+    running: Engine, work: Coroutine[None, None, None], job: EngineJob | None, stop: asyncio.Event
+) -> None:
     """Work until the job has ended, if there is one; what it raises comes out here. The last word is published."""
     if job is None:
         await work

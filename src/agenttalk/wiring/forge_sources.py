@@ -22,8 +22,8 @@ from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.engine.mail.task_kind import MailTaskKind
 from agenttalk.engine.toolchain import failures
-from agenttalk.engine.toolchain.board import Caps, Setup
-from agenttalk.engine.toolchain.task_kind import Toolchain, Verify
+from agenttalk.engine.toolchain.board import ToolchainLimits, ToolchainSetup
+from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind, VerificationMode
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
 from agenttalk.rules.core import risk
 from agenttalk.rules.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
@@ -80,22 +80,22 @@ class ConfiguredSource:
         return found if isinstance(found, Ignored) else fields.made_whole(found, self.web or self.api_url)
 
 
-def sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, EventSource]:
+def make_sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, EventSource]:
     """The configured sources. Raises UsageError for one without a secret that does not say `insecure = true`."""
     found: dict[str, EventSource] = {}
     for name, said in settings.sources.items():
-        secret = secret_of(root, said.secret_env, said.secret_file, environ, f"sources.{name}.secret")
+        secret = read_secret(root, said.secret_env, said.secret_file, environ, f"sources.{name}.secret")
         if not secret and not said.insecure:
             raise UsageError(
                 Code.FIELD_MISSING,
                 f"the source {name!r} has no secret, so anybody could send webhooks in its name",
                 hint=f"set sources.{name}.secret_env or secret_file; on a test bench only, insecure = true",
             )
-        found[name] = ConfiguredSource(name, said.kind, api_url(said), secret, said.insecure, said.base_url)
+        found[name] = ConfiguredSource(name, said.kind, api_url_of(said), secret, said.insecure, said.base_url)
     return found
 
 
-def api_url(said: SourceSettings) -> str:
+def api_url_of(said: SourceSettings) -> str:
     """Where the API of a source is."""
     base = said.base_url.rstrip("/")
     if said.kind != "github":
@@ -103,7 +103,7 @@ def api_url(said: SourceSettings) -> str:
     return "https://api.github.com" if base in {"https://github.com", "https://api.github.com"} else f"{base}/api/v3"
 
 
-def secret_of(root: Path, variable: str | None, file: str | None, environ: Mapping[str, str], what: str) -> str:
+def read_secret(root: Path, variable: str | None, file: str | None, environ: Mapping[str, str], what: str) -> str:
     """A secret from a variable or a file; empty when neither is named. Raises UsageError when it cannot be had."""
     if variable is not None:
         value = environ.get(variable, "").strip()
@@ -123,7 +123,7 @@ def secret_of(root: Path, variable: str | None, file: str | None, environ: Mappi
     return text
 
 
-def registry(settings: Settings) -> Registry:
+def build_registry(settings: Settings) -> Registry:
     """Who is who, and what forge events come to. Raises UsageError for an agent or source that is not there."""
     said = settings.toolchain
     for role, agent in (("default_reviewer", said.default_reviewer), ("ops", said.ops), ("lead", said.lead)):
@@ -178,7 +178,7 @@ def _require_apart(identities: Sequence[Identity], engines: Mapping[str, str]) -
                 )
 
 
-def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:
+def build_setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> ToolchainSetup:
     """What is configured for forge events. `profile` says how an agent is driven."""
     said = settings.toolchain
     profiles = {agent: profile(agent) for agent in settings.agents}
@@ -187,15 +187,15 @@ def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:
         known = profiles.get(agent)
         return Style(known.locale if known else settings.locale, said.steps)
 
-    return Setup(
-        registry=registry(settings),
+    return ToolchainSetup(
+        registry=build_registry(settings),
         places={name: place_of(each) for name, each in settings.sources.items()},
         profiles=profiles,
         style=style,
         policies=Policies(max_reexecute_times=_SENT_BACK),
         timeout=said.timeout,
         retry_times=said.retry_times,
-        caps=Caps(
+        caps=ToolchainLimits(
             comments_per_hour=settings.limits.comments_per_object_per_hour,
             failures=said.failures,
             probe_after=float(said.probe_after),
@@ -207,10 +207,10 @@ def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:
 
 def place_of(said: SourceSettings) -> Place:
     """Where a source is, and which addresses an agent is sent to."""
-    return Place(said.kind, api_url(said), web=(said.base_url, *said.ci_urls))
+    return Place(said.kind, api_url_of(said), web=(said.base_url, *said.ci_urls))
 
 
-def toolchain(settings: Settings, **more: Any) -> Toolchain:
+def build_task_kind(settings: Settings, **more: Any) -> ToolchainTaskKind:
     """The kind of tasks that forge events come to."""
     tokens = {
         (agent, source): account.token_env
@@ -218,9 +218,11 @@ def toolchain(settings: Settings, **more: Any) -> Toolchain:
         for source, account in each.forge.items()
         if account.token_env
     }
-    verify: dict[str, Verify] = {name: verify_of(settings, each) for name, each in settings.sources.items()}
-    own: dict[str, Any] = {"on_failure": failures.follow_ups}
-    return Toolchain(
+    verify: dict[str, VerificationMode] = {
+        name: verification_mode_of(settings, each) for name, each in settings.sources.items()
+    }
+    own: dict[str, Any] = {"on_failure": failures.make_follow_ups}
+    return ToolchainTaskKind(
         verify=verify,
         texts={str(name): text for name, text in settings.toolchain.sections.items()},
         tokens=tokens,
@@ -229,16 +231,16 @@ def toolchain(settings: Settings, **more: Any) -> Toolchain:
     )
 
 
-def read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
+def build_read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
     """Whoever reads at forges whether something is so."""
     said = settings.toolchain
-    hasty = {name for name, each in settings.sources.items() if verify_of(settings, each) != "observed"}
+    hasty = {name for name, each in settings.sources.items() if verification_mode_of(settings, each) != "observed"}
     patience, settling = float(said.verify_patience), float(said.settle_seconds)
     longest = float(max(said.escalate_after, said.verify_patience))
-    return ReadBack(forges, registry(settings), patience, longest, settling, hasty=hasty)
+    return ReadBack(forges, build_registry(settings), patience, longest, settling, hasty=hasty)
 
 
-def verify_of(settings: Settings, source: SourceSettings) -> Verify:
+def verification_mode_of(settings: Settings, source: SourceSettings) -> VerificationMode:
     """What being done takes for tasks of a source."""
     has_token = bool(source.token_env or source.token_file)
     return settings.toolchain.verify or ("observed" if has_token else "transition")
@@ -246,12 +248,12 @@ def verify_of(settings: Settings, source: SourceSettings) -> Verify:
 
 def kinds_of(settings: Settings, forges: Mapping[str, Forge] | None = None, **more: Any) -> dict[str, TaskKind]:
     """All kinds by their boards: ours, and those of installed packages. `forges` are asked what was done there."""
-    ours = toolchain(settings, read_back=read_back(settings, forges or {}), **more)
-    return kinds.registered([ours, MailTaskKind(mail_rules(settings)), *kinds.installed()])
+    ours = build_task_kind(settings, read_back=build_read_back(settings, forges or {}), **more)
+    return kinds.register_kinds([ours, MailTaskKind(mail_rules(settings)), *kinds.load_installed_kinds()])
 
 
 @asynccontextmanager
-async def clients(
+async def open_clients(
     root: Path, settings: Settings, environ: Mapping[str, str] = os.environ, *, lenient: bool = False
 ) -> AsyncIterator[dict[str, Forge]]:
     """The engine's own clients, by source, for those that have a token. If `lenient`, one may be missing.
@@ -259,11 +261,11 @@ async def clients(
     What they need is loaded only where a source is configured.
     """
     found: dict[str, Forge] = {}
-    known = registry(settings)
+    known = build_registry(settings)
     async with AsyncExitStack() as stack:
         for name, said in settings.sources.items():
             try:
-                token = secret_of(root, said.token_env, said.token_file, environ, f"sources.{name}.token")
+                token = read_secret(root, said.token_env, said.token_file, environ, f"sources.{name}.token")
             except UsageError:
                 if not lenient:
                     raise
@@ -280,14 +282,14 @@ def _client(name: str, said: SourceSettings, token: str, known: Registry) -> Abs
     if said.kind == "github":
         from agenttalk.adapters.forge.github import GitHub
 
-        return GitHub.opened(name, api_url(said), token, is_agent=is_agent)
+        return GitHub.opened(name, api_url_of(said), token, is_agent=is_agent)
     from agenttalk.adapters.forge.gitea import Gitea
 
     return Gitea.opened(name, said.base_url.rstrip("/"), token, is_agent=is_agent)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ForgeReader:
     """Reads at forges what events leave out."""
 
     forges: Mapping[str, Forge]

@@ -10,24 +10,24 @@ from typing import Any
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.profiles import profile_of
 from agenttalk.engine.operation.service import Service
-from agenttalk.engine.toolchain.board import Board, Setup
-from agenttalk.engine.toolchain.loops import Connected
+from agenttalk.engine.toolchain.board import ToolchainBoard, ToolchainSetup
+from agenttalk.engine.toolchain.loops import ForgeConnections
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.ports import EventSource, Forge
 from agenttalk.wiring import forge_sources
 from agenttalk.wiring.settings import Settings
 
 
-def connected(
+def connect_forges(
     deps: Deps, settings: Settings, sources: Mapping[str, EventSource], forges: Mapping[str, Forge]
-) -> Connected | None:
+) -> ForgeConnections | None:
     """What forges are connected by; None where none is configured."""
     if not settings.sources:
         return None
     if not forges:
-        return Connected(sources, _setup(deps, settings))
-    reading = forge_sources.Reading(forges, settings.toolchain.risk.high)
-    return Connected(
+        return ForgeConnections(sources, _setup(deps, settings))
+    reading = forge_sources.ForgeReader(forges, settings.toolchain.risk.high)
+    return ForgeConnections(
         sources,
         _setup(deps, settings),
         asked=reading.asked,
@@ -39,17 +39,17 @@ def connected(
     )
 
 
-async def reconciled(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
+async def reconcile_forges(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
     """Read the forges of a root that has no engine; the tasks begin when there is one."""
     deps = replace(deps, kinds=forge_sources.kinds_of(settings))
     service = Service(deps)
-    async with forge_sources.clients(root, settings) as forges:
+    async with forge_sources.open_clients(root, settings) as forges:
         if forges:
-            board = Board(deps, _setup(deps, settings), lambda: "")
-            reading = forge_sources.Reading(forges, settings.toolchain.risk.high)
+            board = ToolchainBoard(deps, _setup(deps, settings), lambda: "")
+            reading = forge_sources.ForgeReader(forges, settings.toolchain.risk.high)
             service.reconciler = Reconciler(deps, board, forges, gather=reading.gather, rights=reading.rights)
         return await service.reconcile(dry_run=dry_run, by="operator")
 
 
-def _setup(deps: Deps, settings: Settings) -> Setup:
-    return forge_sources.setup(settings, lambda agent: profile_of(deps, agent, settings.profile))
+def _setup(deps: Deps, settings: Settings) -> ToolchainSetup:
+    return forge_sources.build_setup(settings, lambda agent: profile_of(deps, agent, settings.profile))

@@ -49,7 +49,7 @@ _AGAIN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Collector:
+class GarbageCollector:
     """Removes garbage from a root."""
 
     deps: Deps

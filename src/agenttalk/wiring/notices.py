@@ -10,18 +10,18 @@ from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.telemetry import notice_sender
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.notifications import Notifications, Said, Target
+from agenttalk.engine.operation.notifications import NoticeResult, NotificationTarget, Notifier
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.operation import notices
 from agenttalk.wiring.settings import Settings
 
 
-def notifications(root: Path, deps: Deps, settings: Settings) -> Notifications | None:
+def make_notifier(root: Path, deps: Deps, settings: Settings) -> Notifier | None:
     """Who tells others what happens; None where nobody is to be told. Raises UsageError when a variable is not set."""
     if not settings.notify:
         return None
     targets = [
-        Target(
+        NotificationTarget(
             name,
             each.url or _variable(f"notify.{name}.url_env", each.url_env),
             each.kind,
@@ -31,12 +31,12 @@ def notifications(root: Path, deps: Deps, settings: Settings) -> Notifications |
         )
         for name, each in settings.notify.items()
     ]
-    return Notifications(deps, targets, _post, source=f"urn:agenttalk:{operator_folder.root_name(root)}")
+    return Notifier(deps, targets, _post, source=f"urn:agenttalk:{operator_folder.root_name(root)}")
 
 
-async def _post(target: Target, headers: Mapping[str, str], body: bytes) -> Said:
+async def _post(target: NotificationTarget, headers: Mapping[str, str], body: bytes) -> NoticeResult:
     allowed = [read_allowed(each) for each in target.allow]
-    return Said(*await notice_sender.told(target.url, headers, body, allowed=allowed))
+    return NoticeResult(*await notice_sender.told(target.url, headers, body, allowed=allowed))
 
 
 def _signing_secret(name: str, variable: str | None) -> str | None:

@@ -39,7 +39,7 @@ KEEP: Final = 1.0
 
 
 @asynccontextmanager
-async def opened(  # noqa: PLR0913 - each is a wish of its own
+async def open_root(  # noqa: PLR0913 - each is a wish of its own
     root: Path,
     *,
     clock: Clock | None = None,
@@ -108,20 +108,20 @@ async def _keep(heads: Heads) -> None:
 
 
 @asynccontextmanager
-async def opened_as_set(
+async def open_configured_root(
     root: Path, settings: Settings, *, kinds: Mapping[str, TaskKind] | None = None
 ) -> AsyncIterator[Deps]:
     """A root with the store and the limits that its settings name, its ledger witnessed.
 
     Who names no kinds takes letters all the same.
     """
-    async with opened(
+    async with open_root(
         root,
         limits=_limits(settings),
         url=settings.store_url,
         witnessed=True,
         hidden=_hidden(root, settings),
-        kinds=_Letters(settings) if kinds is None else kinds,
+        kinds=_LetterKinds(settings) if kinds is None else kinds,
         traced=settings.telemetry.endpoint is not None,
         answers_by_file=settings.people.answers_by_file,
         words=settings.words,
@@ -133,7 +133,7 @@ async def opened_as_set(
             yield deps
 
 
-class _Letters(Mapping[str, "TaskKind"]):
+class _LetterKinds(Mapping[str, "TaskKind"]):
     """The kind of letters alone, by its board. It is made when somebody wants it, and most commands do not."""
 
     def __init__(self, settings: Settings) -> None:
@@ -201,7 +201,7 @@ def _discreet_logs(discretion: SecretGuard) -> Iterator[None]:
         logging.setLogRecordFactory(make)
 
 
-def swept(root: Path) -> None:
+def sweep_root(root: Path) -> None:
     """Remove what killed processes left behind."""
     with Folder.open(root) as folder:
         sweep(folder, LITTER, file_time(folder))

@@ -28,7 +28,7 @@ from agenttalk.engine.core.profiles import profile_of
 from agenttalk.engine.inbox.heartbeat import TickReport
 from agenttalk.engine.inbox.supervisor import OnDemandHeartbeat
 from agenttalk.engine.messages.router import POLL, Router, RouterReport
-from agenttalk.engine.operation.monitor import Monitor, Watchlist
+from agenttalk.engine.operation.monitor import Monitor, MonitorReport
 from agenttalk.wiring import settings
 
 _INBOX: Final[tuple[Box, ...]] = ("inbox",)
@@ -39,7 +39,7 @@ Tell = Callable[[R], None]
 
 
 @asynccontextmanager
-async def part(root: Path, name: str) -> AsyncIterator[Deps]:
+async def open_part(root: Path, name: str) -> AsyncIterator[Deps]:
     """A root, opened for one part: locked, swept of litter, closed in the end."""
     configured = settings.load(root)
     if configured.store_url:
@@ -47,36 +47,38 @@ async def part(root: Path, name: str) -> AsyncIterator[Deps]:
         hint = "start 'agenttalk serve': beside it they send what they are asked for to it"
         raise UsageError(Code.STORE_INCOMPATIBLE, message, hint=hint)
     with RootLock.take(root, "part"), PartLock.take(root, name):
-        async with wiring.opened_as_set(root, configured) as deps:
-            await asyncio.to_thread(wiring.swept, root)
+        async with wiring.open_configured_root(root, configured) as deps:
+            await asyncio.to_thread(wiring.sweep_root, root)
             yield deps
 
 
-async def route(root: Path, tell: Tell[RouterReport], *, stop: asyncio.Event | None = None) -> None:
+async def run_router(root: Path, tell: Tell[RouterReport], *, stop: asyncio.Event | None = None) -> None:
     """Route what lies in the outboxes: one pass, or with `stop` until it is set."""
-    async with part(root, "route") as deps:
+    async with open_part(root, "route") as deps:
         router = Router(deps)
         if stop is None:
             tell(await router.run_once())
             return
         async with watching(Watch(root, boxes=_OUTBOX, plans=True)) as wake:
-            await looped(stop, wake, router.pass_, tell, pause=lambda report: report.pause)
+            await run_loop(stop, wake, router.pass_, tell, pause=lambda report: report.pause)
 
 
-async def monitor(root: Path, tell: Tell[Watchlist], *, stop: asyncio.Event | None = None) -> None:
+async def run_monitor(root: Path, tell: Tell[MonitorReport], *, stop: asyncio.Event | None = None) -> None:
     """Publish where everything stands: one pass, or with `stop` until it is set."""
-    async with part(root, "monitor") as deps:
+    async with open_part(root, "monitor") as deps:
         watcher = Monitor(deps)
         if stop is None:
             tell(await watcher.pass_())
             return
         async with watching(Watch(root, boxes=(), plans=True)) as wake:
-            await looped(stop, wake, watcher.pass_, tell, pause=lambda _: POLL)
+            await run_loop(stop, wake, watcher.pass_, tell, pause=lambda _: POLL)
 
 
-async def heartbeat(root: Path, agent_id: str, tell: Tell[TickReport], *, stop: asyncio.Event | None = None) -> None:
+async def run_heartbeat(
+    root: Path, agent_id: str, tell: Tell[TickReport], *, stop: asyncio.Event | None = None
+) -> None:
     """Work an agent's inbox: until nothing is left to do now, or with `stop` until it is set."""
-    async with part(root, f"heartbeat-{agent_id}") as deps, wiring.agent_api(deps, root) as api:
+    async with open_part(root, f"heartbeat-{agent_id}") as deps, wiring.agent_api(deps, root) as api:
         processes = LocalProcesses()
         profile = partial(profile_of, deps, agent_id, settings.load(root).profile)
         beat = OnDemandHeartbeat(
@@ -89,7 +91,7 @@ async def heartbeat(root: Path, agent_id: str, tell: Tell[TickReport], *, stop: 
             await beat.run(stop, wake, tell)
 
 
-async def looped(
+async def run_loop(
     stop: asyncio.Event,
     wake: WakeSource,
     step: Callable[[], Awaitable[R]],

@@ -23,7 +23,7 @@ from agenttalk.rules.planfile.compiler import Compiled, compile_plan
 from agenttalk.wiring import settings
 
 
-def compiled_plan(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> Compiled:
+def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> Compiled:
     """A plan file, and what it comes to. Programs that lie beside it are named by their whole path.
 
     What the root's settings say of agents wins over the plan file. `plan_id` is used in place of its own.
@@ -36,18 +36,18 @@ def compiled_plan(file: Path, root: Path | None = None, *, plan_id: str | None =
     plan = reader.read(data, yaml=file.suffix.lower() != ".json")
     if plan_id is not None:
         plan = plan.model_copy(update={"plan_id": PlanId(plan_id)})
-    return _settled(plan, root, file.absolute().parent)
+    return _compile_for_root(plan, root, file.absolute().parent)
 
 
-def scheduled_plan(root: Path, schedule: Schedule, plan_id: str) -> Compiled:
+def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> Compiled:
     """The plan that a schedule is run as."""
     if schedule.plan is not None:
-        return compiled_plan(root / schedule.plan, root, plan_id=plan_id)
+        return compile_plan_file(root / schedule.plan, root, plan_id=plan_id)
     task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
-    return _settled(reader.plan_of(Source({"plan_id": plan_id, "tasks": [task]})), root, root)
+    return _compile_for_root(reader.plan_of(Source({"plan_id": plan_id, "tasks": [task]})), root, root)
 
 
-def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
+def merge_profiles(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
     """Profiles of the root: agenttalk.toml over the plan file over agents/<id>/agent_profile.json, key by key."""
     if root is None:
         return {}
@@ -66,19 +66,19 @@ def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
     return found
 
 
-def _settled(plan: PlanFile, root: Path | None, beside: Path) -> Compiled:
-    compiled = compile_plan(plan, agents=settled(root, plan))
-    compiled = unheeded(compiled, root)
+def _compile_for_root(plan: PlanFile, root: Path | None, beside: Path) -> Compiled:
+    compiled = compile_plan(plan, agents=merge_profiles(root, plan))
+    compiled = add_unheeded_warnings(compiled, root)
     profiles = {
-        name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
+        name: profile.model_copy(update={"argv": tuple(_resolve_argument(beside, part) for part in profile.argv)})
         for name, profile in compiled.profiles.items()
     }
-    warnings = (*overruled(plan, root), *compiled.warnings)
+    warnings = (*find_overruled(plan, root), *compiled.warnings)
     placed = replace(compiled, profiles=profiles, manifest=_placed(compiled.manifest, beside), warnings=warnings)
     return with_check_files(placed, beside)
 
 
-def overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
+def find_overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
     """What the plan says of agents and the root's settings say otherwise."""
     configured = settings.load(root).agents if root is not None else {}
     for agent_id, spec in plan.agents.items():
@@ -91,7 +91,7 @@ def overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
                 yield Problem(Code.PLAN_DOUBTFUL, where, message, hint)
 
 
-def unheeded(compiled: Compiled, root: Path | None) -> Compiled:
+def add_unheeded_warnings(compiled: Compiled, root: Path | None) -> Compiled:
     """The same, with what it asks for in vain because the operator says otherwise."""
     words = settings.load(root).words if root is not None else isolation.Words()
     return replace(compiled, warnings=(*compiled.warnings, *isolation.unheeded(compiled.profiles, words)))
@@ -105,7 +105,7 @@ def _placed(manifest: PlanManifest, beside: Path) -> PlanManifest:
     return manifest.model_copy(update={"workspace": workspace})
 
 
-def _found(folder: Path, argument: str) -> str:
+def _resolve_argument(folder: Path, argument: str) -> str:
     """An argument that names a file beside the plan file means that file."""
     if argument.startswith(("/", "-")) or not (folder / argument).is_file():
         return argument

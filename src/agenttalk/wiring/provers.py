@@ -18,7 +18,9 @@ from agenttalk.wiring.settings import load
 from agenttalk.wiring.settings.tables import CheckSettings
 
 
-def prover(root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None) -> Prover:
+def make_prover(
+    root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None
+) -> Prover:
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
@@ -35,6 +37,6 @@ def prover(root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forg
     return Prover(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
 
 
-def local_prover(root: Path, deps: Deps) -> Prover:
+def make_local_prover(root: Path, deps: Deps) -> Prover:
     """Whoever makes checks for a command that works without an engine."""
-    return prover(root, deps, ScriptDriver(LocalProcesses()), load(root).checks)
+    return make_prover(root, deps, ScriptDriver(LocalProcesses()), load(root).checks)

@@ -10,30 +10,30 @@ from typing import Any
 
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.engine import Running
-from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.operation.engine import Engine
+from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.wiring import settings
 from agenttalk.wiring.settings import Settings
-from agenttalk.wiring.settings.changes import between
+from agenttalk.wiring.settings.changes import find_changes
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Reloading:
+class SettingsReloader:
     """The settings of an engine: what it started with, and what holds now."""
 
     root: Path
     deps: Deps
-    running: Running
-    schedules: Schedules
+    running: Engine
+    schedules: Scheduler
     started: Settings
     holds: Settings
 
     async def reload(self, by: str) -> dict[str, Any]:
         """Read them, and have hold what can. Raises AgentTalkError when they are wrong: nothing changes."""
         read = await asyncio.to_thread(settings.load, self.root)
-        live, restart = between(self.holds, read).live, between(self.started, read).restart
+        live, restart = find_changes(self.holds, read).live, find_changes(self.started, read).restart
         self.deps.discretion.keep(read.secrets(self.root))
         self.holds = read
         self.deps.operator.words = read.words

@@ -27,7 +27,7 @@ _PARTS: Final = (
 )
 
 
-def registered(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
+def register_kinds(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
     """Kinds by their boards. Raises UsageError when two want the same board, or one is none."""
     found: dict[str, TaskKind] = {}
     for kind in kinds:
@@ -43,7 +43,7 @@ def registered(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
     return found
 
 
-def installed(points: Iterable[EntryPoint] | None = None) -> list[TaskKind]:
+def load_installed_kinds(points: Iterable[EntryPoint] | None = None) -> list[TaskKind]:
     """Kinds of installed packages: each entry point is called without arguments. One that fails is left out."""
     kinds: list[TaskKind] = []
     for point in entry_points(group=GROUP) if points is None else points:

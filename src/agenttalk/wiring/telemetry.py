@@ -13,27 +13,27 @@ from urllib.parse import unquote
 from agenttalk.adapters.telemetry import otlp_exporter
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.operation.tracing import Sent, Tracing
+from agenttalk.engine.operation.tracing import SpanExportResult, TraceExporter
 from agenttalk.wiring.settings.tables import TelemetrySettings
 
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]{0,4000}\Z")
 
 
-def tracing(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> Tracing:
+def make_trace_exporter(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> TraceExporter:
     """Who tells the tracing system what happens. Raises UsageError for headers that are none."""
-    known = headers(root, said)
+    known = read_headers(root, said)
     deps.discretion.keep({f"the header {name} of telemetry": value for name, value in known.items()})
 
-    async def send(body: bytes) -> Sent:
-        return Sent(*await otlp_exporter.sent(said.traces_url, known, body))
+    async def send(body: bytes) -> SpanExportResult:
+        return SpanExportResult(*await otlp_exporter.sent(said.traces_url, known, body))
 
     own = version("agenttalk")
     resource = (("service.name", said.service_name), ("service.version", own), ("service.instance.id", instance))
-    return Tracing(deps, send, resource=resource, version=own, texts=said.content)
+    return TraceExporter(deps, send, resource=resource, version=own, texts=said.content)
 
 
-def headers(root: Path, said: TelemetrySettings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def read_headers(root: Path, said: TelemetrySettings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Headers that go along with spans. Raises UsageError when they cannot be had, or are none."""
     if said.headers_file is not None:
         where = f"{said.headers_file}, which telemetry.headers_file names"

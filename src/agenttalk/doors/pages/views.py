@@ -28,7 +28,7 @@ from agenttalk.engine.views import overview as glance
 from agenttalk.engine.views import plan_status, task_detail
 from agenttalk.engine.views import plans as view_plans
 from agenttalk.engine.views import toolchain as view_toolchain
-from agenttalk.engine.views.mail import Asked
+from agenttalk.engine.views.mail import MailQuery
 from agenttalk.rules.core.task_states import board_status
 from agenttalk.rules.plans import timeline
 
@@ -72,16 +72,16 @@ def routes(service: Service) -> list[Route]:
 
 async def overview(service: Service, _: Request, reader: Reader) -> Response:
     """What needs somebody, at a glance."""
-    return page("overview", reader, **await glance.overview(service.deps), day=await service.day())
+    return page("overview", reader, **await glance.build_overview(service.deps), day=await service.day())
 
 
 async def plans(service: Service, request: Request, reader: Reader) -> Response:
     """Plans, a page of them, those that began last first."""
     query = request.query_params
-    asked = view_plans.Asked(
+    asked = view_plans.PlanQuery(
         state=query.get("state", ""), text=query.get("text", "")[:200], after=query.get("after", "")
     )
-    found = await view_plans.listed(service.deps, asked)
+    found = await view_plans.list_plans(service.deps, asked)
     return page("plans", reader, listed=found, asked=asked, states=view_plans.STATES)
 
 
@@ -90,7 +90,7 @@ async def plan(service: Service, request: Request, reader: Reader) -> Response:
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
     await service.glance(request.path_params["id"])
-    found = await view_plans.plan(service.deps, request.path_params["id"])
+    found = await view_plans.describe_plan(service.deps, request.path_params["id"])
     large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
     # The graph is left out for those who have had every change of it.
@@ -131,7 +131,7 @@ def _plan(
 async def parts(service: Service, request: Request, reader: Reader) -> Response:
     """Some tasks of a plan as its page shows them, to be put in place of what it showed before."""
     names = request.query_params.getlist("task")[:MOST_PARTS]
-    found = await plan_status.some(service.deps, request.path_params["id"], names)
+    found = await plan_status.read_progress(service.deps, request.path_params["id"], names)
     return page("plan_parts", reader, plan=found, node=graph.node)
 
 
@@ -139,10 +139,10 @@ async def task(service: Service, request: Request, reader: Reader) -> Response:
     """A task, and why it is in its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
     await service.glance(plan_id)
-    found = await task_detail.task(service.deps, plan_id, task_id)
+    found = await task_detail.describe_task(service.deps, plan_id, task_id)
     asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
-    remarks = await task_detail.remarks(service.deps, plan_id, task_id)
-    events = await task_detail.tail(service.deps, plan_id, task_id)
+    remarks = await task_detail.list_remarks(service.deps, plan_id, task_id)
+    events = await task_detail.read_transcript_tail(service.deps, plan_id, task_id)
     return page(
         "task", reader, task=found, status=_status(found), injected=asked, most=PREVIEW, remarks=remarks, events=events
     )
@@ -155,7 +155,7 @@ def _status(found: Mapping[str, Any]) -> str:
 async def preview(service: Service, request: Request, reader: Reader) -> Response:
     """A file as text, escaped; nothing of it is ever run or laid out."""
     asked = request.path_params
-    board, name = await task_detail.file(service.deps, asked["id"], asked["task"], asked["sha256"])
+    board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
     blobs = await service.deps.stores.blobs(board)
     size = await blobs.size(asked["sha256"])
     data = await blobs.piece(asked["sha256"], 0, PREVIEW)
@@ -175,7 +175,7 @@ async def preview(service: Service, request: Request, reader: Reader) -> Respons
 async def download(service: Service, request: Request, _: Reader) -> Response:
     """A file to be kept, never to be shown by the browser itself."""
     asked = request.path_params
-    board, name = await task_detail.file(service.deps, asked["id"], asked["task"], asked["sha256"])
+    board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
     return await files.attached(await service.deps.stores.blobs(board), asked["sha256"], name)
 
 
@@ -243,13 +243,13 @@ async def original(service: Service, request: Request, _: Reader) -> Response:
 
 async def agents(service: Service, _: Request, reader: Reader) -> Response:
     """Who works here, and how far they can be believed."""
-    return page("agents", reader, agents=await glance.agents(service.deps))
+    return page("agents", reader, agents=await glance.describe_agents(service.deps))
 
 
 async def toolchain(service: Service, request: Request, reader: Reader) -> Response:
     """Tasks of forge events, what could not be given to anybody, and what was said at forges."""
     status = request.query_params.get("status", "")
-    asked = view_toolchain.Asked(status=status, after=_number(request, "after"), newest=True)
+    asked = view_toolchain.ToolchainQuery(status=status, after=_number(request, "after"), newest=True)
     return page(
         "toolchain",
         reader,
@@ -269,21 +269,21 @@ async def toolchain_task(service: Service, request: Request, reader: Reader) -> 
 async def mail(service: Service, request: Request, reader: Reader) -> Response:
     """Letters, the newest first."""
     query = request.query_params
-    asked = Asked(
+    asked = MailQuery(
         sender=query.get("from", ""),
         to=query.get("to", ""),
         kind=query.get("kind", ""),
         search=query.get("search", "")[:200],
         before=_number(request, "before"),
     )
-    return page("mail", reader, listed=await view_mail.page(service.deps, asked), asked=asked)
+    return page("mail", reader, listed=await view_mail.list_letters(service.deps, asked), asked=asked)
 
 
 async def letter(service: Service, request: Request, reader: Reader) -> Response:
     """A letter with the others of its thread."""
-    found = await view_mail.one(service.deps, request.path_params["id"])
-    thread = await view_mail.page(service.deps, Asked(thread=found["thread"], limit=100))
-    letters = [await view_mail.one(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
+    found = await view_mail.read_letter(service.deps, request.path_params["id"])
+    thread = await view_mail.list_letters(service.deps, MailQuery(thread=found["thread"], limit=100))
+    letters = [await view_mail.read_letter(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
     return page("letter", reader, letter=found, letters=letters)
 
 
@@ -292,14 +292,14 @@ async def ledger(service: Service, request: Request, reader: Reader) -> Response
     query = request.query_params
     board, plan_id, kind = query.get("board", DEFAULT), query.get("plan", ""), query.get("kind", "")
     before = _number(request, "before")
-    found = await view_ledger.ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
-    boards = await view_ledger.names(service.deps)
+    found = await view_ledger.list_ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
+    boards = await view_ledger.list_ledger_boards(service.deps)
     return page("ledger", reader, listed=found, boards=boards, board=board, plan_id=plan_id, kind=kind)
 
 
 async def deliveries(service: Service, request: Request, reader: Reader) -> Response:
     """What forges delivered, and what came of it."""
-    found = await view_ledger.webhooks(service.deps, before=_number(request, "before"))
+    found = await view_ledger.list_webhooks(service.deps, before=_number(request, "before"))
     return page("deliveries", reader, listed=found)
 
 

@@ -21,7 +21,7 @@ BY: Final = "restore"
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class RestoreReport:
     """What was found in a restored root."""
 
     paused: tuple[str, ...] = ()
@@ -43,16 +43,18 @@ class Settled:
         }
 
 
-async def settle(deps: Deps, *, made_at: str, pause: bool = True) -> Settled:
+async def secure_restored_root(deps: Deps, *, made_at: str, pause: bool = True) -> RestoreReport:
     """Make a restored root safe to be started; with `pause`, nothing of it goes on by itself."""
     suffix = f":{deps.ids.new('restored')}"
-    total = Settled()
+    total = RestoreReport()
     for board in await list_boards(deps):
-        found = await _settle(deps, board, suffix, pause=pause)
-        total = Settled((*total.paused, *found.paused), total.leases + found.leases, total.in_doubt + found.in_doubt)
+        found = await _secure_board(deps, board, suffix, pause=pause)
+        total = RestoreReport(
+            (*total.paused, *found.paused), total.leases + found.leases, total.in_doubt + found.in_doubt
+        )
     system = await deps.stores.board(SYSTEM)
 
-    def work(tx: Tx) -> Settled:
+    def work(tx: Tx) -> RestoreReport:
         names = tuple(str(row[0]) for row in tx.run("pause_schedules")) if pause else ()
         found = replace(total, schedules=names)
         tx.record("root.restored", SYSTEM, {"made_at": made_at, **found.as_json()})
@@ -61,8 +63,8 @@ async def settle(deps: Deps, *, made_at: str, pause: bool = True) -> Settled:
     return await system.transact(work)
 
 
-async def _settle(deps: Deps, board: Store, suffix: str, *, pause: bool) -> Settled:
-    def work(tx: Tx) -> Settled:
+async def _secure_board(deps: Deps, board: Store, suffix: str, *, pause: bool) -> RestoreReport:
+    def work(tx: Tx) -> RestoreReport:
         at = deps.stamp()
         paused = []
         for plan_id, state, _ in tx.run("open_runs"):
@@ -72,6 +74,6 @@ async def _settle(deps: Deps, board: Store, suffix: str, *, pause: bool) -> Sett
                 paused.append(str(plan_id))
         leases = tx.run("disown_leases", suffix=suffix, owner=NO_OWNER)
         tx.run("drop_notices")
-        return Settled(tuple(paused), len(leases), len(tx.run("doubt_outgoing")))
+        return RestoreReport(tuple(paused), len(leases), len(tx.run("doubt_outgoing")))
 
     return await board.transact(work)

@@ -37,17 +37,17 @@ from agenttalk.engine.messages import published_files
 from agenttalk.engine.messages.router import POLL, Router, RouterReport
 from agenttalk.engine.operation.monitor import Monitor
 from agenttalk.engine.operation.notifications import POLL as NOTIFY
-from agenttalk.engine.operation.notifications import Notifications
-from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.operation.notifications import Notifier
+from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.tracing import POLL as TRACE
-from agenttalk.engine.operation.tracing import Tracing
+from agenttalk.engine.operation.tracing import TraceExporter
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.board import BOARD
-from agenttalk.engine.toolchain.loops import Connected, Forges
+from agenttalk.engine.toolchain.loops import ForgeConnections, ForgeLoops
 from agenttalk.ports import Driver, Performer, Processes, Prover
 from agenttalk.rules.mail.letters import BOARD as MAIL
 
@@ -56,7 +56,7 @@ BRANCHES: Final = 5.0
 """Seconds between looks at the branches of plans that have ended."""
 
 
-class Running:
+class Engine:
     """The loops of an engine. `service` is what its doors ask."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Running:
         environ: Mapping[str, str] | None = None,
         performers: Mapping[str, Performer] | None = None,
         prover: Prover | None = None,
-        toolchain: Connected | None = None,
+        toolchain: ForgeConnections | None = None,
     ) -> None:
         """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs.
 
@@ -88,10 +88,10 @@ class Running:
         self._at_router = Waiter()
         self._at_mail = Waiter()
         self._at_schedules = Waiter()
-        self._schedules: Schedules | None = None
-        self.notifications: Notifications | None = None
+        self._schedules: Scheduler | None = None
+        self.notifications: Notifier | None = None
         """Who tells others what happens, if somebody is to be told."""
-        self.tracing: Tracing | None = None
+        self.tracing: TraceExporter | None = None
         """Who tells a tracing system what happens, if there is one."""
         elsewhere = RemoteAgents(deps)
         own = make_performers(deps, driver, lambda: self._api, dict(environ or {}))
@@ -117,8 +117,8 @@ class Running:
         self._forges = self._connected(toolchain) if toolchain else None
         self.service = self._serving(elsewhere, day_cost_usd)
 
-    def _connected(self, toolchain: Connected) -> Forges:
-        return Forges(
+    def _connected(self, toolchain: ForgeConnections) -> ForgeLoops:
+        return ForgeLoops(
             self._deps,
             toolchain,
             address=lambda: self._api.http if self._api else "",
@@ -142,7 +142,7 @@ class Running:
         service.reconciler = self._forges.reconciler if self._forges else None
         return service
 
-    def look_after(self, schedules: Schedules) -> None:
+    def look_after(self, schedules: Scheduler) -> None:
         """Have plans begun by schedules, from the next `run` on."""
         self._schedules = self.service.schedules = schedules
         schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge

@@ -20,7 +20,7 @@ _AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class IntegrityFault:
     """Something that must never be."""
 
     board: str
@@ -32,7 +32,7 @@ class Fault:
         return asdict(self)
 
 
-async def check(deps: Deps) -> list[Fault]:
+async def check_root(deps: Deps) -> list[IntegrityFault]:
     """Every fault of every board."""
     found = []
     for board in await list_boards(deps):
@@ -41,24 +41,26 @@ async def check(deps: Deps) -> list[Fault]:
     return found
 
 
-async def _board(board: Store, blobs: Blobs) -> AsyncIterator[Fault]:
+async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
     name = board.name
     for plan_id, *_ in await board.read("plans"):
         async for what in _plan(board, blobs, plan_id):
-            yield Fault(name, plan_id, what)
+            yield IntegrityFault(name, plan_id, what)
     for plan_id, message_id, state in await board.read("fsck_undelivered"):
-        yield Fault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
+        yield IntegrityFault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
     for plan_id, message_id, receiver, state, ack in await board.read("fsck_acks"):
-        yield Fault(name, plan_id, f"message {message_id} is {state} at {receiver} with the receipt {ack or 'none'}")
+        yield IntegrityFault(
+            name, plan_id, f"message {message_id} is {state} at {receiver} with the receipt {ack or 'none'}"
+        )
     for plan_id, task_id, state, _ in await board.read("fsck_leases"):
-        yield Fault(name, plan_id, f"task {task_id} is {state}, which its lease contradicts")
+        yield IntegrityFault(name, plan_id, f"task {task_id} is {state}, which its lease contradicts")
     for agent_id, count in await board.read("fsck_busy_agents"):
-        yield Fault(name, "", f"agent {agent_id} runs {count} tasks at once")
+        yield IntegrityFault(name, "", f"agent {agent_id} runs {count} tasks at once")
     for plan_id, receiver, path, state in await board.read("fsck_payloads"):
-        yield Fault(name, plan_id, f"inbox path {path} of {receiver} is held by a delivery that is {state}")
+        yield IntegrityFault(name, plan_id, f"inbox path {path} of {receiver} is held by a delivery that is {state}")
     for what, digest in await board.read("kept_contents"):
         if not await blobs.exists(digest):
-            yield Fault(name, "", f"the content {digest} of {what} is gone")
+            yield IntegrityFault(name, "", f"the content {digest} of {what} is gone")
 
 
 async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:

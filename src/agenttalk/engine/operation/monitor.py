@@ -33,7 +33,7 @@ _LIMIT: Final = 64 * 1024
 
 
 @dataclass(slots=True)
-class Watchlist:
+class MonitorReport:
     """What a pass of the monitor saw."""
 
     plans: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -59,9 +59,9 @@ class Monitor:
         self._standing = StandingFiles(deps)
         self._quiet = UnchangedFolders()
 
-    async def pass_(self) -> Watchlist:
+    async def pass_(self) -> MonitorReport:
         """Look at everything once and publish it."""
-        seen = Watchlist()
+        seen = MonitorReport()
         await self._read_states(await self._plans.refresh())
         for board in await list_boards(self._deps):
             await self._look(board, seen)
@@ -108,7 +108,7 @@ class Monitor:
             return False
         return plan_journal.has_command(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
 
-    async def _look(self, board: Store, seen: Watchlist) -> None:
+    async def _look(self, board: Store, seen: MonitorReport) -> None:
         for plan_id, origin, *_ in await board.read("plans"):
             lost = await check_conservation(board, plan_id, self._deps.stamp())
             seen.lost += abs(lost)
@@ -118,7 +118,7 @@ class Monitor:
                 seen.plans[plan_id] = dict(await board.read("counted_tasks", plan_id=plan_id))
             await published_files.publish_status(self._deps, board, plan_id, self._shown)
 
-    async def _agents(self, seen: Watchlist) -> None:
+    async def _agents(self, seen: MonitorReport) -> None:
         board = (await list_boards(self._deps))[0]
         now = self._deps.now()
         for agent_id in sorted(self._plans.agents):

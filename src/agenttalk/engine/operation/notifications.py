@@ -41,7 +41,7 @@ _PROBE: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NotificationTarget:
     """Somebody who is told."""
 
     name: str
@@ -53,7 +53,7 @@ class Target:
     """Addresses that are not public, and may be told all the same."""
 
 
-class Said(NamedTuple):
+class NoticeResult(NamedTuple):
     """What came of telling somebody."""
 
     ok: bool
@@ -62,14 +62,14 @@ class Said(NamedTuple):
     """Whether it would be of no use to try again."""
 
 
-Post: TypeAlias = "Callable[[Target, Mapping[str, str], bytes], Awaitable[Said]]"
+NoticeSender: TypeAlias = "Callable[[NotificationTarget, Mapping[str, str], bytes], Awaitable[NoticeResult]]"
 """Tells somebody: headers and a body. It takes its time, and never raises."""
 
 
-class Notifications:
+class Notifier:
     """Tells `targets` what happens on the boards of a root."""
 
-    def __init__(self, deps: Deps, targets: Sequence[Target], post: Post, *, source: str) -> None:
+    def __init__(self, deps: Deps, targets: Sequence[NotificationTarget], post: NoticeSender, *, source: str) -> None:
         self._deps = deps
         self._targets = targets
         self._post = post
@@ -79,10 +79,10 @@ class Notifications:
     async def begin(self) -> None:
         """What is there before the first engine that tells somebody is old."""
         for board in await list_boards(self._deps):
-            if await _seen(board) is None:
+            if await _read_cursor(board) is None:
                 rows = await board.read("ledger_head")
                 head = rows[0][0] if rows else 0
-                await board.transact(partial(_set, value=head))
+                await board.transact(partial(_write_cursor, value=head))
 
     async def pass_(self) -> float:
         """Queue what is new, send what is due; seconds until the next look."""
@@ -97,7 +97,7 @@ class Notifications:
 
     async def _queue(self, board: Store) -> bool:
         """Take in a part of the ledger; whether there may be more."""
-        after = await _seen(board) or 0
+        after = await _read_cursor(board) or 0
         facts = await board.read("sealed_facts", after=after, limit=_TOGETHER)
         if not facts:
             return False
@@ -127,7 +127,7 @@ class Notifications:
                     text = base64.b64encode(data).decode()
                     tx.effect(f"{KIND}{target.name}", f"{KIND}{target.name}/{identity}", {"id": identity, "body": text})
 
-    async def _send(self, board: Store, target: Target) -> None:
+    async def _send(self, board: Store, target: NotificationTarget) -> None:
         while self._may_ask(target):
             now = self._deps.now()
             due = await board.read("next_effect_at", kind=f"{KIND}{target.name}")
@@ -138,12 +138,14 @@ class Notifications:
                 said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
                 await self._tell(board, target, number, said, attempts)
 
-    def _may_ask(self, target: Target) -> bool:
+    def _may_ask(self, target: NotificationTarget) -> bool:
         return (
             circuit_breaker.may_ask(self._breakers.get(target.name, circuit_breaker.CLOSED), self._deps.now()) != "no"
         )
 
-    async def _tell(self, board: Store, target: Target, number: int, said: Mapping[str, Any], attempts: int) -> None:
+    async def _tell(
+        self, board: Store, target: NotificationTarget, number: int, said: Mapping[str, Any], attempts: int
+    ) -> None:
         """Tell one thing, if whoever is told answers at present; else later."""
         now = self._deps.now()
         if not self._may_ask(target):
@@ -168,7 +170,7 @@ class Notifications:
         until = instant(self._deps.now() + timedelta(seconds=seconds))
         await board.transact(lambda tx: tx.run("retry_effect", id=number, not_before=until))
 
-    async def _give_up(self, board: Store, target: Target, number: int, identity: str, why: str) -> None:
+    async def _give_up(self, board: Store, target: NotificationTarget, number: int, identity: str, why: str) -> None:
         def work(tx: Tx) -> None:
             if tx.run("finish_effect", id=number):
                 tx.record("notice.given_up", target.name, {"id": identity, "why": why})
@@ -177,12 +179,12 @@ class Notifications:
         LOG.warning("%s is not told of %s: %s", target.name, identity, why, extra={"action": "notify.given_up"})
 
 
-async def _seen(board: Store) -> int | None:
+async def _read_cursor(board: Store) -> int | None:
     rows = await board.read("cursor", name=CURSOR)
     return rows[0][0] if rows else None
 
 
-def _set(tx: Tx, value: int) -> None:
+def _write_cursor(tx: Tx, value: int) -> None:
     tx.run("set_cursor", name=CURSOR, value=value)
 
 

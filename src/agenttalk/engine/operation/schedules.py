@@ -37,12 +37,12 @@ SOON: Final = 60.0
 RETRY: Final = 5.0
 LONGEST: Final = 96
 """Characters of a name: the time comes behind it."""
-Compiler: TypeAlias = "Callable[[Schedule, str], Compiled]"
+PlanCompiler: TypeAlias = "Callable[[Schedule, str], Compiled]"
 """Makes the plan of a schedule, under an id; it may read files. Raises AgentTalkError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ScheduleState:
     """A schedule as it stands."""
 
     name: str
@@ -59,7 +59,7 @@ class Known:
 
     def as_json(self, now: datetime) -> dict[str, Any]:
         """For doors."""
-        upcoming = schedules.after(parse(self.schedule.cron), zone(self.schedule), now)
+        upcoming = schedules.after(parse(self.schedule.cron), timezone_of(self.schedule), now)
         return {
             "name": self.name,
             **self.schedule.as_json(),
@@ -71,10 +71,10 @@ class Known:
         }
 
 
-class Schedules:
+class Scheduler:
     """The schedules of a root: those of its settings, and those that were added."""
 
-    def __init__(self, deps: Deps, configured: Mapping[str, Schedule], compiler: Compiler) -> None:
+    def __init__(self, deps: Deps, configured: Mapping[str, Schedule], compiler: PlanCompiler) -> None:
         self._deps = deps
         self.configured = configured
         """What the settings say."""
@@ -84,7 +84,7 @@ class Schedules:
         self.submitted: Callable[[], None] = lambda: None
         """Tells whoever runs plans."""
 
-    async def known(self) -> list[Known]:
+    async def known(self) -> list[ScheduleState]:
         """All schedules. One that the settings have for the first time counts from now on."""
         system = await self._deps.stores.board(SYSTEM)
         rows = {row[0]: row for row in await system.read("schedules")}
@@ -96,13 +96,13 @@ class Schedules:
         found = (self._known(row) for row in rows.values())
         return [each for each in found if each is not None]
 
-    def _known(self, row: Row) -> Known | None:
+    def _known(self, row: Row) -> ScheduleState | None:
         name, definition, paused, since, plan_id, state, why = row
         said = self.configured.get(name)
         if said is None and definition is None:
             return None  # it has been taken out of the settings
         schedule = said or Schedule.model_validate(wire.read(bytes(definition)))
-        return Known(name, schedule, said is not None, bool(paused), since, plan_id, state == "due", why)
+        return ScheduleState(name, schedule, said is not None, bool(paused), since, plan_id, state == "due", why)
 
     async def listed(self) -> list[dict[str, Any]]:
         """All schedules, for people."""
@@ -114,7 +114,7 @@ class Schedules:
             hint = f"use letters, digits, '_' and '-', at most {LONGEST}"
             raise UsageError(Code.ID_INVALID, f"{name[:140]!r} cannot be the name of a schedule", hint=hint)
         schedule = _read(said)
-        zone(schedule)
+        timezone_of(schedule)
         compiled = await asyncio.to_thread(self._compiler, schedule, name)
         if compiled.problems:
             first = compiled.problems[0]
@@ -160,7 +160,7 @@ class Schedules:
         self.nudge()
         return {"name": name, "changed": changed}
 
-    async def _one(self, name: str) -> Known:
+    async def _one(self, name: str) -> ScheduleState:
         known = {each.name: each for each in await self.known()}
         if name not in known:
             near = nearest(name, known)
@@ -168,10 +168,10 @@ class Schedules:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no schedule {name[:80]!r}", hint=hint)
         return known[name]
 
-    async def _run_now(self, found: Known, *, by: str) -> dict[str, Any]:
+    async def _run_now(self, found: ScheduleState, *, by: str) -> dict[str, Any]:
         now = self._deps.now()
-        local = now.astimezone(zone(found.schedule))
-        plan_id = f"{found.name}-{local:%Y-%m-%dT%H-%M-%S}-{by_hand(self._deps.ids.new('run'))}"
+        local = now.astimezone(timezone_of(found.schedule))
+        plan_id = f"{found.name}-{local:%Y-%m-%dT%H-%M-%S}-{manual_run_suffix(self._deps.ids.new('run'))}"
         system = await self._deps.stores.board(SYSTEM)
 
         def work(tx: Tx) -> bool:
@@ -198,14 +198,14 @@ class Schedules:
                 pause = min(pause, RETRY if isinstance(error, MachineError) else SOON)
         return pause
 
-    async def _look(self, each: Known) -> float:
+    async def _look(self, each: ScheduleState) -> float:
         system = await self._deps.stores.board(SYSTEM)
         if each.due:
             await self._begin(system, each, each.plan_id)
         if each.paused:
             return IDLE
         now = self._deps.now()
-        cron, clock = parse(each.schedule.cron), zone(each.schedule)
+        cron, clock = parse(each.schedule.cron), timezone_of(each.schedule)
         found = schedules.decide(cron, clock, moment(each.since), now, catch_up=each.schedule.catch_up)
         if found.slot is not None and not each.due:
             await self._decided(system, each, found)
@@ -213,7 +213,7 @@ class Schedules:
             return IDLE
         return min(SOON, max(0.0, (found.upcoming.at - self._deps.now()).total_seconds()))
 
-    async def _decided(self, system: Store, each: Known, found: schedules.Decision) -> None:
+    async def _decided(self, system: Store, each: ScheduleState, found: schedules.Decision) -> None:
         """Begin the plan of a time, or say why there is none."""
         slot = found.slot
         if slot is None:
@@ -243,7 +243,7 @@ class Schedules:
         rows = await (await board_of(self._deps, plan_id)).read("run_state", plan_id=plan_id)
         return bool(rows) and rows[0][0] != "ENDED"
 
-    async def _begin(self, system: Store, each: Known, plan_id: str) -> AgentTalkError | None:
+    async def _begin(self, system: Store, each: ScheduleState, plan_id: str) -> AgentTalkError | None:
         """Submit the plan of a time that is due. What is wrong with it is told, and not tried again."""
         problem: AgentTalkError | None = None
         try:
@@ -282,7 +282,7 @@ class Schedules:
         return bool(rows) and rows[0][0] != "SUBMITTED"
 
 
-def zone(schedule: Schedule) -> tzinfo:
+def timezone_of(schedule: Schedule) -> tzinfo:
     """The clock of a schedule. Raises UsageError for one that is not known here."""
     try:
         return ZoneInfo(schedule.timezone)
@@ -292,7 +292,7 @@ def zone(schedule: Schedule) -> tzinfo:
         raise UsageError(Code.FIELD_VALUE, message, hint=hint) from error
 
 
-def by_hand(new_id: str) -> str:
+def manual_run_suffix(new_id: str) -> str:
     """The end of the id of a run that somebody asked for."""
     return f"by-hand-{new_id[-6:]}"
 

@@ -26,9 +26,9 @@ from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.messages import dead_letters, published_files, sent_commands
 from agenttalk.engine.messages.sent_commands import CommandLogKind
 from agenttalk.engine.operation import fsck
-from agenttalk.engine.operation.schedules import Schedules
+from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.operation.sessions import Sessions
-from agenttalk.engine.operation.tracing import Tracing
+from agenttalk.engine.operation.tracing import TraceExporter
 from agenttalk.engine.people import agent_questions, questions
 from agenttalk.engine.people.questions import AnswerDecision, HumanQuestion
 from agenttalk.engine.plans import releases, submission
@@ -36,16 +36,16 @@ from agenttalk.engine.proof import disputes, honesty
 from agenttalk.engine.runs import plan_actions
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.runs.plan_actions import PlanAction
-from agenttalk.engine.toolchain.receiver import Receiver
+from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.engine.views import explain as view_explain
 from agenttalk.engine.views import forge_audit, plan_status, plans, promise_preview, toolchain
-from agenttalk.engine.views.feed import Feed, silent
+from agenttalk.engine.views.feed import Feed, silent_changes
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.core.tokens import Attempt
 from agenttalk.rules.people.attestation import UNKNOWN, Proof
 
-Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
+PassRunner: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
 LOG = logging.getLogger(__name__)
 NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
@@ -62,18 +62,18 @@ class Service:
         self,
         deps: Deps,
         *,
-        passes: Mapping[str, Looking] | None = None,
+        passes: Mapping[str, PassRunner] | None = None,
         nudge: Callable[[], None] = lambda: None,
         turn: asyncio.Lock | None = None,
         dispatcher: Dispatcher | None = None,
-        receiver: Receiver | None = None,
+        receiver: DeliveryReceiver | None = None,
         post: MailBoard | None = None,
         elsewhere: RemoteAgents | None = None,
     ) -> None:
         self.deps = deps
         self.post = post or MailBoard(deps)
         """Takes letters."""
-        self.receiver = receiver or Receiver(deps, {}, lambda: None)
+        self.receiver = receiver or DeliveryReceiver(deps, {}, lambda: None)
         """Takes webhooks in."""
         self.reconciler: Reconciler | None = None
         """Reads the forges, if one can be read."""
@@ -81,7 +81,7 @@ class Service:
         """Removes what nobody needs any more, if that can be asked for here."""
         self.reload: Callable[[str], Awaitable[dict[str, Any]]] | None = None
         """Reads the settings again for somebody, if that can be asked for here."""
-        self.schedules: Schedules | None = None
+        self.schedules: Scheduler | None = None
         """What is done again and again, where somebody looks after it."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
@@ -89,7 +89,7 @@ class Service:
         """What may be spent on a day, as the settings say; None where they do not limit it."""
         self.keys = IdempotencyKeys(deps, set())
         """Has writes that come with a key carried out once."""
-        self.tracing: Tracing | None = None
+        self.tracing: TraceExporter | None = None
         """Who tells a tracing system what happens, if there is one."""
         self.commits: Callable[[], Mapping[str, tuple[int, int]]] = dict
         """Of each database: how often was committed, and how many works that were."""
@@ -97,7 +97,7 @@ class Service:
         """Checks every chain of the ledger, where somebody can; blocks."""
         self.sessions = Sessions(deps)
         """Who looks at the pages."""
-        self.feed = Feed(deps, dispatcher.followed if dispatcher is not None else silent)
+        self.feed = Feed(deps, dispatcher.followed if dispatcher is not None else silent_changes)
         """Tells those who follow of news."""
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
@@ -187,7 +187,7 @@ class Service:
     async def standing(self, plan_id: str) -> dict[str, Any]:
         """Where a plan stands."""
         await self.glance(plan_id)
-        return (await plan_status.of(self.deps, plan_id)).as_json()
+        return (await plan_status.read_plan_status(self.deps, plan_id)).as_json()
 
     async def settled(self, plan_id: str) -> dict[str, Any]:
         """Where a plan stands. One that seems to wait is believed only when a look at everything changes nothing.
@@ -213,7 +213,7 @@ class Service:
 
     async def explain(self, plan_id: str, task_id: str) -> dict[str, Any]:
         """Why a task is in its state."""
-        return await view_explain.explain(self.deps, plan_id, task_id)
+        return await view_explain.explain_task(self.deps, plan_id, task_id)
 
     async def verify(self, plan_id: str, task_id: str | None = None, *, by: str) -> dict[str, Any]:
         """Look now whether what a plan, or a task of it, proved still holds, because somebody wants to know."""
@@ -240,7 +240,7 @@ class Service:
 
     async def repository(self, plan_id: str) -> dict[str, Any]:
         """The repository that a plan works on."""
-        return await plans.of(self.deps, plan_id)
+        return await plans.describe_repository(self.deps, plan_id)
 
     async def steer(self, plan_id: str, action: PlanAction) -> Any:
         """Do something to a plan or a task of it, such as pausing, trying again or overriding what holds it up."""
@@ -263,11 +263,14 @@ class Service:
 
     async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
         """A task and what was said about it."""
-        return {**await task_comments.read_task(self.deps, task, after=after), **await toolchain.own(self.deps, task)}
+        return {
+            **await task_comments.read_task(self.deps, task, after=after),
+            **await toolchain.read_toolchain_fields(self.deps, task),
+        }
 
     async def promised(self, task: TaskName) -> dict[str, Any]:
         """What a task promises, and what of it is not there yet."""
-        return await promise_preview.promised(self.deps, task)
+        return await promise_preview.preview_promise(self.deps, task)
 
     async def report(self, task: TaskName, note: Note, caller: Caller) -> dict[str, Any]:
         """What an attempt tells of itself while it runs; whether somebody counts it, and why it is stopped if it is."""
@@ -366,21 +369,21 @@ class Service:
 
     # Forges
 
-    async def toolchain_tasks(self, asked: toolchain.Asked) -> dict[str, Any]:
+    async def toolchain_tasks(self, asked: toolchain.ToolchainQuery) -> dict[str, Any]:
         """Tasks that forge events came to, a page of them, closed ones too."""
-        return await toolchain.page(self.deps, asked)
+        return await toolchain.list_toolchain_tasks(self.deps, asked)
 
     async def toolchain_task(self, task_id: str) -> dict[str, Any]:
         """A toolchain task: what was reported of it beside what was read."""
-        return await forge_audit.audit(self.deps, task_id)
+        return await forge_audit.audit_task(self.deps, task_id)
 
     async def toolchain_warnings(self, after: int) -> dict[str, Any]:
         """Events that nobody could be given."""
-        return await toolchain.warnings(self.deps, after)
+        return await toolchain.list_warnings(self.deps, after)
 
     async def toolchain_outgoing(self, after: int) -> dict[str, Any]:
         """What the engine has to say at forges."""
-        return await toolchain.outgoing(self.deps, after)
+        return await toolchain.list_outgoing(self.deps, after)
 
     async def reconcile(self, *, dry_run: bool, by: str) -> dict[str, Any]:
         """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""
@@ -402,12 +405,12 @@ class Service:
         await self.glance()
         asked, dead = await self.waiting()
         return {
-            **await plan_status.overview(self.deps),
+            **await plan_status.read_status_overview(self.deps),
             "open_requests": asked,
             "open_deadletters": dead,
             "honesty": await honesty.sum_tallies(self.deps),
             "day": await self.day(),
-            **await toolchain.overview(self.deps),
+            **await toolchain.summarize_board(self.deps),
             **({"broken_boards": dict(self.deps.broken)} if self.deps.broken else {}),
         }
 
@@ -433,7 +436,7 @@ class Service:
 
     async def fsck(self) -> list[dict[str, Any]]:
         """What is not sound."""
-        return [each.as_json() for each in await fsck.check(self.deps)]
+        return [each.as_json() for each in await fsck.check_root(self.deps)]
 
     async def republish(self) -> int:
         """Write everything that is published anew; how many files."""
@@ -464,7 +467,7 @@ class Service:
         return self._elsewhere
 
     @property
-    def scheduling(self) -> Schedules:
+    def scheduling(self) -> Scheduler:
         """Who looks after schedules. Raises MachineError where nobody does."""
         if self.schedules is None:
             hint = "'agenttalk serve' does"

@@ -43,7 +43,7 @@ _PROBE: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SpanExportResult:
     """What came of telling spans."""
 
     ok: bool
@@ -54,12 +54,12 @@ class Sent:
     """Of what was taken, so many spans were not."""
 
 
-Send: TypeAlias = "Callable[[bytes], Awaitable[Sent]]"
+SpanSender: TypeAlias = "Callable[[bytes], Awaitable[SpanExportResult]]"
 """Tells a tracing system. It takes its time, and never raises."""
 
 
 @dataclass(slots=True)
-class Counts:
+class SpanCounts:
     """What became of spans since the engine began."""
 
     sent: int = 0
@@ -69,7 +69,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _TraceCursor:
     """How far a board has been read, and what is still to be told of it."""
 
     book: Book
@@ -81,18 +81,20 @@ class _Reading:
     """What is to be told before the cursor moves."""
 
 
-class Tracing:
+class TraceExporter:
     """Tells one tracing system what happens on the boards of a root."""
 
-    def __init__(self, deps: Deps, send: Send, *, resource: Attributes, version: str, texts: bool = False) -> None:
+    def __init__(
+        self, deps: Deps, send: SpanSender, *, resource: Attributes, version: str, texts: bool = False
+    ) -> None:
         self._deps = deps
         self._send = send
         self._resource = resource
         self._version = version
         self._texts = texts
-        self._readings: dict[str, _Reading] = {}
+        self._readings: dict[str, _TraceCursor] = {}
         self._breaker: Breaker = circuit_breaker.CLOSED
-        self.counts = Counts()
+        self.counts = SpanCounts()
 
     async def begin(self) -> None:
         """What is there before the first engine that tells somebody is old."""
@@ -120,15 +122,15 @@ class Tracing:
             await self._keep(board, reading)
         return more
 
-    async def _opened(self, board: Store) -> _Reading:
+    async def _opened(self, board: Store) -> _TraceCursor:
         rows = await board.read("cursor", name=CURSOR)
         at = rows[0][0] if rows else 0
         known: dict[str, Any] = {}
         for name, body in await board.read("traced"):
             known[name] = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        return _Reading(Book(await read_naming(board), known, texts=self._texts), at, at)
+        return _TraceCursor(Book(await read_naming(board), known, texts=self._texts), at, at)
 
-    async def _read(self, board: Store, reading: _Reading) -> bool:
+    async def _read(self, board: Store, reading: _TraceCursor) -> bool:
         """Read a part of the ledger; whether there may be more."""
         rows = await board.read("sealed_facts", after=reading.seen, limit=TOGETHER)
         for row in rows:
@@ -152,7 +154,7 @@ class Tracing:
         events = await asyncio.to_thread(_events, self._deps.root, told["file"], str(told.get("sha256")))
         return spans.calls_of(events, fact.at)[:MOST_CALLS]
 
-    async def _told(self, board: Store, reading: _Reading) -> bool:
+    async def _told(self, board: Store, reading: _TraceCursor) -> bool:
         """Tell what is to be told; whether all of it is."""
         while reading.spans:
             now = self._deps.now()
@@ -186,7 +188,7 @@ class Tracing:
         LOG.warning("%s spans are dropped: %s", many, why, extra={"action": "telemetry.dropped"})
         await board.transact(lambda tx: tx.record("telemetry.dropped", "traces", {"spans": many, "why": why[:500]}))
 
-    async def _keep(self, board: Store, reading: _Reading) -> None:
+    async def _keep(self, board: Store, reading: _TraceCursor) -> None:
         """Write down how far it has come, and what has begun by then."""
         changes = reading.book.changes()
 

@@ -36,7 +36,7 @@ from agenttalk.rules.toolchain.proposal import Decision, Deployed, Known, KnownT
 from agenttalk.rules.toolchain.reconciliation import Found
 
 BOARD: Final = "_toolchain"
-KEPT: Final = timedelta(days=14)
+FAILURE_RETENTION: Final = timedelta(days=14)
 """How long a failure waits for a pull request with its commit."""
 _SIGHTING_LIMIT: Final = 32 * 1024 * 1024
 _PAGE: Final = 500
@@ -47,7 +47,7 @@ _NOT_IDLE: Final = frozenset({"RUNNING", "COMPLETED", "FAILED", "SKIPPED"})
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class ToolchainLimits:
     """When enough is enough."""
 
     comments_per_hour: int = 20
@@ -63,7 +63,7 @@ class Caps:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class ToolchainSetup:
     """What is configured for forge events."""
 
     registry: Registry = field(default_factory=Registry)
@@ -76,11 +76,11 @@ class Setup:
     timeout: int | None = None
     """Seconds that a turn may take."""
     retry_times: int = 1
-    caps: Caps = field(default_factory=Caps)
+    caps: ToolchainLimits = field(default_factory=ToolchainLimits)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EventOutcome:
     """What was written down of an event."""
 
     made: tuple[str, ...] = ()
@@ -106,24 +106,24 @@ class Written:
         return "; ".join(parts) or self.decision.ignored
 
 
-class Board:
+class ToolchainBoard:
     """The board `_toolchain`. `engine_url` is where agents report to."""
 
-    def __init__(self, deps: Deps, setup: Setup, engine_url: Callable[[], str]) -> None:
+    def __init__(self, deps: Deps, setup: ToolchainSetup, engine_url: Callable[[], str]) -> None:
         self._deps = deps
         self.setup = setup
         self._engine_url = engine_url
         self._sheets = DefinitionCache(traced=deps.traced)
         self._last = (0, 0)
 
-    async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, Content]]]) -> list[Written]:
+    async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, Content]]]) -> list[EventOutcome]:
         """Decide about events, one after the other, in one transaction. `Content` is what was read at the forge.
 
         Each is given by the key of the task that it is for.
         """
         store = await self._deps.stores.board(BOARD)
 
-        def work(tx: Tx) -> list[Written]:
+        def work(tx: Tx) -> list[EventOutcome]:
             moves = self._begin(tx)
             found = [self._decide(moves, event, content) for event, content in events]
             moves.finish()
@@ -138,14 +138,14 @@ class Board:
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> Decision:
-            placed = names.placed(tx, event)
-            return event_tasks.decide(placed, self.registry(tx, event.source), known(tx, placed))
+            placed = names.resolve_repository_name(tx, event)
+            return event_tasks.decide(placed, self.registry(tx, event.source), read_known_state(tx, placed))
 
         return await store.transact(work)
 
     def registry(self, tx: Tx, source: str) -> Registry:
         """Who is who, with the names that accounts of a source have now."""
-        return names.renamed(tx, source, self.setup.registry)
+        return names.apply_renames(tx, source, self.setup.registry)
 
     async def warn(self, problem: Problem) -> None:
         """Tell operators of something; the same words are told once and counted."""
@@ -175,7 +175,7 @@ class Board:
 
     async def reconcile(
         self, found: Found | Newest, content: Mapping[str, Content], *, dry_run: bool = False
-    ) -> list[tuple[ForgeEvent, Written]]:
+    ) -> list[tuple[ForgeEvent, EventOutcome]]:
         """Bring the tasks of a thing, or of what is deployed, in line with what the forge shows, in one transaction.
 
         With `dry_run` everything is undone again.
@@ -183,14 +183,14 @@ class Board:
         store = await self._deps.stores.board(BOARD)
         registry = self.setup.registry
 
-        def work(tx: Tx) -> list[tuple[ForgeEvent, Written]]:
+        def work(tx: Tx) -> list[tuple[ForgeEvent, EventOutcome]]:
             moves = self._begin(tx)
             written = []
-            for shown in shown_by(found, registry):
-                names.remember(tx, shown, registry)
-                event, now = names.placed(tx, shown), self.registry(tx, shown.source)
-                names.note_gone(tx, event, moves.at)
-                decision = _decided(found, event, now, known(tx, event))
+            for shown in derive_events(found, registry):
+                names.remember_names(tx, shown, registry)
+                event, now = names.resolve_repository_name(tx, shown), self.registry(tx, shown.source)
+                names.note_deletion(tx, event, moves.at)
+                decision = _decided(found, event, now, read_known_state(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
             if dry_run:
@@ -208,31 +208,31 @@ class Board:
         self._sheets.forget(BOARD)
         return TaskTransitions(tx, self._deps, self._sheets, at)
 
-    def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
+    def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, Content]) -> EventOutcome:
         tx = moves.tx
-        names.remember(tx, event, self.setup.registry)
-        placed = names.placed(tx, event)
-        names.note_gone(tx, placed, moves.at)
-        decision = event_tasks.decide(placed, self.registry(tx, event.source), known(tx, placed))
+        names.remember_names(tx, event, self.setup.registry)
+        placed = names.resolve_repository_name(tx, event)
+        names.note_deletion(tx, placed, moves.at)
+        decision = event_tasks.decide(placed, self.registry(tx, event.source), read_known_state(tx, placed))
         return self._write(moves, placed, decision, content)
 
     def _write(
         self, moves: TaskTransitions, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]
-    ) -> Written:
+    ) -> EventOutcome:
         tx = moves.tx
         for sighting in decision.sightings:
             _remember(tx, sighting)
         if decision.deployed is not None:
             _remember_deployed(tx, decision.deployed, moves.at)
         if decision.held:
-            _hold(tx, event, moves.at, instant(self._deps.now() - KEPT))
+            _hold(tx, event, moves.at, instant(self._deps.now() - FAILURE_RETENTION))
         made = {task.key: self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks}
         replaced = [(key, "another task takes its place") for task in decision.tasks for key in task.replaces]
         gone = [*replaced, *((each.key, each.reason) for each in decision.withdrawn)]
         withdrawn = [(self._withdraw(moves, key, why), why) for key, why in gone]
         restored = [self._restore(moves, key) for key in decision.restored]
         told = sum(_warn(tx, each, moves.at) for each in decision.warnings)
-        return Written(
+        return EventOutcome(
             made=_some(made.values()),
             tasks=tuple(each for each in decision.tasks if made[each.key] is not None),
             withdrawn=_some(task_id for task_id, _ in withdrawn),
@@ -307,7 +307,7 @@ class Board:
 
     def _restore(self, moves: TaskTransitions, key: str) -> str | None:
         rows = moves.tx.run("toolchain_by_key", key=key)
-        if not rows or state_of(*_standing(rows[0])) != "withdrawn":
+        if not rows or progress_of(*_state_and_epoch(rows[0])) != "withdrawn":
             return None
         board_run.restore(moves, self._deps.kinds[BOARD], rows[0][0])
         return str(rows[0][0])
@@ -316,7 +316,7 @@ class Board:
 class _UndoneError(Exception):
     """Carries what would have been written out of a transaction that is undone."""
 
-    def __init__(self, written: list[tuple[ForgeEvent, Written]]) -> None:
+    def __init__(self, written: list[tuple[ForgeEvent, EventOutcome]]) -> None:
         super().__init__("only looked at")
         self.written = written
 
@@ -325,11 +325,11 @@ def _some(ids: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(each for each in ids if each is not None)
 
 
-def _standing(row: Row) -> tuple[str, int]:
+def _state_and_epoch(row: Row) -> tuple[str, int]:
     return row[1], row[2]
 
 
-def shown_by(found: Found | Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
+def derive_events(found: Found | Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
     """The events that would have told of what a forge shows."""
     return deployments.events(found, registry) if isinstance(found, Newest) else reconciliation.events(found, registry)
 
@@ -340,7 +340,7 @@ def _decided(found: Found | Newest, event: ForgeEvent, registry: Registry, known
     return reconciliation.decide(found, event, registry, known)
 
 
-def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "withdrawn"]:
+def progress_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "withdrawn"]:
     """Where a task stands, as intake sees it. A task has begun once somebody got it."""
     if state == "SKIPPED":
         return "withdrawn"
@@ -349,7 +349,7 @@ def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "wi
     return "waiting" if state in {"PENDING", "READY"} and epoch == 0 else "begun"
 
 
-def known(tx: Tx, event: ForgeEvent) -> Known:
+def read_known_state(tx: Tx, event: ForgeEvent) -> Known:
     """What is known of the things that an event is about. Each lookup goes through an index."""
     if event.name == "repository_deleted":
         return Known(tasks=tuple(_open_in(tx, event.source, event.repository.key)))
@@ -371,7 +371,7 @@ def known(tx: Tx, event: ForgeEvent) -> Known:
             tasks=tuple(_known_task(row) for row in rows),
             sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
             held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
-            gone=names.is_gone(tx, event),
+            gone=names.is_repository_deleted(tx, event),
         )
     return found
 
@@ -409,7 +409,7 @@ def _known_task(row: Row) -> KnownTask:
         action_type=action_type,
         assignee=assignee,
         object=object_,
-        state=state_of(state, epoch),
+        state=progress_of(state, epoch),
         idle=state not in _NOT_IDLE and epoch > 0,
         head_sha=head_sha,
         basis=basis,

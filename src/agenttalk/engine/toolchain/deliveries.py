@@ -18,7 +18,7 @@ from agenttalk.contracts.forge import ForgeEvent
 from agenttalk.contracts.toolchain import PipelineResult, ProposedTask
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.toolchain.board import Board, Written
+from agenttalk.engine.toolchain.board import EventOutcome, ToolchainBoard
 from agenttalk.ports import EventSource, Row, Tx
 from agenttalk.rules.prompts.toolchain_steps import Content
 from agenttalk.rules.toolchain import event_tasks, mention_tasks
@@ -29,18 +29,18 @@ TOGETHER: Final = 64
 _LARGE: Final = 1024 * 1024
 """Larger bodies are read in another thread."""
 _LONGEST_OUTCOME: Final = 2_000
-Gather = Callable[[ForgeEvent, ProposedTask], Awaitable[Content]]
+ContentReader = Callable[[ForgeEvent, ProposedTask], Awaitable[Content]]
 """Reads at the forge what a task should say beyond its event. Whatever it raises, the task is made without it."""
-Asked = Callable[[ForgeEvent], Awaitable[ForgeEvent]]
+ReviewerReader = Callable[[ForgeEvent], Awaitable[ForgeEvent]]
 """Reads who is really asked for a review. Whatever it raises, the event is taken as it came."""
-Rights = Callable[[str, str, str], Awaitable[bool | None]]
+WriteAccessReader = Callable[[str, str, str], Awaitable[bool | None]]
 """Whether an account may write: source, repository, name. None when nobody can tell."""
-Search = Callable[[ForgeEvent, Sequence[Any]], Awaitable[Sequence[ForgeEvent]]]
+PullRequestSearch = Callable[[ForgeEvent, Sequence[Any]], Awaitable[Sequence[ForgeEvent]]]
 """Asks the forge for what a decision could not know; what it shows, as events."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ParsedDelivery:
     """A delivery as it was read: an event, or why there is none."""
 
     id: int
@@ -49,19 +49,19 @@ class _Read:
     why: str
 
 
-class Intake:
+class DeliveryProcessor:
     """Decides about stored deliveries, in the order in which they came."""
 
     def __init__(
         self,
         deps: Deps,
         sources: Mapping[str, EventSource],
-        board: Board,
+        board: ToolchainBoard,
         *,
-        asked: Asked | None = None,
-        gather: Gather | None = None,
-        search: Search | None = None,
-        rights: Rights | None = None,
+        asked: ReviewerReader | None = None,
+        gather: ContentReader | None = None,
+        search: PullRequestSearch | None = None,
+        rights: WriteAccessReader | None = None,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
         """`nudge` has the dispatcher look for new tasks."""
@@ -86,7 +86,7 @@ class Intake:
         await system.transact(lambda tx: _mark(tx, outcomes))
         return len(rows)
 
-    async def _read(self, row: Row) -> _Read:
+    async def _read(self, row: Row) -> _ParsedDelivery:
         number, name, kind, headers, body, content, received_at = row
         try:
             data = (
@@ -94,10 +94,10 @@ class Intake:
             )
             if kind == "pipeline":
                 result = PipelineResult.from_bytes(data)
-                return _Read(number, event_tasks.reported(name, result, at=received_at), "done", "")
+                return _ParsedDelivery(number, event_tasks.reported(name, result, at=received_at), "done", "")
             source = self._sources.get(name)
             if source is None:
-                return _Read(number, None, "failed", f"there is no source {name!r} any more")
+                return _ParsedDelivery(number, None, "failed", f"there is no source {name!r} any more")
             told: Any = wire.read(bytes(headers))
             sent = [(str(key), str(value)) for key, value in told]
             large = len(data) > _LARGE
@@ -106,10 +106,10 @@ class Intake:
             if isinstance(error, MachineError) and error.retriable:
                 raise  # the machine, not the delivery: it is looked at again
             LOG.exception("delivery wh-%s cannot be read", number, extra={"action": "webhooks.read"})
-            return _Read(number, None, "failed", f"{type(error).__name__}: {error}")
+            return _ParsedDelivery(number, None, "failed", f"{type(error).__name__}: {error}")
         if isinstance(event, ForgeEvent):
-            return _Read(number, await self._entitled(await self._with_asked(event)), "done", "")
-        return _Read(number, None, "failed" if event.code else "ignored", event.reason)
+            return _ParsedDelivery(number, await self._entitled(await self._with_asked(event)), "done", "")
+        return _ParsedDelivery(number, None, "failed" if event.code else "ignored", event.reason)
 
     async def _with_asked(self, event: ForgeEvent) -> ForgeEvent:
         if self._asked is None:
@@ -154,7 +154,7 @@ class Intake:
             outcomes[number] = await self._outcome(event, made)
         return outcomes
 
-    async def _outcome(self, event: ForgeEvent, written: Written) -> tuple[str, str]:
+    async def _outcome(self, event: ForgeEvent, written: EventOutcome) -> tuple[str, str]:
         told = [written.as_text()]
         self._wake_for(written)
         for shown in await self._looked_up(event, written):
@@ -164,12 +164,12 @@ class Intake:
         did = any(each for each in (written.made, written.withdrawn, written.restored, written.decision.held))
         return ("done" if did or len(told) > 1 or written.warnings else "ignored", "; ".join(filter(None, told)))
 
-    def _wake_for(self, written: Written) -> None:
+    def _wake_for(self, written: EventOutcome) -> None:
         """Have others look when there is something for them; most events call nobody."""
         if written.made or written.withdrawn or written.restored or written.warnings:
             self._nudge()
 
-    async def _looked_up(self, event: ForgeEvent, written: Written) -> Sequence[ForgeEvent]:
+    async def _looked_up(self, event: ForgeEvent, written: EventOutcome) -> Sequence[ForgeEvent]:
         if self._search is None or not written.decision.lookups:
             return ()
         try:

@@ -11,7 +11,7 @@ from agenttalk.rules.text import verdict_words
 from agenttalk.rules.toolchain import triage
 
 
-def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
+def make_follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
     """One thing to see to, once for each command. Whom it reaches is decided when it is seen to."""
     if outcome.cause == "MOOT":
         key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"

@@ -14,10 +14,16 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.loops import Waiter, run_listener, run_loop, run_unless_stopped, sleep_unless_stopped
 from agenttalk.engine.messages.router import POLL
-from agenttalk.engine.toolchain.board import BOARD, Board, Setup
-from agenttalk.engine.toolchain.deliveries import Asked, Gather, Intake, Rights, Search
-from agenttalk.engine.toolchain.outgoing import Outgoing, Retry
-from agenttalk.engine.toolchain.receiver import Receiver
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
+from agenttalk.engine.toolchain.deliveries import (
+    ContentReader,
+    DeliveryProcessor,
+    PullRequestSearch,
+    ReviewerReader,
+    WriteAccessReader,
+)
+from agenttalk.engine.toolchain.outgoing import ForgePoster, Retry
+from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.ports import EventSource, Forge
 
@@ -26,28 +32,28 @@ _NEVER: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class ForgeConnections:
     """The forges of an engine, as they are configured."""
 
     sources: Mapping[str, EventSource]
-    setup: Setup
-    asked: Asked | None = None
-    gather: Gather | None = None
-    search: Search | None = None
-    rights: Rights | None = None
+    setup: ToolchainSetup
+    asked: ReviewerReader | None = None
+    gather: ContentReader | None = None
+    search: PullRequestSearch | None = None
+    rights: WriteAccessReader | None = None
     forges: Mapping[str, Forge] = field(default_factory=dict)
     """Those that the engine has a token for."""
     reconcile_every: float = 0
     """Seconds between two looks at them; 0: only at the start."""
 
 
-class Forges:
+class ForgeLoops:
     """What an engine does about its forges. `receiver` takes deliveries, `reconciler` reads those that can be read."""
 
     def __init__(
         self,
         deps: Deps,
-        connected: Connected,
+        connected: ForgeConnections,
         *,
         address: Callable[[], str],
         retry: Retry,
@@ -65,8 +71,8 @@ class Forges:
         self._at_intake = Waiter()
         self._at_outgoing = Waiter()
         self._taken = asyncio.Event()
-        self._board = board = Board(deps, connected.setup, address)
-        self.receiver = Receiver(deps, connected.sources, self._at_intake.nudge)
+        self._board = board = ToolchainBoard(deps, connected.setup, address)
+        self.receiver = DeliveryReceiver(deps, connected.sources, self._at_intake.nudge)
         self.reconciler: Reconciler | None = None
         if connected.forges:
             self.reconciler = Reconciler(
@@ -77,7 +83,7 @@ class Forges:
                 rights=connected.rights,
                 nudge=self._taken_in,
             )
-        self._intake = Intake(
+        self._intake = DeliveryProcessor(
             deps,
             connected.sources,
             board,
@@ -87,7 +93,7 @@ class Forges:
             rights=connected.rights,
             nudge=self._taken_in,
         )
-        self._outgoing = Outgoing(deps, board, connected.forges, retry=retry, nudge=nudge)
+        self._outgoing = ForgePoster(deps, board, connected.forges, retry=retry, nudge=nudge)
 
     def nudge(self) -> None:
         """Something may have to be said at a forge."""

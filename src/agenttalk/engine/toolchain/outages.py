@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agenttalk.contracts.core.base import instant, moment
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
-from agenttalk.engine.toolchain.board import Board, state_of
+from agenttalk.engine.toolchain.board import ToolchainBoard, progress_of
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.core import circuit_breaker as rules
 from agenttalk.rules.core.circuit_breaker import CLOSED, Breaker
@@ -16,7 +16,7 @@ from agenttalk.rules.prompts.toolchain_failures import WORDING
 from agenttalk.rules.toolchain import event_tasks
 
 
-class Known(NamedTuple):
+class SourceAvailability(NamedTuple):
     """What is known of a source."""
 
     breaker: Breaker = CLOSED
@@ -24,46 +24,46 @@ class Known(NamedTuple):
     """The key of the last task for it."""
 
 
-def read(rows: list[Row]) -> Known:
+def read_availability(rows: list[Row]) -> SourceAvailability:
     """From the query `breaker`."""
     if not rows:
-        return Known()
+        return SourceAvailability()
     failures, opened_at, not_before, outage = rows[0]
-    return Known(Breaker(failures, _time(opened_at), _time(not_before)), outage)
+    return SourceAvailability(Breaker(failures, _time(opened_at), _time(not_before)), outage)
 
 
 class Outages:
     """What is done when a source fails, and when it is back. Everything happens in an open transaction."""
 
-    def __init__(self, deps: Deps, board: Board) -> None:
+    def __init__(self, deps: Deps, board: ToolchainBoard) -> None:
         self._deps = deps
         self._board = board
 
     def failed(self, tx: Tx, source: str, why: str) -> None:
         """A request failed."""
         caps, now = self._board.setup.caps, self._deps.now()
-        known = read(tx.run("breaker", source=source))
+        known = read_availability(tx.run("breaker", source=source))
         after = rules.failed(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._put(tx, source, known, after, why)
 
     def gone(self, tx: Tx, source: str, why: str) -> None:
         """Somebody who tried several times could not reach it."""
         caps, now = self._board.setup.caps, self._deps.now()
-        known = read(tx.run("breaker", source=source))
+        known = read_availability(tx.run("breaker", source=source))
         after = rules.is_gone(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._put(tx, source, known, after, why)
 
     def limited(self, tx: Tx, source: str, retry_after: float) -> None:
         """It wants a pause."""
-        known = read(tx.run("breaker", source=source))
+        known = read_availability(tx.run("breaker", source=source))
         self._put(tx, source, known, rules.limited(known.breaker, self._deps.now(), retry_after), "")
 
     def back(self, tx: Tx, source: str) -> None:
         """It answers."""
-        known = read(tx.run("breaker", source=source))
+        known = read_availability(tx.run("breaker", source=source))
         self._put(tx, source, known, CLOSED, "")
 
-    def _put(self, tx: Tx, source: str, known: Known, after: Breaker, why: str) -> None:
+    def _put(self, tx: Tx, source: str, known: SourceAvailability, after: Breaker, why: str) -> None:
         if after == known.breaker:
             return
         outage = known.outage
@@ -78,7 +78,7 @@ class Outages:
     def _told(self, tx: Tx, source: str, last: str, at: str, why: str) -> str:
         """Have somebody restore it, unless somebody is at it; the key of the task."""
         rows = tx.run("toolchain_by_key", key=last) if last else []
-        if rows and state_of(rows[0][1], rows[0][2]) in {"waiting", "begun"}:
+        if rows and progress_of(rows[0][1], rows[0][2]) in {"waiting", "begun"}:
             return last
         setup = self._board.setup
         words = WORDING[setup.style(setup.registry.ops or "").locale]

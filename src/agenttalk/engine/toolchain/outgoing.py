@@ -19,9 +19,9 @@ from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.toolchain import outages
-from agenttalk.engine.toolchain.board import BOARD, Board
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard
 from agenttalk.engine.toolchain.outages import Outages
-from agenttalk.engine.toolchain.triage import RETRY, UNSEEN, Desk
+from agenttalk.engine.toolchain.triage import RETRY_CHOICES, UNSEEN_REPOSITORY_CHOICES, Triage
 from agenttalk.ports import Forge, Row, Store, Tx
 from agenttalk.rules.core import circuit_breaker
 from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, line_of
@@ -30,7 +30,7 @@ from agenttalk.rules.toolchain import triage
 LOG = logging.getLogger(__name__)
 IDLE: Final = 3600.0
 """Seconds after which it looks again although nobody asked it to."""
-POST: Final = ("post", "drop")
+POST_CHOICES: Final = ("post", "drop")
 CLAIM: Final = timedelta(minutes=5)
 """How long nobody else tries what somebody began, where several engines share a store."""
 _TOGETHER: Final = 50
@@ -42,7 +42,7 @@ Retry = Callable[[str, str], Awaitable[object]]
 """Tries a task again: its id, and in whose name."""
 
 
-class Item(NamedTuple):
+class OutgoingPost(NamedTuple):
     """Something to say, as the query `due_outgoing` has it."""
 
     id: int
@@ -61,7 +61,7 @@ class Item(NamedTuple):
     """When the event happened that it follows from, as the forge writes it."""
 
 
-class Posted(NamedTuple):
+class PostResult(NamedTuple):
     """What a forge has now."""
 
     what: str
@@ -69,13 +69,13 @@ class Posted(NamedTuple):
     assigned: bool = True
 
 
-class Outgoing:
+class ForgePoster:
     """Says what is to be said. `forges` are those that the engine has a token for."""
 
     def __init__(
         self,
         deps: Deps,
-        board: Board,
+        board: ToolchainBoard,
         forges: Mapping[str, Forge],
         *,
         retry: Retry,
@@ -86,7 +86,7 @@ class Outgoing:
         self._board = board
         self._forges = forges
         self._outages = Outages(deps, board)
-        self._desk = Desk(deps, board, frozenset(forges), self._outages)
+        self._desk = Triage(deps, board, frozenset(forges), self._outages)
         self._retry = retry
         self._nudge = nudge
         self._logins: dict[str, str] = {}
@@ -108,7 +108,7 @@ class Outgoing:
         times = [await self._desk.next_at(store)]
         for source in self._forges:
             [(due,)] = await store.read("next_outgoing_at", source=source)
-            known = outages.read(await store.read("breaker", source=source)).breaker
+            known = outages.read_availability(await store.read("breaker", source=source)).breaker
             until = instant(known.not_before) if known.not_before else None
             if known.opened_at is not None:
                 times.append(until)  # it is looked after, also if nothing waits for it
@@ -125,12 +125,12 @@ class Outgoing:
             said = HumanInterventionResponse.from_bytes(bytes(response))
             chosen = [str(each) for each in said.decision_answers]
             if kind == "question":
-                if RETRY[0] in chosen:
+                if RETRY_CHOICES[0] in chosen:
                     await self._try_again(task_id, by)
-                if UNSEEN[1] in chosen:
+                if UNSEEN_REPOSITORY_CHOICES[1] in chosen:
                     await self._end_repository(store, task_id)
                 await self._end(store, number, "answered", by)
-            elif said.decision == "APPROVE" or POST[0] in chosen:
+            elif said.decision == "APPROVE" or POST_CHOICES[0] in chosen:
                 await self._release(store, number)
             else:
                 await self._end(store, number, "dropped", by)
@@ -166,7 +166,7 @@ class Outgoing:
     async def _post_all(self, store: Store, source: str, forge: Forge) -> None:
         """Post what is due at one source, until nothing is or it fails."""
         while True:
-            known = outages.read(await store.read("breaker", source=source)).breaker
+            known = outages.read_availability(await store.read("breaker", source=source)).breaker
             answer = circuit_breaker.may_ask(known, self._deps.now())
             if answer == "no" or (answer == "probe" and not await self._probed(store, source, forge)):
                 return
@@ -191,7 +191,7 @@ class Outgoing:
             return False
         return True
 
-    async def _said(self, store: Store, source: str, forge: Forge, item: Item) -> bool:
+    async def _said(self, store: Store, source: str, forge: Forge, item: OutgoingPost) -> bool:
         """Say one thing; False when the source is out of order."""
         until = instant(self._deps.now() + (CLAIM if self._deps.shared else timedelta()))
         if not await store.transact(lambda tx: self._begun(tx, source, item, until)):
@@ -204,7 +204,7 @@ class Outgoing:
         await store.transact(lambda tx: self._sent(tx, source, item, posted))
         return True
 
-    def _begun(self, tx: Tx, source: str, item: Item, until: str) -> bool:
+    def _begun(self, tx: Tx, source: str, item: OutgoingPost, until: str) -> bool:
         """Note that it is begun, unless somebody else began it, or too much was said there already."""
         at, caps = self._deps.stamp(), self._board.setup.caps
         [(count,)] = tx.run("sent_since", object=item.object, since=instant(self._deps.now() - _HOUR))
@@ -214,19 +214,19 @@ class Outgoing:
             return False
         return bool(tx.run("begin_outgoing", id=item.id, tries=item.tries, until=until))
 
-    def _hold(self, tx: Tx, source: str, item: Item, question: str, at: str) -> None:
+    def _hold(self, tx: Tx, source: str, item: OutgoingPost, question: str, at: str) -> None:
         """Leave it to a person. What is held up at one place is one question, until that is answered."""
         asked = [request_id for (request_id,) in tx.run("held_of", object=item.object)]
         request_id = next((each for each in asked if tx.run("request", request_id=each)[0][7] == "open"), None)
         if request_id is None:
             criteria = {"source": source, "object": item.object, "text": item.body}
             request_id = toolchain_questions.ask(
-                tx, f"held/{item.key}/{item.tries}", question, question, POST, at=at, criteria=criteria
+                tx, f"held/{item.key}/{item.tries}", question, question, POST_CHOICES, at=at, criteria=criteria
             )
         if tx.run("hold_outgoing", id=item.id, request_id=request_id, why=question):
             tx.record("outgoing.held", f"{BOARD}/{item.task_id}", {"key": item.key, "request_id": request_id})
 
-    def _sent(self, tx: Tx, source: str, item: Item, posted: Posted) -> None:
+    def _sent(self, tx: Tx, source: str, item: OutgoingPost, posted: PostResult) -> None:
         at = self._deps.stamp()
         self._outages.back(tx, source)
         if not tx.run("end_outgoing", id=item.id, state="sent", at=at, posted=posted.what, why=""):
@@ -237,7 +237,7 @@ class Outgoing:
             question = self._words.unassigned.format(source=source, object=where, login=item.assignee)
             toolchain_questions.ask(tx, f"unassigned/{item.key}", question, question, at=at)
 
-    async def _failed(self, store: Store, source: str, item: Item | None, error: ForgeError) -> bool:
+    async def _failed(self, store: Store, source: str, item: OutgoingPost | None, error: ForgeError) -> bool:
         """Note a failure; False when the source is out of order, and nothing else is tried there now."""
         away = error.code in _AWAY or error.status == 401
         at, now = self._deps.stamp(), self._deps.now()
@@ -266,19 +266,19 @@ class Outgoing:
 
     # What was posted before
 
-    async def _found(self, source: str, forge: Forge, item: Item) -> Posted | None:
+    async def _found(self, source: str, forge: Forge, item: OutgoingPost) -> PostResult | None:
         """What an earlier try posted, if it did. Only what our own account wrote counts."""
         me = await self._whoami(source, forge)
         if item.kind == "comment":
             for each in await forge.comments(item.repository, item.number):
                 if triage.is_posted(item.key, [(each.author.login, each.body)], me):
-                    return Posted(str(each.id))
+                    return PostResult(str(each.id))
             return None
         for issue in await forge.issues_since(item.repository, item.since or _EVER):
             if triage.is_posted(item.key, [(issue.author.login, issue.body)], me):
                 given = _has(issue, item.assignee) or not issue.is_open
                 now = issue if given else await forge.assign(item.repository, issue.number, [item.assignee])
-                return Posted(str(issue.number), given or _has(now, item.assignee))
+                return PostResult(str(issue.number), given or _has(now, item.assignee))
         return None
 
     async def _whoami(self, source: str, forge: Forge, *, anew: bool = False) -> str:
@@ -291,16 +291,16 @@ class Outgoing:
         return WORDING[self._board.setup.style("").locale]
 
 
-def _item(row: Row) -> Item:
-    return Item(*row)
+def _item(row: Row) -> OutgoingPost:
+    return OutgoingPost(*row)
 
 
 def _has(issue: Issue, login: str) -> bool:
     return any(each.login.lower() == login.lower() for each in issue.assignees)
 
 
-async def _post(forge: Forge, item: Item) -> Posted:
+async def _post(forge: Forge, item: OutgoingPost) -> PostResult:
     if item.kind == "comment":
-        return Posted(str((await forge.comment(item.repository, item.number, item.body)).id))
+        return PostResult(str((await forge.comment(item.repository, item.number, item.body)).id))
     issue = await forge.create_issue(item.repository, item.title, item.body, [item.assignee])
-    return Posted(str(issue.number), _has(issue, item.assignee))
+    return PostResult(str(issue.number), _has(issue, item.assignee))

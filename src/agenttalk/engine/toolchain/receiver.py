@@ -44,7 +44,7 @@ _KEPT_HEADERS: Final = ("content-type", "x-gitea-", "x-gogs-", "x-forgejo-", "x-
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class StoredDelivery:
     """A delivery that was stored."""
 
     id: str
@@ -53,30 +53,30 @@ class Received:
     """Whether it was here before."""
 
 
-class Coming(NamedTuple):
+class PendingDelivery(NamedTuple):
     """A delivery that is to be stored, and whoever waits for that."""
 
     store: Store
     row: dict[str, Value]
     fact: dict[str, Any]
-    stored: asyncio.Future[Received]
+    stored: asyncio.Future[StoredDelivery]
     until: str = ""
     """The same body that came before this time is the same delivery: nothing but the body is signed."""
 
 
-class Crowd:
+class Batcher:
     """Those who come at about the same time go on together, so that they share a work and a commit.
 
     There is no timer: they go on when the event loop has gone around without bringing anybody new, or when they are
     many. Somebody who comes alone waits for a few turns of an idle loop, which take microseconds.
     """
 
-    def __init__(self, go: Callable[[list[Coming]], None]) -> None:
+    def __init__(self, go: Callable[[list[PendingDelivery]], None]) -> None:
         self._go = go
-        self._came: list[Coming] = []
+        self._came: list[PendingDelivery] = []
         self._seen = self._quiet = self._turns = 0
 
-    def come(self, one: Coming) -> None:
+    def come(self, one: PendingDelivery) -> None:
         """Wait for those who are just coming in, and go on with them."""
         self._came.append(one)
         if len(self._came) >= MOST:
@@ -85,7 +85,7 @@ class Crowd:
             self._seen = self._quiet = self._turns = 0
             one.stored.get_loop().call_soon(self._look, self._came)
 
-    def _look(self, came: list[Coming]) -> None:
+    def _look(self, came: list[PendingDelivery]) -> None:
         """One turn of the loop has gone by."""
         if came is not self._came:
             return  # they have gone
@@ -101,7 +101,7 @@ class Crowd:
         self._go(came)
 
 
-class Rush:
+class Backpressure:
     """While many deliveries come in, answering them goes before deciding about them: forges do not wait for long.
 
     It lasts until nobody has come for a breath, until too many wait, or until the first of them has waited for too
@@ -143,15 +143,15 @@ _TELL_AGAIN: Final = 60.0
 """Seconds for which an operator is not told again that a source's deliveries are refused."""
 
 
-class Receiver:
+class DeliveryReceiver:
     """Takes deliveries in. `nudge` has somebody look at them, and `rush` tells when."""
 
     def __init__(self, deps: Deps, sources: Mapping[str, EventSource], nudge: Callable[[], None]) -> None:
         self._deps = deps
         self.sources = sources
         self._nudge = nudge
-        self._crowd = Crowd(self._store_all)
-        self.rush = Rush()
+        self._crowd = Batcher(self._store_all)
+        self.rush = Backpressure()
         self.refused: dict[str, str] = {}
         """Sources whose deliveries were refused → why, until an operator is told."""
         self._told: dict[str, float] = {}
@@ -168,16 +168,16 @@ class Receiver:
         """Have somebody look at what is to be decided."""
         self._nudge()
 
-    async def receive(self, name: str, headers: Headers, body: bytes) -> Received:
+    async def receive(self, name: str, headers: Headers, body: bytes) -> StoredDelivery:
         """Store a delivery durably. Raises UsageError (FORGE_SIGNATURE_REFUSED) when it is not genuine."""
         if why := self.source(name).refusal(headers, body):
             raise self.not_genuine(name, why)
         return await self.keep(name, headers, body)
 
-    async def keep(self, name: str, headers: Headers, body: bytes) -> Received:
+    async def keep(self, name: str, headers: Headers, body: bytes) -> StoredDelivery:
         """Store a delivery durably, which is genuine."""
         delivery, event = self.source(name).label(headers)
-        return await self._store(name, "forge", delivery, event, _kept(headers), body)
+        return await self._store(name, "forge", delivery, event, _select_headers(headers), body)
 
     def not_genuine(self, name: str, why: str) -> UsageError:
         """What is said of a delivery that nobody signed who knows the secret. The operator is told now and then."""
@@ -189,14 +189,14 @@ class Receiver:
         hint = "the secret of the hook and that of the source have to be the same"
         return UsageError(Code.FORGE_SIGNATURE_REFUSED, why, hint=hint)
 
-    async def report(self, name: str, result: PipelineResult) -> Received:
+    async def report(self, name: str, result: PipelineResult) -> StoredDelivery:
         """Store what a pipeline reports."""
         self.source(name)
         return await self._store(name, "pipeline", "", result.kind, [], result.to_bytes())
 
     async def _store(
         self, source: str, kind: str, delivery: str, event: str, headers: list[tuple[str, str]], body: bytes
-    ) -> Received:
+    ) -> StoredDelivery:
         system = await self._deps.stores.board(boards.SYSTEM)
         sha256, content = wire.sha256(body), None
         if len(body) > SMALL:
@@ -213,12 +213,12 @@ class Receiver:
             "at": self._deps.stamp(),
         }
         fact = {"source": source, "kind": kind, "event": event, "delivery": delivery, "sha256": sha256}
-        stored: asyncio.Future[Received] = asyncio.get_running_loop().create_future()
+        stored: asyncio.Future[StoredDelivery] = asyncio.get_running_loop().create_future()
         until = instant(self._deps.now() - SAME) if kind == "forge" else ""
-        self._crowd.come(Coming(system, row, fact, stored, until))
+        self._crowd.come(PendingDelivery(system, row, fact, stored, until))
         return await stored
 
-    def _store_all(self, came: list[Coming]) -> None:
+    def _store_all(self, came: list[PendingDelivery]) -> None:
         """Store those who came together by one work."""
         try:
             written = came[0].store.handed_over(lambda tx: [_add(tx, each) for each in came])
@@ -227,7 +227,7 @@ class Receiver:
         else:
             written.add_done_callback(partial(self._answer, came))
 
-    def _answer(self, came: list[Coming], written: asyncio.Future[list[Received]]) -> None:
+    def _answer(self, came: list[PendingDelivery], written: asyncio.Future[list[StoredDelivery]]) -> None:
         error = written.exception()
         if error is None:
             for each, received in zip(came, written.result(), strict=True):
@@ -262,27 +262,27 @@ class Receiver:
         }
 
 
-def _kept(headers: Headers) -> list[tuple[str, str]]:
+def _select_headers(headers: Headers) -> list[tuple[str, str]]:
     """What is needed to read a delivery later. Signatures are not."""
     lowered = [(key, value, key.lower()) for key, value in headers]
     return [(key, value) for key, value, low in lowered if low.startswith(_KEPT_HEADERS) and "signature" not in low]
 
 
-def _add(tx: Tx, coming: Coming) -> Received:
+def _add(tx: Tx, coming: PendingDelivery) -> StoredDelivery:
     row = coming.row
     if coming.until:
         before = tx.run("webhook_before", source=row["source"], sha256=row["sha256"], until=coming.until)
         if before:
-            return Received(f"wh-{before[0][0]}", again=True)
+            return StoredDelivery(f"wh-{before[0][0]}", again=True)
     added = tx.run("add_webhook", **row)
     if added:
         tx.record("webhook.received", f"webhooks/{added[0][0]}", coming.fact)
-        return Received(f"wh-{added[0][0]}")
+        return StoredDelivery(f"wh-{added[0][0]}")
     [(number,)] = tx.run("webhook_again", source=row["source"], delivery=row["delivery"], sha256=row["sha256"])
-    return Received(f"wh-{number}", again=True)
+    return StoredDelivery(f"wh-{number}", again=True)
 
 
-def _refuse(came: list[Coming], error: BaseException) -> None:
+def _refuse(came: list[PendingDelivery], error: BaseException) -> None:
     for each in came:
         if not each.stored.done():
             each.stored.set_exception(error)

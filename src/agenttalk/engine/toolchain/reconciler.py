@@ -20,8 +20,8 @@ from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest, Repository
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain import names
-from agenttalk.engine.toolchain.board import BOARD, Board, Written, shown_by
-from agenttalk.engine.toolchain.deliveries import Gather, Rights
+from agenttalk.engine.toolchain.board import BOARD, EventOutcome, ToolchainBoard, derive_events
+from agenttalk.engine.toolchain.deliveries import ContentReader, WriteAccessReader
 from agenttalk.ports import Forge, Row
 from agenttalk.rules.prompts.toolchain_steps import Content
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation
@@ -43,7 +43,7 @@ _ENDS: Final = _ON_PULLS | {"issue_assigned"}
 
 
 @dataclass(slots=True)
-class Looked:
+class ReconcileReport:
     """What came of looking at one source."""
 
     source: str
@@ -74,7 +74,7 @@ class Looked:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenTasks:
     """What open tasks of a source are about."""
 
     things: dict[str, dict[int, set[str]]] = field(default_factory=dict)
@@ -109,11 +109,11 @@ class Reconciler:
     def __init__(
         self,
         deps: Deps,
-        board: Board,
+        board: ToolchainBoard,
         forges: Mapping[str, Forge],
         *,
-        gather: Gather | None = None,
-        rights: Rights | None = None,
+        gather: ContentReader | None = None,
+        rights: WriteAccessReader | None = None,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
         """`nudge` has the dispatcher look for new tasks."""
@@ -143,8 +143,8 @@ class Reconciler:
             "sources": [each.as_json() for each in looked],
         }
 
-    async def _source(self, name: str, forge: Forge, *, dry_run: bool) -> Looked:
-        looked = Looked(name)
+    async def _source(self, name: str, forge: Forge, *, dry_run: bool) -> ReconcileReport:
+        looked = ReconcileReport(name)
         until = self._not_before.get(name)
         if until is not None and self._deps.now() < until:
             looked.note(name, ForgeError(Code.FORGE_LIMITED, f"{name} wants to be left alone until {until:%H:%M:%S}"))
@@ -159,8 +159,8 @@ class Reconciler:
             looked.note(name, error)
         return looked
 
-    async def _open_tasks(self, source: str) -> _Open:
-        found = _Open()
+    async def _open_tasks(self, source: str) -> _OpenTasks:
+        found = _OpenTasks()
         if not self._deps.stores.has(BOARD):
             return found
         store = await self._deps.stores.board(BOARD)
@@ -177,7 +177,7 @@ class Reconciler:
         return found
 
     async def _repositories(
-        self, forge: Forge, looked: Looked, tasks: _Open, *, dry_run: bool
+        self, forge: Forge, looked: ReconcileReport, tasks: _OpenTasks, *, dry_run: bool
     ) -> list[tuple[Repository, str]]:
         """Those that the settings name, those of the account that they cover, and those of open tasks: each once.
 
@@ -201,12 +201,12 @@ class Reconciler:
             found.setdefault(kept or repository.full_name.lower(), (repository, kept))
         return [found[key] for key in sorted(found)]
 
-    async def _gone(self, looked: Looked, name: str) -> None:
+    async def _gone(self, looked: ReconcileReport, name: str) -> None:
         """A repository that was seen before is not shown any more: nobody is to work there until it is seen again."""
         if not self._deps.stores.has(BOARD):
             return
         store = await self._deps.stores.board(BOARD)
-        if not await store.transact(lambda tx: names.is_known(tx, looked.source, name)):
+        if not await store.transact(lambda tx: names.is_repository_known(tx, looked.source, name)):
             return
         kind = self._board.setup.places[looked.source].kind
         where = Repository(full_name=name.partition("~")[0], known_as=name)
@@ -214,7 +214,7 @@ class Reconciler:
             source=looked.source, kind=kind, name="repository_deleted", repository=where, first_hand=True
         )
         [written] = await self._board.take([(event, {})])
-        _tell(looked, [(event, written)])
+        _add_outcome(looked, [(event, written)])
         if written.withdrawn:
             text = f"{written.reasons[0]}: {len(written.withdrawn)} tasks were withdrawn"
             hint = "if it is still there, give the account of the source's token read access: they are restored then"
@@ -224,7 +224,7 @@ class Reconciler:
         if not self._deps.stores.has(BOARD):
             return ""
         store = await self._deps.stores.board(BOARD)
-        return await store.transact(lambda tx: names.known_as(tx, source, repository))
+        return await store.transact(lambda tx: names.find_stored_name(tx, source, repository))
 
     async def _entitled(self, found: Found) -> Found:
         """With those of the people who speak there that may call agents."""
@@ -237,7 +237,7 @@ class Reconciler:
         return replace(found, writers=frozenset(may))
 
     async def _repository(
-        self, forge: Forge, looked: Looked, about: tuple[Repository, str], tasks: _Open, *, dry_run: bool
+        self, forge: Forge, looked: ReconcileReport, about: tuple[Repository, str], tasks: _OpenTasks, *, dry_run: bool
     ) -> None:
         """One repository. What cannot be read is noted; raises ForgeError when nothing more can be."""
         name, key = about[0].full_name, about[1] or about[0].full_name.lower()
@@ -256,7 +256,7 @@ class Reconciler:
         before, now = self._read.get(where, {}), dict[str, str]()
         for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds & _ENDS)}):
             try:
-                read = await _found(repository, number, mine.get(number, set()), before, now=self._deps.stamp())
+                read = await _read_thing(repository, number, mine.get(number, set()), before, now=self._deps.stamp())
                 found = await self._entitled(read)
                 looked.things += 1
                 await self._settle(found, looked, dry_run=dry_run)
@@ -270,7 +270,7 @@ class Reconciler:
             await self._deployed(repository, looked, tasks.deployments.get(key, {}), dry_run=dry_run)
 
     async def _deployed(
-        self, repository: _Repository, looked: Looked, undone: Mapping[str, Undone], *, dry_run: bool
+        self, repository: _Repository, looked: ReconcileReport, undone: Mapping[str, Undone], *, dry_run: bool
     ) -> None:
         """What came of deploying the newest commit of the default branch."""
         forge, name = repository.forge, repository.name
@@ -283,26 +283,26 @@ class Reconciler:
                 looked.note(f"{looked.source}:{name}", error)
             return
         newest = Newest(repository.source, repository.kind, name, branch, sha, statuses, undone)
-        if shown_by(newest, self._board.setup.registry):
+        if derive_events(newest, self._board.setup.registry):
             await self._settle(newest, looked, dry_run=dry_run)
 
-    async def _settle(self, found: Found | Newest, looked: Looked, *, dry_run: bool) -> None:
+    async def _settle(self, found: Found | Newest, looked: ReconcileReport, *, dry_run: bool) -> None:
         """First only look; what is to be told of new tasks is read before they are made."""
         if not self._deps.stores.has(BOARD) and not self._calls_for_something(found):
             return
         foreseen = await self._board.reconcile(found, {}, dry_run=True)
         decisions = [written.decision for _, written in foreseen]
         if dry_run or not any(each.tasks or each.withdrawn or each.restored or each.sightings for each in decisions):
-            _tell(looked, foreseen)
+            _add_outcome(looked, foreseen)
             return
         content = {
             task.key: await self._content(event, task) for event, written in foreseen for task in written.decision.tasks
         }
-        _tell(looked, await self._board.reconcile(found, content))
+        _add_outcome(looked, await self._board.reconcile(found, content))
 
     def _calls_for_something(self, found: Found | Newest) -> bool:
         registry = self._board.setup.registry
-        return any(event_tasks.decide(event, registry, Known()).tasks for event in shown_by(found, registry))
+        return any(event_tasks.decide(event, registry, Known()).tasks for event in derive_events(found, registry))
 
     async def _content(self, event: ForgeEvent, task: ProposedTask) -> Content:
         if self._gather is None:
@@ -314,7 +314,7 @@ class Reconciler:
             return Content()
 
 
-async def _found(
+async def _read_thing(
     repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str], *, now: str
 ) -> Found:
     """What the forge shows of a thing. What people said is left out where nothing new can have come of it.
@@ -354,14 +354,14 @@ async def _found(
     return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
 
 
-def _note(found: _Open, source: str, about: str, kind: str) -> None:
+def _note(found: _OpenTasks, source: str, about: str, kind: str) -> None:
     """Note what an open task is about."""
     thing = dedup_keys.read_object(about)
     if thing is not None and thing[0] == source:
         found.things.setdefault(thing[1], {}).setdefault(thing[2], set()).add(kind)
 
 
-def _note_undone(found: _Open, context: Mapping[str, Any], *rows: Row) -> None:
+def _note_undone(found: _OpenTasks, context: Mapping[str, Any], *rows: Row) -> None:
     """Note which deployment an open task is about (the query `toolchain_task`)."""
     for row in rows:
         undone = Undone(context.get("deploy_context") or "", row[12] or row[13], context["commit_sha"])
@@ -373,7 +373,7 @@ def _unless_over(error: ForgeError) -> None:
         raise error
 
 
-def _tell(looked: Looked, written: list[tuple[ForgeEvent, Written]]) -> None:
+def _add_outcome(looked: ReconcileReport, written: list[tuple[ForgeEvent, EventOutcome]]) -> None:
     for _, each in written:
         for task_id, task in zip(each.made, each.tasks, strict=True):
             said = {"task": task_id, "action_type": task.action_type, "assignee": task.assignee}

@@ -21,8 +21,8 @@ from agenttalk.rules.toolchain import dedup_keys, demands, read_back, report_cla
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 
 BOARD: Final = "_toolchain"
-Verify = Literal["observed", "report", "transition"]
-ReadBack = Callable[[KindTask, KindTurn], Awaitable[Sequence[Evidence]]]
+VerificationMode = Literal["observed", "report", "transition"]
+EvidenceReader = Callable[[KindTask, KindTurn], Awaitable[Sequence[Evidence]]]
 """Asks the forge whether what the steps demand really happened; evidence `read_back`, observed."""
 _UNNAMED: Final = "cp-0-0000"
 """The engine gives the promise its id."""
@@ -33,12 +33,12 @@ async def _not_read(_: KindTask, __: KindTurn) -> Sequence[Evidence]:
 
 
 @dataclass(frozen=True, slots=True)
-class Toolchain:
+class ToolchainTaskKind:
     """The kind of tasks on `_toolchain`. Fulfils `ports.TaskKind`."""
 
-    verify: Mapping[str, Verify] = field(default_factory=dict)
+    verify: Mapping[str, VerificationMode] = field(default_factory=dict)
     """Source → what being done takes. A source that is not named here takes `transition`."""
-    read_back: ReadBack = _not_read
+    read_back: EvidenceReader = _not_read
     on_failure: Callable[[KindTask, KindOutcome], Sequence[FollowUp]] = lambda _, __: ()
     texts: Mapping[str, str] = field(default_factory=dict)
     """Sections of the prompt that the project wrote itself."""
@@ -110,7 +110,7 @@ class Toolchain:
         ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
         if task.action_type == "infrastructure_failure":
             return [ended, *words]
-        said = said_in(task, turn)
+        said = read_report_claims(task, turn)
         found = read_back.weighed(await self.read_back(task, turn), self.demanded(task).least)
         if said.faults and not read_back.is_denied(found):
             found.append(read_back.denied(said, turn.at))
@@ -163,19 +163,19 @@ def _placed(tx: Tx, task: KindTask) -> KindTask:
     """A task with what its repository is called now."""
     name = str(task.context.get("repo", ""))
     thing = dedup_keys.read_object(task.object)
-    kept = _told(tx, dedup_keys.repository_kept_as(task.source, thing[1])) if thing else {}
-    now = _told(tx, dedup_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
+    kept = _read_sighting(tx, dedup_keys.repository_kept_as(task.source, thing[1])) if thing else {}
+    now = _read_sighting(tx, dedup_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
     return task if now == name else replace(task, context={**task.context, "repo": now})
 
 
-def _told(tx: Tx, key: str) -> Mapping[str, Any]:
+def _read_sighting(tx: Tx, key: str) -> Mapping[str, Any]:
     for _, body in tx.run("sighting", object=key):
         found: Any = wire.read(bytes(body))
         return found if isinstance(found, dict) else {}
     return {}
 
 
-def said_in(task: KindTask, turn: KindTurn) -> report_claims.Said:
+def read_report_claims(task: KindTask, turn: KindTurn) -> report_claims.Said:
     """What the agent's reports of a turn say besides their words."""
     own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
     return report_claims.read(own, len(task.steps))

@@ -19,7 +19,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.plans import rework_rounds
-from agenttalk.engine.toolchain.board import BOARD, Board
+from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard
 from agenttalk.engine.toolchain.outages import Outages
 from agenttalk.ports import KindTask, Store, Tx
 from agenttalk.rules.core import task_states
@@ -30,15 +30,15 @@ from agenttalk.rules.toolchain import dedup_keys, event_tasks, triage
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.rules.toolchain.triage import OVERDUE, Comment, Failure, Issue, Person, Place
 
-RETRY: Final = ("retry", "give up")
-UNSEEN: Final = ("access given", "deleted")
+RETRY_CHOICES: Final = ("retry", "give up")
+UNSEEN_REPOSITORY_CHOICES: Final = ("access given", "deleted")
 """What a person says of a repository that the engine's account does not see."""
 _TOGETHER: Final = 50
 _MOST_SAID: Final = 1_000
 _LONGEST_TITLE: Final = 200
 
 
-class Saying(NamedTuple):
+class PostDraft(NamedTuple):
     """Something to say."""
 
     kind: Literal["comment", "issue", "question"]
@@ -51,10 +51,10 @@ class Saying(NamedTuple):
     request_id: str | None = None
 
 
-class Desk:
+class Triage:
     """Decides who has to know. `reached` are the sources to which the engine can write."""
 
-    def __init__(self, deps: Deps, board: Board, reached: Collection[str], outages: Outages) -> None:
+    def __init__(self, deps: Deps, board: ToolchainBoard, reached: Collection[str], outages: Outages) -> None:
         self._deps = deps
         self._board = board
         self._reached = reached
@@ -121,11 +121,14 @@ class Desk:
         repository = str(task.context.get("repo", ""))
         words = self._words(self._board.setup.registry.ops or "")
         about = {"source": task.source, "repo": texts.inline(repository), "reason": reason}
-        title, question = words.unseen_title.format(**about), words.unseen.format(**about, gone=UNSEEN[1])
+        title, question = (
+            words.unseen_title.format(**about),
+            words.unseen.format(**about, gone=UNSEEN_REPOSITORY_CHOICES[1]),
+        )
         subject = f"unseen/{task.source}/{repository.lower()}"
-        request_id = toolchain_questions.ask_once(tx, subject, title, question, UNSEEN, at=at)
+        request_id = toolchain_questions.ask_once(tx, subject, title, question, UNSEEN_REPOSITORY_CHOICES, at=at)
         if request_id is not None:
-            saying = Saying("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
+            saying = PostDraft("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
             _add(tx, f"unseen/{request_id}", task, saying, at)
 
     def _to_agent(self, tx: Tx, key: str, task: KindTask, said: Mapping[str, Any], at: str) -> None:
@@ -144,7 +147,7 @@ class Desk:
         self, tx: Tx, key: str, task: KindTask, told: Comment, head: str, lines: tuple[str, Any], tail: str, at: str
     ) -> None:
         title, facts = lines
-        saying = Saying(
+        saying = PostDraft(
             "comment",
             dedup_keys.object_of(task.source, *told.place),
             texts.line_of(head)[:_LONGEST_TITLE],
@@ -173,7 +176,7 @@ class Desk:
         if isinstance(told, Issue):
             head = (words.overdue if late else words.issue).format(**about)
             title = (words.overdue_title if late else words.issue_title).format(**about)
-            saying = Saying(
+            saying = PostDraft(
                 "issue",
                 f"{task.source}:{told.repository.lower()}",
                 texts.line_of(title)[:_LONGEST_TITLE],
@@ -193,13 +196,13 @@ class Desk:
                 key,
                 title,
                 question,
-                toolchain_questions.SEEN if late else RETRY,
+                toolchain_questions.SEEN if late else RETRY_CHOICES,
                 at=at,
                 agent=task.agent_id,
                 task_id=task.task_id,
                 criteria=criteria,
             )
-            saying = Saying("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
+            saying = PostDraft("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
             _add(tx, key, task, saying, at)
 
     def _words(self, agent: str) -> FailureWording:
@@ -262,7 +265,7 @@ class Desk:
         )
 
 
-def _add(tx: Tx, key: str, task: KindTask, saying: Saying, at: str) -> None:
+def _add(tx: Tx, key: str, task: KindTask, saying: PostDraft, at: str) -> None:
     """Write down what is to be said, once for each key. A question waits for its answer, all else for its turn."""
     if tx.run(
         "add_outgoing",

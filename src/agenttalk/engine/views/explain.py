@@ -25,12 +25,12 @@ _NEXT: Final = {
 _WAITS: Final = "it goes on when {agent} works its inbox: by hand, or by 'agenttalk heartbeat' or 'agenttalk serve'"
 
 
-async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
+async def explain_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
     store = await board_of(deps, plan_id)
     rows = await store.read("task", plan_id=plan_id, task_id=task_id)
     if not rows or await store.read("run", plan_id=plan_id):
-        return {**await explain_engine.explain(deps, plan_id, task_id), "origin": "engine"}
+        return {**await explain_engine.explain_engine_task(deps, plan_id, task_id), "origin": "engine"}
     agent_id, state, _, _, lease, _, delivery, attempt, _, missing, request_id, rounds, _ = rows[0]
     if delivery is None:
         delivery = await _undone(store, plan_id, task_id, agent_id)

@@ -17,7 +17,7 @@ from agenttalk.engine.plans import dag_reviews, releases
 from agenttalk.engine.plans import rework_rounds as rounds_of
 from agenttalk.engine.plans.dag_reviews import DagReviewRecord
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
-from agenttalk.engine.views.plan_status import together
+from agenttalk.engine.views.plan_status import sum_usage
 from agenttalk.ports import Store
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.core import usage
@@ -68,7 +68,7 @@ _REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status
 _NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
 
 
-class _Standing(NamedTuple):
+class _TaskSituation(NamedTuple):
     """Where a task stands, as far as that says what moves it on."""
 
     plan_id: str
@@ -86,7 +86,7 @@ class _Standing(NamedTuple):
     paused: bool
 
 
-async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
+async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
     store = await board_of(deps, plan_id)
     rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
@@ -113,7 +113,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     by_person = driver == "human" or phase == "asking"
     asked = bool(by_person and await store.read("open_requests_of", plan_id=plan_id, task_id=task_id))
     paused = run[0] == "PAUSED"
-    now = _Standing(plan_id, task_id, agent_id, state, phase, cause, reason, driver, stale, asked, paused)
+    now = _TaskSituation(plan_id, task_id, agent_id, state, phase, cause, reason, driver, stale, asked, paused)
     return {
         "plan_id": plan_id,
         "task_id": task_id,
@@ -133,7 +133,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "request_id": request_id,
         "attempts": turns,
         "superseded": await _superseded(store, plan_id, task_id),
-        "usage": together(_used(turn) for turn in turns),
+        "usage": sum_usage(_used(turn) for turn in turns),
         "retries": retries,
         "rounds": rounds,
         "history": _came_of(rounds_of.rounds_to_json(history, _ISSUES), state),
@@ -147,7 +147,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     }
 
 
-def _moves_on(now: _Standing, review: DagReviewRecord | None, turns: Sequence[Mapping[str, Any]]) -> str:
+def _moves_on(now: _TaskSituation, review: DagReviewRecord | None, turns: Sequence[Mapping[str, Any]]) -> str:
     """What has to happen next, and by whom."""
     if review is not None and review.undecided and now.state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED

@@ -34,7 +34,7 @@ MOST: Final = 100
 
 
 @contextmanager
-def silent() -> Iterator[asyncio.Event]:
+def silent_changes() -> Iterator[asyncio.Event]:
     """Nobody tells when something changed."""
     yield asyncio.Event()
 
@@ -44,11 +44,11 @@ class Feed:
     """Tells of news. While nobody follows, it does nothing."""
 
     deps: Deps
-    followed: Callable[[], AbstractContextManager[asyncio.Event]] = silent
+    followed: Callable[[], AbstractContextManager[asyncio.Event]] = silent_changes
     """Gives an event that is set when something changed."""
     _followers: set[asyncio.Event] = field(default_factory=set)
     _looking: asyncio.Task[None] | None = None
-    _recent: Recent | None = None
+    _recent: RecentNews | None = None
     """What was read for all, while somebody follows."""
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _told: asyncio.Event = field(default_factory=asyncio.Event)
@@ -70,7 +70,7 @@ class Feed:
 
     async def follow(
         self, position: dict[str, int] | None, plan_id: str = "", *, wait: bool = True
-    ) -> AsyncGenerator[list[News | Anew]]:
+    ) -> AsyncGenerator[list[News | FeedReset]]:
         """Lists of news from a position on (None: from now on), as they come; an empty one says that nothing did.
 
         Without `wait` it ends when there is nothing more. Raises MachineError when too many follow already.
@@ -84,7 +84,7 @@ class Feed:
             known = {board: min(came.get(board, 0), seq) for board, seq in here.items()}
             if any(here[board] - seq > FAR for board, seq in known.items()):
                 known = here
-                yield [Anew(feed.written(known))]
+                yield [FeedReset(feed.written(known))]
             else:
                 yield []
             while not self.closed:
@@ -148,11 +148,11 @@ class Feed:
                     await self._caught_up()
                 await asyncio.sleep(PACE)
 
-    async def _caught_up(self) -> Recent:
+    async def _caught_up(self) -> RecentNews:
         """Read on, once for all who follow, and wake them if there was anything."""
         async with self._reading:
             if self._recent is None:
-                self._recent = Recent(await self.position())
+                self._recent = RecentNews(await self.position())
             recent, more = self._recent, True
             while more:
                 here = dict(recent.here)
@@ -172,7 +172,7 @@ async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> N
             each.cancel()
 
 
-KEPT: Final = 1_000
+RECENT_LIMIT: Final = 1_000
 """Facts that are kept for those who follow closely."""
 
 
@@ -191,7 +191,7 @@ class News(NamedTuple):
     """The tasks of the plan that it changed, when it changed nothing else."""
 
 
-class Anew(NamedTuple):
+class FeedReset(NamedTuple):
     """Too much was missed: whoever follows has to look at everything and goes on from here."""
 
     id: str
@@ -214,7 +214,7 @@ def _read(body: Any) -> dict[str, Any] | None:
     return told if isinstance(told, dict) else None
 
 
-class Recent:
+class RecentNews:
     """News in their order, the oldest of which are forgotten."""
 
     def __init__(self, here: Mapping[str, int]) -> None:
@@ -230,7 +230,7 @@ class Recent:
         for board in here:
             self._floor.setdefault(board, 0)
         self._news.extend(found)
-        while len(self._news) > KEPT:
+        while len(self._news) > RECENT_LIMIT:
             oldest = self._news.popleft()
             self._floor[oldest.board] = oldest.seq
 

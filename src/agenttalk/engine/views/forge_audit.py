@@ -10,7 +10,7 @@ from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.engine.views.toolchain import own
+from agenttalk.engine.views.toolchain import read_toolchain_fields
 from agenttalk.ports import Row, Store
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.toolchain import read_back
@@ -23,9 +23,9 @@ _TURNS: Final = 100
 """Turns of one task that are shown, the newest."""
 
 
-async def audit(deps: Deps, task_id: str) -> dict[str, Any]:
+async def audit_task(deps: Deps, task_id: str) -> dict[str, Any]:
     """A task with each of its turns: what was said in it, what was seen, and what that came to."""
-    task = await own(deps, TaskName(BOARD, BOARD, task_id))
+    task = await read_toolchain_fields(deps, TaskName(BOARD, BOARD, task_id))
     if not task:
         hint = "'agenttalk toolchain tasks' lists them"
         raise UsageError(Code.TASK_NOT_FOUND, f"there is no toolchain task {task_id[:80]!r}", hint=hint)
@@ -35,8 +35,10 @@ async def audit(deps: Deps, task_id: str) -> dict[str, Any]:
     known = {each["epoch"] for each in turns}
     return {
         **task,
-        "turns": [{**each, "said": [_said(row) for row in rows if row[6] == each["epoch"]]} for each in turns],
-        "said": [_said(row) for row in rows if row[6] not in known],
+        "turns": [
+            {**each, "said": [_describe_comment(row) for row in rows if row[6] == each["epoch"]]} for each in turns
+        ],
+        "said": [_describe_comment(row) for row in rows if row[6] not in known],
         "verify": _result(task, turns),
     }
 
@@ -57,13 +59,13 @@ async def _turns(store: Store, task_id: str) -> list[dict[str, Any]]:
                 "cause": told["cause"],
                 "reason": told.get("reason"),
                 "seen": told.get("checks", []),
-                "verify": _told(told)._asdict() if "verdict" in told else None,
+                "verify": _verification_of(told)._asdict() if "verdict" in told else None,
             }
         )
     return found[::-1]
 
 
-def _told(turn: dict[str, Any]) -> VerifyResult:
+def _verification_of(turn: dict[str, Any]) -> VerifyResult:
     said = turn["verdict"]
     seen = [
         Evidence(each["id"], each["passed"], True, each["trust"], each["by"], "", each["detail"])
@@ -79,7 +81,7 @@ def _result(own: dict[str, Any], turns: list[dict[str, Any]]) -> dict[str, Any] 
     return next((each["verify"] for each in reversed(turns) if each["verify"]), None)
 
 
-def _said(row: Row) -> dict[str, Any]:
+def _describe_comment(row: Row) -> dict[str, Any]:
     number, kind, author, type_, body, claims, _, at = row
     shown = {"id": number, "kind": kind, "author": author, "type": type_, "body": body, "at": at}
     return {**shown, "claims": wire.read(bytes(claims))} if claims else shown

@@ -29,13 +29,13 @@ _LEFT_OUT: Final = frozenset({"ack", "lines", "result", "usage", "evidence", "fi
 WEBHOOK_FILTERS: Final = ("source", "state", "event")
 
 
-async def facts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+async def list_facts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
     """Every fact about a plan and its tasks, the oldest first."""
     rows, following = await _facts(deps, plan_id, after, _size(limit))
-    return {"facts": [_told(row) for row in rows], "next": following}
+    return {"facts": [_describe_fact(row) for row in rows], "next": following}
 
 
-async def decisions(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+async def list_decisions(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
     """What was decided about a plan and its tasks, by whom and why, the oldest first."""
     found: list[dict[str, Any]] = []
     following: int | None = after
@@ -49,11 +49,11 @@ async def decisions(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PA
 
 async def _facts(deps: Deps, plan_id: str, after: int, size: int) -> tuple[list[Row], int | None]:
     if plan_id in VIRTUAL | deps.kinds.keys():  # the whole board is its plan
-        store = await plans.found(deps, plan_id, ends=False)
+        store = await plans.find_plan_board(deps, plan_id, ends=False)
         [(newest,)] = await store.read("newest_fact")
         rows = await store.read("ledger_page", before=after + size + 1, after=after + 1, limit=size)
         return rows[::-1], after + size if after + size < newest else None
-    store = await plans.found(deps, plan_id)
+    store = await plans.find_plan_board(deps, plan_id)
     rows = await store.read("plan_facts", plan_id=plan_id, after=after, limit=size)
     return rows, rows[-1][0] if len(rows) == size else None
 
@@ -68,7 +68,7 @@ def _decision(row: Row) -> dict[str, Any]:
     return {"seq": seq, "at": at, "kind": kind, "subject": subject, "by": by, **named, "decision": _short(told)}
 
 
-def _told(row: Row) -> dict[str, Any]:
+def _describe_fact(row: Row) -> dict[str, Any]:
     seq, link, at, kind, subject, body, digest = row
     told: Any = _short(_read(body)) if len(body) > LARGEST_BODY else _read(body)
     sealed = f"sha256:{bytes(digest).hex()}" if digest else None
@@ -86,7 +86,7 @@ def _read(body: Any) -> dict[str, Any]:
     return dict(told) if isinstance(told, dict) else {"value": told}
 
 
-async def ledger(
+async def list_ledger(
     deps: Deps,
     board: str,
     *,
@@ -108,7 +108,7 @@ async def ledger(
         top = newest + 1
     if subject:
         rows = await store.read("ledger_of", subject=subject.replace("\0", ""), before=top, limit=size)
-        found = [_told(row) for row in rows if _fits(row, kind, plan_id)]
+        found = [_describe_fact(row) for row in rows if _fits(row, kind, plan_id)]
         return {"board": board, "facts": found, "next": rows[-1][0] if len(rows) == size else None}
     seen = 0
     while top > 1 and seen < LOOKED_AT:
@@ -117,7 +117,7 @@ async def ledger(
         seen += top - floor
         for row in rows:
             if _fits(row, kind, plan_id):
-                found.append(_told(row))
+                found.append(_describe_fact(row))
                 if len(found) == size:
                     return {"board": board, "facts": found, "next": row[0] if row[0] > 1 else None}
         top = floor
@@ -128,19 +128,19 @@ def _fits(row: Row, kind: str, plan_id: str) -> bool:
     return row[3].startswith(kind) and (not plan_id or plan_id in row[4].split("/"))
 
 
-async def names(deps: Deps) -> list[str]:
+async def list_ledger_boards(deps: Deps) -> list[str]:
     """Every board that has a ledger."""
     return [*(store.name for store in await list_boards(deps)), SYSTEM]
 
 
 async def _board(deps: Deps, board: str) -> Store:
-    known = await names(deps)
+    known = await list_ledger_boards(deps)
     if board not in known:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no board {board[:80]!r}", hint=f"there are: {', '.join(known)}")
     return await deps.stores.board(board)
 
 
-async def webhooks(
+async def list_webhooks(
     deps: Deps, *, wanted: Mapping[str, str] | None = None, before: int = 0, limit: int = PAGE
 ) -> dict[str, Any]:
     """What forges and pipelines told us, the newest first; `wanted` are values that columns must have.

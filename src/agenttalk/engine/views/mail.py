@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.mail.letters import letter_of, row_of, unknown_letter_error
-from agenttalk.engine.views.toolchain import STATUSES, require_one_of, status
+from agenttalk.engine.views.toolchain import STATUSES, require_one_of, status_of
 from agenttalk.ports import Row, Store
 from agenttalk.rules.mail import letters
 from agenttalk.rules.mail.letters import BOARD
@@ -25,7 +25,7 @@ CLOSED: Final = "closed"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MailQuery:
     """Which letters somebody wants to see. What is empty does not matter."""
 
     sender: str = ""
@@ -42,7 +42,7 @@ class Asked:
     limit: int = PAGE
 
 
-async def page(deps: Deps, asked: Asked, viewer: str | None = None) -> dict[str, Any]:
+async def list_letters(deps: Deps, asked: MailQuery, viewer: str | None = None) -> dict[str, Any]:
     """Letters, the newest first, and from where the next page goes on. A `viewer` sees those it wrote or got.
 
     Raises UsageError for a kind or a status that there is not.
@@ -53,14 +53,14 @@ async def page(deps: Deps, asked: Asked, viewer: str | None = None) -> dict[str,
     if not deps.stores.has(BOARD):
         return {"mails": [], "next": None, **({"unread": 0} if counted else {})}
     store = await deps.stores.board(BOARD)
-    found, after = await _found(store, asked, viewer)
+    found, after = await _search(store, asked, viewer)
     answer: dict[str, Any] = {"mails": found, "next": after}
     if counted:
         answer["unread"] = len(await store.read("mail_unread", party=counted, limit=_MOST_UNREAD))
     return answer
 
 
-async def _found(store: Store, asked: Asked, viewer: str | None) -> tuple[list[dict[str, Any]], int | None]:
+async def _search(store: Store, asked: MailQuery, viewer: str | None) -> tuple[list[dict[str, Any]], int | None]:
     limit = max(1, min(asked.limit, LONGEST_PAGE))
     words = letters.wanted(asked.search)
     if asked.search and not words:
@@ -81,7 +81,7 @@ async def _found(store: Store, asked: Asked, viewer: str | None) -> tuple[list[d
     return found, before
 
 
-async def _rows(store: Store, asked: Asked, words: list[str], before: int, limit: int) -> list[Row]:
+async def _rows(store: Store, asked: MailQuery, words: list[str], before: int, limit: int) -> list[Row]:
     """The next rows through the index that leaves the fewest to look at."""
     about = {"before": before, "limit": limit}
     if asked.thread:
@@ -97,7 +97,9 @@ async def _rows(store: Store, asked: Asked, words: list[str], before: int, limit
     return await store.read("mail_page", **about)
 
 
-async def _wanted(store: Store, row: Row, asked: Asked, words: list[str], viewer: str | None) -> dict[str, Any] | None:
+async def _wanted(
+    store: Store, row: Row, asked: MailQuery, words: list[str], viewer: str | None
+) -> dict[str, Any] | None:
     """A letter as a list shows it, if it is one that was asked for and may be seen."""
     if asked.sender not in {"", row[3]} or asked.kind not in {"", row[4]}:
         return None
@@ -121,7 +123,7 @@ def _fits(told: list[dict[str, Any]], wanted: str) -> bool:
     return not wanted or any(each["status"] == wanted for each in told)
 
 
-async def one(deps: Deps, mail_id: str, viewer: str | None = None) -> dict[str, Any]:
+async def read_letter(deps: Deps, mail_id: str, viewer: str | None = None) -> dict[str, Any]:
     """A letter with its body. Raises UsageError when there is none that the viewer wrote or got."""
     row = await row_of(deps, mail_id)
     items = await (await deps.stores.board(BOARD)).read("mail_items_of", mail=row[0])
@@ -130,7 +132,7 @@ async def one(deps: Deps, mail_id: str, viewer: str | None = None) -> dict[str, 
     return {**_shown(row, items), "body": bytes(row[13]).decode()}
 
 
-async def threads(deps: Deps, viewer: str | None = None, *, before: int = 0, limit: int = PAGE) -> dict[str, Any]:
+async def list_threads(deps: Deps, viewer: str | None = None, *, before: int = 0, limit: int = PAGE) -> dict[str, Any]:
     """Threads, those with the newest letters first. A `viewer` sees those in which it takes part."""
     if not deps.stores.has(BOARD):
         return {"threads": [], "next": None}
@@ -168,7 +170,7 @@ def _addressee(row: Row) -> dict[str, Any]:
         "addressee": addressee,
         "task_id": task_id,
         "way": way,
-        "status": status(state, phase),
+        "status": status_of(state, phase),
         "state": state,
         "read_at": read_at,
         "read_how": read_how,

@@ -29,7 +29,7 @@ _COUNTED: Final = (
 )
 
 
-async def measured(deps: Deps) -> list[Metric]:
+async def collect_metrics(deps: Deps) -> list[Metric]:
     """Everything that is measured of a root."""
     tasks: Counter[tuple[str, str]] = Counter()
     plans: Counter[tuple[str, str]] = Counter()

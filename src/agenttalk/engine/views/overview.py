@@ -13,7 +13,7 @@ from agenttalk.engine.core.profiles import list_agents
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import plans, toolchain
-from agenttalk.engine.views.plans import Asked
+from agenttalk.engine.views.plans import PlanQuery
 from agenttalk.ports import Store
 from agenttalk.rules.proof.honesty import NOTHING, Tally
 
@@ -32,10 +32,10 @@ _IDLE: Final = frozenset({"asking", "offered", "awaiting"})
 """Phases in which nobody works: a person is asked, or an agent elsewhere has yet to take it."""
 
 
-async def overview(deps: Deps) -> dict[str, Any]:
+async def build_overview(deps: Deps) -> dict[str, Any]:
     """What needs somebody, what runs, what fails, and how far claims could be believed."""
     found = await list_boards(deps)
-    recent = (await plans.listed(deps, Asked(limit=_LOOKED_AT)))["plans"]
+    recent = (await plans.list_plans(deps, PlanQuery(limit=_LOOKED_AT)))["plans"]
     troubled = await _troubled(deps, recent)
     today = deps.stamp()[:10]
     counted = [(await store.read("counted_open"))[0] for store in found]
@@ -43,7 +43,7 @@ async def overview(deps: Deps) -> dict[str, Any]:
         "requests": (await questions.read_page(deps, limit=REQUESTS)).requests,
         "waiting_for_people": sum(asked for asked, _ in counted),
         "held": [each for each in troubled if each["cause"] == "SOFT_DENIED" and not each["request_id"]],
-        "running": [each for each in await at_work(deps) if each["phase"] not in _IDLE],
+        "running": [each for each in await list_running_tasks(deps) if each["phase"] not in _IDLE],
         "failing": [each for each in troubled if each["state"] == "FAILED"][:TROUBLES],
         "waiting": [each for each in troubled if each["state"] == "BLOCKED_WAITING_INPUT"][:TROUBLES],
         "plans": recent[:PLANS],
@@ -51,14 +51,14 @@ async def overview(deps: Deps) -> dict[str, Any]:
         "honesty": await honesty.sum_tallies(deps),
         "cost_today": sum([await _cost(store, today) for store in found]),
         "deadletters": sum(dead for _, dead in counted),
-        **(await toolchain.overview(deps)),
+        **(await toolchain.summarize_board(deps)),
         "broken": dict(deps.broken),
     }
 
 
 async def _troubled(deps: Deps, recent: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Tasks that cannot go on by themselves: of plans that are open, and of those that ended badly of late."""
-    still_open = (await plans.listed(deps, Asked(state="open", limit=_LOOKED_AT)))["plans"]
+    still_open = (await plans.list_plans(deps, PlanQuery(state="open", limit=_LOOKED_AT)))["plans"]
     ended = [each for each in recent if each["state"] == "ENDED" and each["counts"]["failed"]]
     keys = ("task_id", "agent_id", "state", "cause", "reason", "request_id", "updated_at")
     found: list[dict[str, Any]] = []
@@ -80,7 +80,7 @@ async def _cost(store: Store, today: str) -> float:
     return spent
 
 
-async def agents(deps: Deps) -> list[dict[str, Any]]:
+async def describe_agents(deps: Deps) -> list[dict[str, Any]]:
     """Everybody who works or has worked here, by name."""
     await honesty.count_new_facts(deps, most=honesty.AT_ONCE)
     names = set(await asyncio.to_thread(list_agents, deps.root)) - {root_layout.GATEWAY}
@@ -88,7 +88,7 @@ async def agents(deps: Deps) -> list[dict[str, Any]]:
     now: dict[str, list[dict[str, Any]]] = {}
     queued: dict[str, int] = {}
     health: dict[str, Any] = {}
-    for task in await at_work(deps):
+    for task in await list_running_tasks(deps):
         now.setdefault(task.pop("agent_id"), []).append(task)
     for store in await list_boards(deps):
         for agent_id, number in await store.read("queue_lengths"):
@@ -102,7 +102,7 @@ async def agents(deps: Deps) -> list[dict[str, Any]]:
     ]
 
 
-async def at_work(deps: Deps) -> list[dict[str, Any]]:
+async def list_running_tasks(deps: Deps) -> list[dict[str, Any]]:
     """Every task that somebody has taken and not ended yet."""
     keys = ("plan_id", "task_id", "agent_id", "state", "phase", "attempt", "since")
     return [
@@ -134,9 +134,9 @@ def _agent(
     }
 
 
-async def agent(deps: Deps, agent_id: str) -> dict[str, Any]:
+async def describe_agent(deps: Deps, agent_id: str) -> dict[str, Any]:
     """One of them, and the tasks that wait in its queue. Raises UsageError when there is none."""
-    found = next((each for each in await agents(deps) if each["agent_id"] == agent_id), None)
+    found = next((each for each in await describe_agents(deps) if each["agent_id"] == agent_id), None)
     if found is None:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id[:80]!r}", hint="'GET /api/agents' lists them")
     queue = [

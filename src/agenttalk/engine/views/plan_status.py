@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from agenttalk.ports import Store
 
 _NAMED: Final = 5
-Result = Literal["running", "done", "failed", "waiting", "paused"]
+PlanResult = Literal["running", "done", "failed", "waiting", "paused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlanStanding:
     """A plan that the engine runs."""
 
     plan_id: str
     state: str
-    result: Result
+    result: PlanResult
     """`running` while anything goes on by itself; `waiting` when somebody outside has to do something."""
     counts: dict[str, int]
     began_at: str
@@ -47,7 +47,7 @@ class Standing:
     @property
     def usage(self) -> dict[str, float] | None:
         """What all tasks together took, as far as it is known."""
-        return together(task["usage"] for task in self.tasks)
+        return sum_usage(task["usage"] for task in self.tasks)
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -59,7 +59,7 @@ class Standing:
             "began_at": self.began_at,
             "ended_at": self.ended_at,
             "usage": self.usage,
-            "usage_by_agent": by_agent((task["agent_id"], task["usage"]) for task in self.tasks),
+            "usage_by_agent": sum_usage_by_agent((task["agent_id"], task["usage"]) for task in self.tasks),
             "closing": self.closing,
             "tasks": list(self.tasks),
             "gates": list(self.gates),
@@ -69,7 +69,7 @@ class Standing:
         }
 
 
-async def of(deps: Deps, plan_id: str) -> Standing:
+async def read_plan_status(deps: Deps, plan_id: str) -> PlanStanding:
     """Where a plan stands. Raises UsageError when the engine runs no such plan."""
     store = await board_of(deps, plan_id)
     # First what goes on: a plan in which nothing does stays as it is, so what is read afterwards fits it. Only that its
@@ -86,11 +86,16 @@ async def of(deps: Deps, plan_id: str) -> Standing:
             break
     state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
     closing = state == "RUNNING" and not still_open
-    tasks = tuple(task_of(row) for row in await store.read("standings", plan_id=plan_id))
+    tasks = tuple(task_status_of(row) for row in await store.read("standings", plan_id=plan_id))
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
     running = 0 if state == "ENDED" else running  # it may have ended since that was read
     goes_on = _goes_on(state, running, queued, due, closing=closing)
-    counts = {"open": open_in(plan_id, still_open), "completed": completed, "failed": failed, "skipped": skipped}
+    counts = {
+        "open": count_open_tasks(plan_id, still_open),
+        "completed": completed,
+        "failed": failed,
+        "skipped": skipped,
+    }
     counts["running"] = running
     counts["unproven"] = sum(task["proven"] is False for task in tasks)
     counts["not_isolated"] = sum(task["isolated"] is False for task in tasks)
@@ -100,7 +105,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
         result = "running" if await dag_reviews.is_progressing(store, review) else "waiting"
     elif release is not None and state == "ENDED":
         result = _shipped(release.state, result)
-    return Standing(
+    return PlanStanding(
         plan_id,
         state,
         result,
@@ -116,13 +121,13 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     )
 
 
-def open_in(plan_id: str, counted: int) -> int:
+def count_open_tasks(plan_id: str, counted: int) -> int:
     """How many tasks are open. The run of a virtual board counts one more, so that it never ends."""
     return counted - 1 if plan_id in VIRTUAL else counted
 
 
-async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str, int]) -> Result:
-    """What is to be said of a plan in one word, for a list of many; see `Standing.result`."""
+async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str, int]) -> PlanResult:
+    """What is to be said of a plan in one word, for a list of many; see `PlanStanding.result`."""
     lost = counts["failed"] or (counts["skipped"] and (await store.read("skipped_by_failure", plan_id=plan_id))[0][0])
     if state == "ENDED":
         release = await releases.read_latest_committed(store, plan_id)
@@ -139,14 +144,14 @@ def _goes_on(state: str, running: int, queued: int, due: int, *, closing: bool) 
     return state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
 
 
-def _shipped(release: str, result: Result) -> Result:
+def _shipped(release: str, result: PlanResult) -> PlanResult:
     """A plan that ships something is done when that is approved."""
     if release == "due":
         return "running"
     return result if release == "approved" else "failed"
 
 
-def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
+def _result(state: str, *, goes_on: bool, failed: bool) -> PlanResult:
     if goes_on:
         return "running"
     if failed:
@@ -162,7 +167,7 @@ def _closing(tasks: Iterable[dict[str, Any]]) -> str:
     return f"verifying again: {named}" if stale else "looking whether all that was proven still holds"
 
 
-def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
+def task_status_of(row: tuple[Any, ...]) -> dict[str, Any]:
     """How a task stands, from its row (the query `standings`)."""
     (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
     missing, request_id, updated_at, leased_at, waiting_since = rest[:5]
@@ -175,7 +180,7 @@ def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
         "board": board_status(state, phase),
         "freshness": ("fresh" if fresh else "stale") if state == "COMPLETED" else None,
         "proven": not unproven if state == "COMPLETED" else None,
-        "isolated": isolated_of(state, unisolated),
+        "isolated": is_isolated(state, unisolated),
         "cause": cause,
         "reason": reason,
         "score": score,
@@ -190,24 +195,24 @@ def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def isolated_of(state: str, unisolated: int) -> bool | None:
+def is_isolated(state: str, unisolated: int) -> bool | None:
     """Whether all that a task rests on ran in a sandbox; None of one that rests on nothing yet."""
     return False if unisolated else True if state == "COMPLETED" else None
 
 
-def together(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | None:
+def sum_usage(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | None:
     """What several tasks took together; None when nothing is known of any."""
     known = [each for each in usages if each]
     return {name: round(sum(each[name] for each in known), 6) for name in known[0]} if known else None
 
 
-def by_agent(usages: Iterable[tuple[str, dict[str, float] | None]]) -> dict[str, dict[str, float]]:
+def sum_usage_by_agent(usages: Iterable[tuple[str, dict[str, float] | None]]) -> dict[str, dict[str, float]]:
     """What the tasks of each agent took together, of those of whom it is known."""
     tasks: dict[str, list[dict[str, float]]] = {}
     for agent_id, usage in usages:
         if usage:
             tasks.setdefault(agent_id, []).append(usage)
-    return {agent_id: together(known) or {} for agent_id, known in sorted(tasks.items())}
+    return {agent_id: sum_usage(known) or {} for agent_id, known in sorted(tasks.items())}
 
 
 def usage_of(row: tuple[Any, ...]) -> dict[str, float] | None:
@@ -218,7 +223,7 @@ def usage_of(row: tuple[Any, ...]) -> dict[str, float] | None:
     return {"duration_s": round(seconds, 3), "tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
 
 
-async def some(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]:
+async def read_progress(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]:
     """How far a plan has come, and the tasks of these names that it has. Raises UsageError when there is none."""
     store = await board_of(deps, plan_id)
     rows = await store.read("run_counts", plan_id=plan_id)
@@ -227,19 +232,19 @@ async def some(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id[:80]!r}", hint=hint)
     state, still_open, completed, failed, skipped = rows[0]
     found = [
-        task_of(row)
+        task_status_of(row)
         for name in dict.fromkeys(names)
         for row in await store.read("task_standing", plan_id=plan_id, task_id=name.replace("\0", ""))
     ]
     [(unproven,)] = await store.read("unproven_in", plan_id=plan_id)
     [(unisolated,)] = await store.read("unisolated_in", plan_id=plan_id)
-    left = open_in(plan_id, still_open)
+    left = count_open_tasks(plan_id, still_open)
     counts = {"open": left, "completed": completed, "failed": failed, "skipped": skipped}
     counts |= {"unproven": unproven, "not_isolated": unisolated}
     return {"plan_id": plan_id, "state": state, "counts": counts, "tasks": found}
 
 
-async def overview(deps: Deps, *, plan_id: str | None = None) -> dict[str, Any]:
+async def read_status_overview(deps: Deps, *, plan_id: str | None = None) -> dict[str, Any]:
     """Where everything stands, for people and programs."""
     found = [(board, row) for board in await list_boards(deps) for row in await board.read("plans")]
     return {"plans": [await _stand(board, row) for board, row in found if plan_id in {None, row[0]}]}
@@ -259,7 +264,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     taken = {each[0]: usage_of(each) for each in stands}
     fresh = {each[0]: bool(each[7]) for each in stands}
     believed = {each[0] for each in stands if each[20]}
-    isolated = {each[0]: isolated_of(each[2], each[21]) for each in stands}
+    isolated = {each[0]: is_isolated(each[2], each[21]) for each in stands}
     held = [denials.to_json(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
     return {
         "plan_id": plan_id,
@@ -275,8 +280,8 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
             "dead": dead,
             "in_flight": in_flight,
         },
-        "usage": together(taken.values()),
-        "usage_by_agent": by_agent((each[1], taken[each[0]]) for each in stands),
+        "usage": sum_usage(taken.values()),
+        "usage_by_agent": sum_usage_by_agent((each[1], taken[each[0]]) for each in stands),
         "gates": held,
         "questions": [row[0] for row in await board.read("open_requests_in", plan_id=plan_id)],
         "state": runs[0][0] if ends else None,

@@ -38,7 +38,7 @@ _NO_END: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanQuery:
     """Which plans somebody wants to see."""
 
     state: str = ""
@@ -56,7 +56,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PlanCursor:
     """How far a list of plans was shown: those that the engine runs come first, by when they began."""
 
     began_at: str
@@ -67,14 +67,14 @@ class _Place:
         return cursors.encode([self.began_at, self.plan_id, self.foreign])
 
 
-async def listed(deps: Deps, asked: Asked) -> dict[str, Any]:
+async def list_plans(deps: Deps, asked: PlanQuery) -> dict[str, Any]:
     """Plans, those that began last first, and then those that only lie in folders; and where the next page begins."""
     if asked.state and asked.state not in STATES:
         near = nearest(asked.state, STATES)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(STATES)}"
         raise UsageError(Code.FIELD_VALUE, f"there is no state {asked.state[:40]!r} of a plan", hint=hint)
     stores = await _boards(deps, asked.board)
-    place: _Place | None = _place(asked.after)
+    place: _PlanCursor | None = _place(asked.after)
     found: list[dict[str, Any]] = []
     seen = 0
     while place is not None and len(found) < asked.size and seen < LOOKED_AT:
@@ -95,7 +95,9 @@ async def _boards(deps: Deps, board: str) -> list[Store]:
     return named
 
 
-async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[list[dict[str, Any]], _Place | None]:
+async def _next(
+    stores: Sequence[Store], asked: PlanQuery, place: _PlanCursor
+) -> tuple[list[dict[str, Any]], _PlanCursor | None]:
     """The next rows in order, and the place behind them; None at the end."""
     limit = asked.size
     if place.foreign:
@@ -105,7 +107,7 @@ async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[l
             for row in await store.read("foreign_plan_page", plan_id=place.plan_id, limit=limit)
         ]
         rows = sorted(rows, key=lambda each: str(each["plan_id"]), reverse=True)[:limit]
-        return rows, _Place("", rows[-1]["plan_id"], foreign=True) if len(rows) == limit else None
+        return rows, _PlanCursor("", rows[-1]["plan_id"], foreign=True) if len(rows) == limit else None
     statement = "open_plan_page" if asked.state in _OPEN else "plan_page"
     rows = [
         await _run(store, row)
@@ -114,16 +116,16 @@ async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[l
     ]
     rows = sorted(rows, key=lambda each: (each["began_at"], each["plan_id"]), reverse=True)[:limit]
     if len(rows) == limit:
-        return rows, _Place(rows[-1]["began_at"], rows[-1]["plan_id"])
-    return rows, _Place("", _LAST, foreign=True) if asked.state in {"", "foreign"} else None
+        return rows, _PlanCursor(rows[-1]["began_at"], rows[-1]["plan_id"])
+    return rows, _PlanCursor("", _LAST, foreign=True) if asked.state in {"", "foreign"} else None
 
 
-def _place(text: str) -> _Place:
+def _place(text: str) -> _PlanCursor:
     if not text:
-        return _Place(*_TOP)
+        return _PlanCursor(*_TOP)
     match cursors.decode(text):
         case [str() as began_at, str() as plan_id, bool() as foreign]:
-            return _Place(began_at.replace("\0", ""), plan_id.replace("\0", ""), foreign)
+            return _PlanCursor(began_at.replace("\0", ""), plan_id.replace("\0", ""), foreign)
         case _:
             raise cursors.make_cursor_error()
 
@@ -156,13 +158,13 @@ async def _counts(store: Store, plan_id: str) -> dict[str, int]:
     }
 
 
-def _fits(row: dict[str, Any], asked: Asked) -> bool:
+def _fits(row: dict[str, Any], asked: PlanQuery) -> bool:
     state = row["state"].lower()
     wanted = state in _OPEN if asked.state == "open" else asked.state in {"", state}
     return wanted and asked.text.lower() in row["plan_id"].lower()
 
 
-async def found(deps: Deps, plan_id: str, *, ends: bool = True) -> Store:
+async def find_plan_board(deps: Deps, plan_id: str, *, ends: bool = True) -> Store:
     """The board of a plan. Raises UsageError when there is no such plan, or one that never `ends` is no plan here."""
     if ends and plan_id in VIRTUAL | deps.kinds.keys():
         hint = _NO_END.get(plan_id, "look at its tasks")
@@ -179,11 +181,15 @@ def _unknown(plan_id: str) -> UsageError:
     return UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id[:80]!r}", hint="'agenttalk status' lists all")
 
 
-async def plan(deps: Deps, plan_id: str) -> dict[str, Any]:
+async def describe_plan(deps: Deps, plan_id: str) -> dict[str, Any]:
     """Where a plan stands, with the lines between its tasks, and when what was done."""
-    store = await found(deps, plan_id)
+    store = await find_plan_board(deps, plan_id)
     runs = bool(await store.read("run_state", plan_id=plan_id))
-    told = (await plan_status.of(deps, plan_id)).as_json() if runs else await _lying_there(deps, store, plan_id)
+    told = (
+        (await plan_status.read_plan_status(deps, plan_id)).as_json()
+        if runs
+        else await _describe_foreign(deps, store, plan_id)
+    )
     edges = await _edges(store, plan_id, () if runs else await _nodes(store, plan_id))
     rows = await store.read("orders_of_plan", plan_id=plan_id)
     spans = [
@@ -193,9 +199,9 @@ async def plan(deps: Deps, plan_id: str) -> dict[str, Any]:
     return {**told, "board_name": store.name, "edges": edges, "spans": spans}
 
 
-async def _lying_there(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]:
+async def _describe_foreign(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]:
     """Where a plan stands that the engine does not run."""
-    known = (await plan_status.overview(deps, plan_id=plan_id))["plans"]
+    known = (await plan_status.read_status_overview(deps, plan_id=plan_id))["plans"]
     if not known:
         raise _unknown(plan_id)
     untold = {"phase": None, "cause": None, "score": None, "retries": 0, "reexecutions": 0, "since": None}
@@ -211,9 +217,9 @@ async def _lying_there(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]
     }
 
 
-async def graph(deps: Deps, plan_id: str) -> dict[str, Any]:
+async def describe_graph(deps: Deps, plan_id: str) -> dict[str, Any]:
     """The tasks of a plan with their states, and the lines between them."""
-    store = await found(deps, plan_id)
+    store = await find_plan_board(deps, plan_id)
     nodes = await _nodes(store, plan_id)
     edges = await _edges(store, plan_id, nodes)
     lines: list[dict[str, Any]] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
@@ -261,18 +267,18 @@ async def _all_tasks(store: Store, plan_id: str) -> list[dict[str, Any]]:
 
 
 def _task(row: Row) -> dict[str, Any]:
-    task = plan_status.task_of(row[:22])
+    task = plan_status.task_status_of(row[:22])
     if row[22] is None:  # the engine does not run it, so it has seen nothing
         proven = False if task["state"] == "COMPLETED" else None
         task |= {"freshness": None, "proven": proven, "isolated": None, "board": board_status(task["state"])}
     return task
 
 
-async def tasks(
+async def list_tasks(
     deps: Deps, plan_id: str, *, state: str = "", agent_id: str = "", after: str = "", limit: int = PAGE
 ) -> dict[str, Any]:
     """Tasks of a plan by their names, from after one on. `state` is a state, or what boards call it."""
-    store = await found(deps, plan_id, ends=False)
+    store = await find_plan_board(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
     shown: list[dict[str, Any]] = []
     seen, last = 0, after.replace("\0", "")
@@ -290,18 +296,18 @@ async def tasks(
     return {"tasks": shown, "next": last}
 
 
-async def deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+async def list_deliveries(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
     """What became of each message of a plan: the lines of its journal."""
-    store = await found(deps, plan_id, ends=False)
+    store = await find_plan_board(deps, plan_id, ends=False)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=size)
     lines = [wire.read(line) for row in rows for line in records.read_journal_lines(bytes(row[3]))]
     return {"deliveries": lines, "next": rows[-1][0] if len(rows) == size else None}
 
 
-async def acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+async def list_acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
     """Every command of a plan, and how far its receiver came with it: stored, injected, acted, and the receipt."""
-    store = await found(deps, plan_id)
+    store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read("plan_acks", plan_id=plan_id, after=after, limit=size)
     keys = (
@@ -312,9 +318,9 @@ async def acks(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -
     return {"acks": told, "next": rows[-1][0] if len(rows) == size else None}
 
 
-async def artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
+async def list_artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PAGE) -> dict[str, Any]:
     """Every version of what the tasks of a plan made, with the hashes by which its files can be had."""
-    store = await found(deps, plan_id)
+    store = await find_plan_board(deps, plan_id)
     size = max(1, min(limit, LONGEST_PAGE))
     rows = await store.read("plan_artifacts", plan_id=plan_id, after=after, limit=size)
     return {"artifacts": [_artifact(row) for row in rows], "next": rows[-1][0] if len(rows) == size else None}
@@ -327,7 +333,7 @@ def _artifact(row: Row) -> dict[str, Any]:
     return {**about, "state": state, "at": at, "files": files}
 
 
-async def of(deps: Deps, plan_id: str) -> dict[str, Any]:
+async def describe_repository(deps: Deps, plan_id: str) -> dict[str, Any]:
     """Where the repository of a plan lies, and what its clones share. Raises UsageError when the plan has none."""
     store = await board_of(deps, plan_id)
     rows = await store.read("plan_manifest", plan_id=plan_id)

@@ -27,7 +27,7 @@ from agenttalk.rules.toolchain import demands
 NOTE = "The engine decides when your turn has ended, from what it finds itself. This only says what it would miss now."
 
 
-async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
+async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
     """What a task promises, and what of it is not there yet. Raises UsageError when nothing is promised here."""
     store = await board_of_task(deps, task)
     rows = await store.read("engine_task", plan_id=task.plan_id, task_id=task.task_id)

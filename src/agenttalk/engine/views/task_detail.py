@@ -18,7 +18,7 @@ from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.plans.supersede import files_of
 from agenttalk.engine.views import explain, plans
-from agenttalk.engine.views.plan_status import isolated_of, usage_of
+from agenttalk.engine.views.plan_status import is_isolated, usage_of
 from agenttalk.ports import Folder, Row, Store
 from agenttalk.rules.proof import checklist
 from agenttalk.rules.proof.checklist import Item, Seen
@@ -32,10 +32,10 @@ _LOG_BYTES: Final = 256 * 1024
 """Bytes of a transcript that one page holds."""
 
 
-async def task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
+async def describe_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
-    store = await plans.found(deps, plan_id, ends=False)
-    told = await explain.explain(deps, plan_id, task_id)
+    store = await plans.find_plan_board(deps, plan_id, ends=False)
+    told = await explain.explain_task(deps, plan_id, task_id)
     rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
     orders = [_order(row) for row in rows]
     own = await store.read("task_standing", plan_id=plan_id, task_id=task_id)
@@ -44,7 +44,7 @@ async def task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "board_name": store.name,
         "usage": usage_of(own[0]) if own else None,
         "proven": _proven(told, own),
-        "isolated": isolated_of(told["state"], own[0][21]) if own else None,
+        "isolated": is_isolated(told["state"], own[0][21]) if own else None,
         "checklist": [_line(each) for each in await checklist_of(store, told)] if told["origin"] == "engine" else [],
         "command": orders[0]["command"] if orders else None,
         "orders": orders,
@@ -134,9 +134,9 @@ async def _outputs(store: Store, plan_id: str, task_id: str) -> list[dict[str, A
     ]
 
 
-async def file(deps: Deps, plan_id: str, task_id: str, sha256: str) -> tuple[str, str]:
+async def find_task_file(deps: Deps, plan_id: str, task_id: str, sha256: str) -> tuple[str, str]:
     """The board and the name of a file that a task was given or made. Raises UsageError when it is none of them."""
-    store = await plans.found(deps, plan_id, ends=False)
+    store = await plans.find_plan_board(deps, plan_id, ends=False)
     known = await _outputs(store, plan_id, task_id)
     if not any(each["sha256"] == sha256 for each in known):
         for row in await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS):
@@ -148,21 +148,21 @@ async def file(deps: Deps, plan_id: str, task_id: str, sha256: str) -> tuple[str
     raise UsageError(Code.NAME_UNKNOWN, what, hint=f"'GET /api/plans/{plan_id}/artifacts' lists them")
 
 
-async def remarks(deps: Deps, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+async def list_remarks(deps: Deps, plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """What was said about a task, in order."""
-    store = await plans.found(deps, plan_id, ends=False)
+    store = await plans.find_plan_board(deps, plan_id, ends=False)
     shown = await task_comments.read_task(deps, TaskName(store.name, plan_id, task_id))
     return sorted([*shown["comments"], *shown["outputs"]], key=lambda each: int(each["id"]))
 
 
-async def log(
+async def read_transcript(
     deps: Deps, plan_id: str, task_id: str, *, command_id: str = "", attempt: int = 0, after: int = 0
 ) -> dict[str, Any]:
     """What a coding agent told while it ran, from a place in its transcript on; of the last attempt if none is named.
 
     `next` is the place where it goes on, also when nothing more is there yet.
     """
-    told = await _told_by(deps, plan_id, task_id, command_id, attempt)
+    told = await _find_transcript(deps, plan_id, task_id, command_id, attempt)
     if told is None:
         return {"command_id": None, "attempt": None, "events": [], "next": 0}
     path, command_id, attempt = told
@@ -171,18 +171,18 @@ async def log(
     return {"command_id": command_id, "attempt": attempt, "events": events, "next": after + place}
 
 
-async def tail(deps: Deps, plan_id: str, task_id: str) -> list[Any]:
+async def read_transcript_tail(deps: Deps, plan_id: str, task_id: str) -> list[Any]:
     """The last of what a coding agent told in the last attempt."""
-    told = await _told_by(deps, plan_id, task_id)
+    told = await _find_transcript(deps, plan_id, task_id)
     data = await asyncio.to_thread(_piece, deps.root, told[0], 0, LARGEST) if told else b""
     return _events(data.splitlines(keepends=True)[-TAIL:])[0]
 
 
-async def _told_by(
+async def _find_transcript(
     deps: Deps, plan_id: str, task_id: str, command_id: str = "", attempt: int = 0
 ) -> tuple[str, str, int] | None:
     """Where the transcript of an attempt lies, of which command, and of which attempt; None when nobody has begun."""
-    store = await plans.found(deps, plan_id, ends=False)
+    store = await plans.find_plan_board(deps, plan_id, ends=False)
     known = await store.read("task", plan_id=plan_id, task_id=task_id)
     if not known:
         hint = f"'GET /api/plans/{plan_id}/tasks' lists them"
@@ -237,22 +237,22 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[Item]:
     attempts = [turn for turn in told["attempts"] if "verdict" in turn]
     ended_at = (await store.read("task", plan_id=plan_id, task_id=task_id))[0][2]
     if told["state"] == "COMPLETED" and kept:
-        seen = [_kept(row) for row in kept]
+        seen = [_evidence_of_row(row) for row in kept]
     else:
-        seen = [_seen(each, ended_at) for each in (attempts[-1].get("checks", ()) if attempts else ())]
+        seen = [_evidence_of_check(each, ended_at) for each in (attempts[-1].get("checks", ()) if attempts else ())]
     stale = told["freshness"] == "stale"
     promise = sheet.promise(node)
     at = ended_at if attempts else None
     return checklist.of(promise.acceptance, seen, told["verdict"], stale=stale, ended_at=at)
 
 
-def _kept(row: Row) -> Seen:
+def _evidence_of_row(row: Row) -> Seen:
     check_id, _, _, _, result, _, fresh, at = row
     told: Any = wire.read(bytes(result), limit=wire.DOCUMENT_LIMIT)
-    return _seen({**told, "id": check_id}, at, fresh=bool(fresh))
+    return _evidence_of_check({**told, "id": check_id}, at, fresh=bool(fresh))
 
 
-def _seen(told: dict[str, Any], at: str, *, fresh: bool = True) -> Seen:
+def _evidence_of_check(told: dict[str, Any], at: str, *, fresh: bool = True) -> Seen:
     trust = str(told.get("trust") or "claimed")
     return Seen(
         told["id"],

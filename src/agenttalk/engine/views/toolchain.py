@@ -28,7 +28,7 @@ _BEYOND: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ToolchainQuery:
     """Which tasks somebody wants to see."""
 
     assignee: str = ""
@@ -49,7 +49,7 @@ def require_one_of(what: str, said: str, known: Collection[str]) -> None:
         raise UsageError(Code.FIELD_VALUE, f"there is no {what} {said[:40]!r}", hint=hint)
 
 
-async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
+async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> dict[str, Any]:
     """Tasks in the order in which they were made, and from where the next page goes on.
 
     Raises UsageError for a status or an action type that there is not.
@@ -76,7 +76,7 @@ async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
     return {"tasks": found, "next": after}
 
 
-async def _rows(store: Store, asked: Asked, after: int, limit: int) -> list[Row]:
+async def _rows(store: Store, asked: ToolchainQuery, after: int, limit: int) -> list[Row]:
     """The next rows through the index that leaves the fewest to look at."""
     if asked.newest:
         return await store.read("toolchain_newest", before=after or _BEYOND, limit=limit)
@@ -87,7 +87,7 @@ async def _rows(store: Store, asked: Asked, after: int, limit: int) -> list[Row]
     return await store.read("toolchain_page", after=after, limit=limit)
 
 
-def _wanted(task: dict[str, Any], asked: Asked) -> bool:
+def _wanted(task: dict[str, Any], asked: ToolchainQuery) -> bool:
     is_open = task["closed_at"] is None
     fits = {"": True, "open": is_open, "closed": not is_open}.get(asked.status, task["status"] == asked.status)
     return bool(fits) and asked.action_type in {"", task["must_haves"]["action_type"]}
@@ -118,7 +118,7 @@ def _task(row: Row) -> dict[str, Any]:
         "assignee": assignee,
         "assigned_by": by,
         "task_type": "toolchain",
-        "status": status(state, phase),
+        "status": status_of(state, phase),
         "phase": phase,
         "state": state,
         "must_haves": wire.read(bytes(must_haves), limit=wire.DOCUMENT_LIMIT),
@@ -128,17 +128,17 @@ def _task(row: Row) -> dict[str, Any]:
         "closed_at": closed_at,
         "closed_why": why,
         "trust": why if state == "COMPLETED" else None,
-        "proven": proven(state, why),
+        "proven": is_proven(state, why),
         "reason": row[15],
     }
 
 
-def status(state: Any, phase: Any) -> str:
+def status_of(state: Any, phase: Any) -> str:
     """What people call a state; a task that was taken back is withdrawn."""
     return "withdrawn" if state == "SKIPPED" else task_states.board_status(state, phase)
 
 
-async def own(deps: Deps, task: TaskName) -> dict[str, Any]:
+async def read_toolchain_fields(deps: Deps, task: TaskName) -> dict[str, Any]:
     """What a task of the board has besides what all tasks have."""
     if task.board != BOARD or not deps.stores.has(BOARD):
         return {}
@@ -154,20 +154,20 @@ async def own(deps: Deps, task: TaskName) -> dict[str, Any]:
         "assignee": row[5],
         "assigned_by": row[6],
         "task_type": "toolchain",
-        "status": status(row[16], row[17]),
+        "status": status_of(row[16], row[17]),
         "must_haves": wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT),
         "closed_why": row[15],
         "trust": row[15] if row[16] == "COMPLETED" else None,
-        "proven": proven(row[16], row[15]),
+        "proven": is_proven(row[16], row[15]),
     }
 
 
-def proven(state: Any, why: Any) -> bool | None:
+def is_proven(state: Any, why: Any) -> bool | None:
     """Whether a done task rests on more than what its agent said; None while it is not done."""
     return why != "claimed" if state == "COMPLETED" else None
 
 
-async def warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
+async def list_warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
     """What operators should know of events that nobody could be given."""
     if not deps.stores.has(BOARD):
         return {"warnings": [], "next": None}
@@ -181,7 +181,7 @@ async def warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
     return {"warnings": found, "next": rows[-1][0] if len(rows) == PAGE else None}
 
 
-async def outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
+async def list_outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
     """What the engine has to say at forges and what came of it, and sources that do not answer."""
     if not deps.stores.has(BOARD):
         return {"outgoing": [], "away": [], "next": None}
@@ -202,11 +202,11 @@ _OUTGOING: Final = (
 )  # fmt: skip
 
 
-async def overview(deps: Deps) -> dict[str, Any]:
+async def summarize_board(deps: Deps) -> dict[str, Any]:
     """What an overview says of the board; nothing where there is none, or it cannot be read."""
     store = await open_if_readable(deps, BOARD) if deps.stores.has(BOARD) else None
     if store is None:
         return {}
     rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)
-    told = (await warnings(deps))["warnings"]
+    told = (await list_warnings(deps))["warnings"]
     return {"toolchain": {"open_tasks": len(rows), "warnings": told}}

@@ -11,7 +11,7 @@ from agenttalk.wiring.settings.tables import Settings
 _LIVE: Final = frozenset({("limits", "max_running"), ("limits", "cost_usd_per_day"), ("log", "level")})
 
 
-class Changes(NamedTuple):
+class SettingsChanges(NamedTuple):
     """Keys that are another than before."""
 
     live: tuple[str, ...]
@@ -20,12 +20,12 @@ class Changes(NamedTuple):
     """Those that hold when the engine starts the next time."""
 
 
-def between(before: Settings, after: Settings) -> Changes:
+def find_changes(before: Settings, after: Settings) -> SettingsChanges:
     """What has changed."""
     old, new = ({path: value for path, value in leaves(each) if value not in ({}, [])} for each in (before, after))
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
     live = tuple(field_path(path) for path in changed if _is_live(path))
-    return Changes(live, tuple(field_path(path) for path in changed if not _is_live(path)))
+    return SettingsChanges(live, tuple(field_path(path) for path in changed if not _is_live(path)))
 
 
 def _is_live(path: tuple[str, ...]) -> bool:

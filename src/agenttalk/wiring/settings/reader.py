@@ -22,8 +22,8 @@ from agenttalk.wiring.settings.tables import (
     AgentSettings,
     NotifySettings,
     ScheduleSettings,
-    Section,
     Settings,
+    SettingsTable,
     SourceSettings,
     StoreSettings,
 )
@@ -131,10 +131,10 @@ def _field(path: list[str]) -> FieldInfo | None:
     if path[0] in {"agents", "sources"}:
         named = AgentSettings if path[0] == "agents" else SourceSettings
         return named.model_fields.get(path[2]) if len(path) == 3 else None
-    kind: type[Section] = Settings
+    kind: type[SettingsTable] = Settings
     for part in path[:-1]:
         section = kind.model_fields[part].default if part in kind.model_fields else None
-        if not isinstance(section, Section):
+        if not isinstance(section, SettingsTable):
             return None
         kind = type(section)
     return kind.model_fields.get(path[-1])
@@ -162,12 +162,12 @@ def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> li
         elif (kind, key) in _NAMED and isinstance(value, dict):
             for name, part in value.items():
                 problems += _strange(_NAMED[kind, key], part, (*path, key, name))
-        elif isinstance(field.default, Section):
+        elif isinstance(field.default, SettingsTable):
             problems += _strange(type(field.default), value, (*path, key))
     return problems
 
 
-class Origin(NamedTuple):
+class SettingOrigin(NamedTuple):
     """A setting as it holds, and where it was said."""
 
     key: str
@@ -176,7 +176,7 @@ class Origin(NamedTuple):
     """`default`, `agenttalk.toml`, or the name of a variable."""
 
 
-def origins(root: Path, environ: Mapping[str, str] | None = None) -> list[Origin]:
+def origins(root: Path, environ: Mapping[str, str] | None = None) -> list[SettingOrigin]:
     """Every setting that has a value. Raises what `load` raises. A password in a URL is left out."""
     environ = os.environ if environ is None else environ
     said, held = _read(root / FILE), load(root, environ)
@@ -189,9 +189,9 @@ def origins(root: Path, environ: Mapping[str, str] | None = None) -> list[Origin
         origin = variable or (FILE if _is_said(said, path) else DEFAULT)
         if path == ("store", "url"):
             origin = "store.url_file" if held.store.url_file else origin
-            found.append(Origin("store.url", _without_password(value), origin))
+            found.append(SettingOrigin("store.url", _without_password(value), origin))
         else:
-            found.append(Origin(field_path(path), value, origin))
+            found.append(SettingOrigin(field_path(path), value, origin))
     return found
 
 
@@ -199,7 +199,7 @@ def leaves(table: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
     """The settings of a table and of those in it."""
     for key in type(table).model_fields:
         value = getattr(table, key)
-        tables = {(): value} if isinstance(value, Section) else value if _is_named(value) else None
+        tables = {(): value} if isinstance(value, SettingsTable) else value if _is_named(value) else None
         if tables is not None:
             for name, each in tables.items():
                 yield from leaves(each, (*path, key, *((name,) if name else ())))

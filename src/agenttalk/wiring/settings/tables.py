@@ -34,7 +34,7 @@ LONGEST_URL: Final = 4096
 PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)
 
 
-class Section(BaseModel):
+class SettingsTable(BaseModel):
     """A table of the file. Keys that nobody knows are errors.
 
     Tables that nobody set are constructed, not validated: building validators takes longer than a short command.
@@ -43,7 +43,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 
-class ServerSettings(Section):
+class ServerSettings(SettingsTable):
     """Where the engine listens."""
 
     host: Text = "127.0.0.1"
@@ -62,7 +62,7 @@ def _check_url(text: str) -> str:
     return text
 
 
-class StoreSettings(Section):
+class StoreSettings(SettingsTable):
     """Where the engine keeps its state."""
 
     url: Annotated[str, AfterValidator(_check_url)] = "sqlite"
@@ -114,7 +114,7 @@ class AcpSettings(AcpUse):
     """What its model costs, for budgets in dollars: a table."""
 
 
-class AccountSettings(Section):
+class AccountSettings(SettingsTable):
     """An agent's account at a forge."""
 
     login: Text
@@ -125,7 +125,7 @@ class AccountSettings(Section):
     """The variable that holds the account's token. The agent's program gets it for tasks that come from this forge."""
 
 
-class AgentSettings(Section):
+class AgentSettings(SettingsTable):
     """How an agent is driven. What is set here wins over a plan file and over the agent's own profile."""
 
     name: str | None = None
@@ -168,7 +168,7 @@ class AgentSettings(Section):
     """Its accounts at forges, by source."""
 
 
-class SourceSettings(Section):
+class SourceSettings(SettingsTable):
     """A forge whose webhooks come in. Secrets lie in the environment or in files, never in the settings."""
 
     kind: ForgeKind
@@ -203,14 +203,14 @@ class SourceSettings(Section):
         return tuple(each for each in (self.secret_file, self.token_file) if each)
 
 
-class RiskSettings(Section):
+class RiskSettings(SettingsTable):
     """How risky a pull request is called in a reviewer's task."""
 
     high: Many[Text] = ()
     """Globs for paths: whatever changes one of them is a high risk."""
 
 
-class ToolchainSettings(Section):
+class ToolchainSettings(SettingsTable):
     """Which tasks forge events become, and when those are done."""
 
     default_reviewer: IdText | None = None
@@ -257,7 +257,7 @@ class ToolchainSettings(Section):
     """Your own texts for sections of the prompt: `context`, `constraints`, `api` or `promise`."""
 
 
-class MailSettings(Section):
+class MailSettings(SettingsTable):
     """Letters between agents and people."""
 
     remind_after: Annotated[int, Field(ge=1)] = 7200
@@ -272,7 +272,7 @@ class MailSettings(Section):
     """How many requests agents may write to each other in a row before a person has to write."""
 
 
-class PeopleSettings(Section):
+class PeopleSettings(SettingsTable):
     """How people answer."""
 
     answers_by_file: bool = False
@@ -280,7 +280,7 @@ class PeopleSettings(Section):
     Every program that can write there could answer then, so what is answered so is never more than `attested`."""
 
 
-class LimitSettings(Section):
+class LimitSettings(SettingsTable):
     """Limits that hold for the whole engine."""
 
     payload_mib: Annotated[int, Field(ge=1, le=65536)] = 256
@@ -306,7 +306,7 @@ class LimitSettings(Section):
     """How many comments the engine writes into one issue or pull request in an hour."""
 
 
-class FolderSettings(Section):
+class FolderSettings(SettingsTable):
     """What is believed of the folders of plans that the engine does not run."""
 
     unrouted: Literal["wait", "run"] = "wait"
@@ -314,7 +314,7 @@ class FolderSettings(Section):
     same. A router is known by the store, or by its line in the plan's `deliveries.jsonl`."""
 
 
-class KeepSettings(Section):
+class KeepSettings(SettingsTable):
     """How much is kept of one kind of leftovers; KIND is `clones`, `workspaces`, `blobs` or `transcripts`."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] | None = None
@@ -323,7 +323,7 @@ class KeepSettings(Section):
     """The most bytes that are kept; the oldest go first."""
 
 
-class GcSettings(Section):
+class GcSettings(SettingsTable):
     """What `agenttalk gc` removes: never what an open plan needs, or what a ledger or a release names."""
 
     every_hours: Annotated[int, Field(ge=0, le=10_000)] = 0
@@ -349,7 +349,7 @@ class GcSettings(Section):
         }
 
 
-class LogSettings(Section):
+class LogSettings(SettingsTable):
     """What `agenttalk serve` writes to standard error."""
 
     format: Literal["console", "json"] = "console"
@@ -372,7 +372,7 @@ def _check_web(text: str) -> str:
     return text
 
 
-class NotifySettings(Section):
+class NotifySettings(SettingsTable):
     """An address that gets notices of what happens; see [how to be notified](../howto/be-notified.md)."""
 
     url: Annotated[Text, AfterValidator(_check_web)] | None = None
@@ -404,7 +404,7 @@ def _check_zone(name: str) -> str:
     return name
 
 
-class CheckSettings(Section):
+class CheckSettings(SettingsTable):
     """How checks are made, and how checkouts are prepared for them. No plan can change any of it."""
 
     sandbox: Tier = "best"
@@ -418,7 +418,7 @@ class CheckSettings(Section):
     `10.0.0.0/8`."""
 
 
-class TelemetrySettings(Section):
+class TelemetrySettings(SettingsTable):
     """A tracing system that gets spans by OTLP over HTTP; see [how to trace plans](../howto/trace-plans.md)."""
 
     endpoint: Annotated[Text, AfterValidator(_check_web)] | None = None
@@ -452,7 +452,7 @@ class ScheduleSettings(Schedule):
     """By which clock, such as `Europe/Berlin`."""
 
 
-class Settings(Section):
+class Settings(SettingsTable):
     """Everything that can be set."""
 
     locale: Literal["en", "zh"] = "en"

@@ -3,6 +3,6 @@ import unittest
 from price import price
 
 
-class Prices(unittest.TestCase):
+class PriceTest(unittest.TestCase):
     def test_two_items(self):
         self.assertEqual(price(2), 80)

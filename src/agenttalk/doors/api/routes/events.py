@@ -18,7 +18,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.doors.api import callers
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
-from agenttalk.engine.views.feed import KEPT, Anew, News
+from agenttalk.engine.views.feed import RECENT_LIMIT, FeedReset, News
 from agenttalk.rules.operation import feed
 
 PATIENCE: Final = 30.0
@@ -57,7 +57,9 @@ async def _always() -> bool:
 
 
 async def _told(
-    first: list[News | Anew], found: AsyncGenerator[list[News | Anew]], allowed: Callable[[], Awaitable[bool]] = _always
+    first: list[News | FeedReset],
+    found: AsyncGenerator[list[News | FeedReset]],
+    allowed: Callable[[], Awaitable[bool]] = _always,
 ) -> AsyncGenerator[bytes]:
     clock = asyncio.get_running_loop().time
     async with aclosing(found):  # whoever is let go follows no longer
@@ -71,14 +73,14 @@ async def _told(
             yield _written(each)
 
 
-def _written(found: list[News | Anew]) -> bytes:
+def _written(found: list[News | FeedReset]) -> bytes:
     return b"".join(_event(each) for each in found) or _BEAT
 
 
-@lru_cache(maxsize=KEPT)
-def _event(each: News | Anew) -> bytes:
+@lru_cache(maxsize=RECENT_LIMIT)
+def _event(each: News | FeedReset) -> bytes:
     """As it is sent, made once for all who follow."""
-    if isinstance(each, Anew):
+    if isinstance(each, FeedReset):
         return f"id: {each.id}\nevent: anew\ndata: {{}}\n\n".encode()
     told = {**each._asdict(), "tasks": list(each.tasks)}
     del told["id"]

@@ -28,7 +28,7 @@ _VERIFYING = asyncio.Semaphore(1)
 async def facts(service: Service, request: Request, _: Caller) -> Response:
     """Facts of a board, a page of them, the newest first."""
     said = filters(request, "board", "kind", "subject", "plan", "before", "limit")
-    found = await ledger.ledger(
+    found = await ledger.list_ledger(
         service.deps,
         said.get("board") or DEFAULT,
         kind=said.get("kind", ""),
@@ -75,7 +75,7 @@ async def webhooks(service: Service, request: Request, _: Caller) -> Response:
     said = filters(request, *ledger.WEBHOOK_FILTERS, "before", "limit")
     wanted = {name: said[name] for name in ledger.WEBHOOK_FILTERS if said.get(name)}
     limit = number(said, "limit") or plans.PAGE
-    return answered(await ledger.webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit))
+    return answered(await ledger.list_webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit))
 
 
 async def replay(service: Service, request: Request, caller: Caller) -> Response:

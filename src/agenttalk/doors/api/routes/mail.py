@@ -74,7 +74,7 @@ async def listed(service: Service, request: Request, caller: Caller) -> Response
         to = viewer
     if unread and not to:
         to = OPERATOR
-    asked = showing.Asked(
+    asked = showing.MailQuery(
         sender=said.get("from", ""),
         to=to,
         kind=said.get("kind", ""),
@@ -85,34 +85,34 @@ async def listed(service: Service, request: Request, caller: Caller) -> Response
         before=number(said, "before"),
         limit=number(said, "limit") or showing.PAGE,
     )
-    return answered(await showing.page(service.deps, asked, viewer))
+    return answered(await showing.list_letters(service.deps, asked, viewer))
 
 
 async def one(service: Service, request: Request, caller: Caller) -> Response:
     """A letter. Whoever it is for has read it then."""
     mail_id, viewer = request.path_params["id"], _viewer(caller)
-    await showing.one(service.deps, mail_id, viewer)
+    await showing.read_letter(service.deps, mail_id, viewer)
     if caller.role in {"agent", "operator"}:
         await service.post.read(mail_id, _writer(caller).name)
-    return answered(await showing.one(service.deps, mail_id, viewer))
+    return answered(await showing.read_letter(service.deps, mail_id, viewer))
 
 
 async def threads(service: Service, request: Request, caller: Caller) -> Response:
     """A page of threads."""
     said = dict(request.query_params)
     limit, before = number(said, "limit") or showing.PAGE, number(said, "before")
-    return answered(await showing.threads(service.deps, _viewer(caller), before=before, limit=limit))
+    return answered(await showing.list_threads(service.deps, _viewer(caller), before=before, limit=limit))
 
 
 async def thread(service: Service, request: Request, caller: Caller) -> Response:
     """The letters of a thread, the newest first."""
     said = dict(request.query_params)
-    asked = showing.Asked(
+    asked = showing.MailQuery(
         thread=request.path_params["id"],
         before=number(said, "before"),
         limit=number(said, "limit") or showing.PAGE,
     )
-    found = await showing.page(service.deps, asked, _viewer(caller))
+    found = await showing.list_letters(service.deps, asked, _viewer(caller))
     if not found["mails"] and not asked.before:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no thread {asked.thread[:140]!r}")
     return answered(found)

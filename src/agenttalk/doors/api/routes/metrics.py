@@ -43,13 +43,13 @@ class DayBody(bodies.Body):
 async def agents(service: Service, request: Request, _: Caller) -> Response:
     """Every agent."""
     filters(request)
-    return answered({"agents": list(await overview.agents(service.deps))})
+    return answered({"agents": list(await overview.describe_agents(service.deps))})
 
 
 async def agent(service: Service, request: Request, _: Caller) -> Response:
     """One agent."""
     filters(request)
-    return answered(await overview.agent(service.deps, request.path_params["id"]))
+    return answered(await overview.describe_agent(service.deps, request.path_params["id"]))
 
 
 async def believed(service: Service, request: Request, _: Caller) -> Response:
@@ -83,7 +83,7 @@ async def measured(service: Service, request: Request, _: Caller) -> Response:
     """Everything that is measured, as Prometheus reads it."""
     filters(request)
     found = [
-        *await view_metrics.measured(service.deps),
+        *await view_metrics.collect_metrics(service.deps),
         *await _day(service),
         *_commits(service),
         *_spans(service),

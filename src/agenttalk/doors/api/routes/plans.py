@@ -21,26 +21,26 @@ from agenttalk.engine.views import ledger, plans, task_detail
 async def listed(service: Service, request: Request, _: Caller) -> Response:
     """Plans, a page of them."""
     said = filters(request, "state", "board", "text", "after", "limit")
-    asked = plans.Asked(
+    asked = plans.PlanQuery(
         state=said.get("state", "").lower(),
         board=said.get("board", ""),
         text=said.get("text", ""),
         after=said.get("after", ""),
         limit=number(said, "limit") or plans.PAGE,
     )
-    return answered(await plans.listed(service.deps, asked))
+    return answered(await plans.list_plans(service.deps, asked))
 
 
 async def graph(service: Service, request: Request, _: Caller) -> Response:
     """The tasks of a plan, and the lines between them."""
     filters(request)
-    return answered(await plans.graph(service.deps, request.path_params["id"]))
+    return answered(await plans.describe_graph(service.deps, request.path_params["id"]))
 
 
 async def tasks(service: Service, request: Request, _: Caller) -> Response:
     """Tasks of a plan, a page of them."""
     said = filters(request, "state", "agent", "after", "limit")
-    found = await plans.tasks(
+    found = await plans.list_tasks(
         service.deps,
         request.path_params["id"],
         state=said.get("state", ""),
@@ -54,13 +54,15 @@ async def tasks(service: Service, request: Request, _: Caller) -> Response:
 async def task(service: Service, request: Request, _: Caller) -> Response:
     """One task, with everything that is known of it."""
     filters(request)
-    return answered(await task_detail.task(service.deps, request.path_params["id"], request.path_params["task"]))
+    return answered(
+        await task_detail.describe_task(service.deps, request.path_params["id"], request.path_params["task"])
+    )
 
 
 async def log(service: Service, request: Request, _: Caller) -> Response:
     """What an agent told while it ran, a page of it."""
     said = filters(request, "command", "attempt", "after")
-    found = await task_detail.log(
+    found = await task_detail.read_transcript(
         service.deps,
         request.path_params["id"],
         request.path_params["task"],
@@ -81,27 +83,27 @@ async def prompt(service: Service, request: Request, _: Caller) -> Response:
 
 async def deliveries(service: Service, request: Request, _: Caller) -> Response:
     """What became of messages, a page of it."""
-    return answered(await plans.deliveries(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await plans.list_deliveries(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def acks(service: Service, request: Request, _: Caller) -> Response:
     """Receipts, a page of them."""
-    return answered(await plans.acks(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await plans.list_acks(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def decisions(service: Service, request: Request, _: Caller) -> Response:
     """What was decided, a page of it."""
-    return answered(await ledger.decisions(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await ledger.list_decisions(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def facts(service: Service, request: Request, _: Caller) -> Response:
     """The ledger of a plan, a page of it."""
-    return answered(await ledger.facts(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await ledger.list_facts(service.deps, request.path_params["id"], **_page(request)))
 
 
 async def artifacts(service: Service, request: Request, _: Caller) -> Response:
     """What the tasks of a plan made, a page of it."""
-    return answered(await plans.artifacts(service.deps, request.path_params["id"], **_page(request)))
+    return answered(await plans.list_artifacts(service.deps, request.path_params["id"], **_page(request)))
 
 
 def _page(request: Request) -> dict[str, Any]:
@@ -121,6 +123,6 @@ async def file(service: Service, request: Request, _: Caller) -> Response:
         raise UsageError(
             Code.HASH_INVALID, "this is no hash", hint="write 64 hex digits, with or without sha256: before"
         )
-    board, name = await task_detail.file(service.deps, named["id"], named["task"], digest)
+    board, name = await task_detail.find_task_file(service.deps, named["id"], named["task"], digest)
     blobs = await service.deps.stores.blobs(board)
     return await attached(blobs, digest, name, wanted=request.headers.get("range", ""))

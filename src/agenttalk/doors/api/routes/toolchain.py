@@ -13,7 +13,7 @@ from agenttalk.doors.api.paging import number
 from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
-from agenttalk.engine.views.toolchain import PAGE, Asked
+from agenttalk.engine.views.toolchain import PAGE, ToolchainQuery
 
 
 async def delivery(service: Service, request: Request, _: Caller) -> Response:
@@ -37,7 +37,7 @@ async def event(service: Service, request: Request, _: Caller) -> Response:
 async def tasks(service: Service, request: Request, _: Caller) -> Response:
     """A page of tasks."""
     said = dict(request.query_params)
-    asked = Asked(
+    asked = ToolchainQuery(
         assignee=said.get("assignee", ""),
         status=said.get("status", ""),
         action_type=said.get("action_type", ""),

@@ -11,7 +11,7 @@ from agenttalk.doors.api import bodies
 from agenttalk.doors.api.delivery_bodies import Incoming, Unfinished
 from agenttalk.doors.api.problems import JSON, failed
 from agenttalk.engine.operation.service import Service
-from agenttalk.engine.toolchain.receiver import Received
+from agenttalk.engine.toolchain.receiver import StoredDelivery
 
 PATH: Final = "/api/webhooks/"
 _HEADERS: Final = [(b"cache-control", b"no-store"), (b"content-type", JSON.encode())]
@@ -36,7 +36,7 @@ class Webhooks:
         await send({"type": "http.response.start", "status": 202, "headers": [length, *_HEADERS]})
         await send({"type": "http.response.body", "body": body})
 
-    async def _received(self, scope: Scope, receive: Receive) -> Received:
+    async def _received(self, scope: Scope, receive: Receive) -> StoredDelivery:
         receiver, name = self._service.receiver, scope["path"].removeprefix(PATH)
         source = receiver.source(name)
         headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
@@ -67,5 +67,5 @@ class Doors(Starlette):
         await (found or super().__call__)(scope, receive, send)
 
 
-def _told(received: Received) -> bytes:
+def _told(received: StoredDelivery) -> bytes:
     return b'{"again":%s,"id":"%s"}' % (b"true" if received.again else b"false", received.id.encode())

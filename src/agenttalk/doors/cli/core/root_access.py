@@ -45,11 +45,11 @@ def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output
 async def local(root: Path) -> AsyncIterator[Deps]:
     """A root without an engine, opened for one command."""
     from agenttalk.adapters.store.root_lock import RootLock
-    from agenttalk.wiring import opened_as_set, settings
+    from agenttalk.wiring import open_configured_root, settings
 
     configured = settings.load(root)
     with RootLock.take(root, "part"):
-        async with opened_as_set(root, configured) as deps:
+        async with open_configured_root(root, configured) as deps:
             yield deps
 
 

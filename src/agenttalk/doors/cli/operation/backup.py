@@ -149,11 +149,11 @@ async def _settled(root: Path, configured: Configured, made_at: str, token: str,
     """Make a restored root safe to be started, by the operator whose `token` opens it in its new place."""
     from agenttalk.engine.core import access
     from agenttalk.engine.operation import after_restore
-    from agenttalk.wiring import opened
+    from agenttalk.wiring import open_root
 
-    async with opened(root, url=configured.store_url) as deps:
+    async with open_root(root, url=configured.store_url) as deps:
         await access.replace_operator_token(deps, token)
-        return (await after_restore.settle(deps, made_at=made_at, pause=not go_on)).as_json()
+        return (await after_restore.secure_restored_root(deps, made_at=made_at, pause=not go_on)).as_json()
 
 
 def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], frozenset[bytes]]:

@@ -30,7 +30,7 @@ def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None,
 
     out, folder = root_access.chosen(ctx, root, as_json)
     return _run(
-        out, folder, {"part": "route"}, once, lambda tell, stop: parts.route(folder, tell, stop=stop), _tell_route
+        out, folder, {"part": "route"}, once, lambda tell, stop: parts.run_router(folder, tell, stop=stop), _tell_route
     )
 
 
@@ -42,7 +42,12 @@ def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = Non
 
     out, folder = root_access.chosen(ctx, root, as_json)
     return _run(
-        out, folder, {"part": "monitor"}, once, lambda tell, stop: parts.monitor(folder, tell, stop=stop), _tell_monitor
+        out,
+        folder,
+        {"part": "monitor"},
+        once,
+        lambda tell, stop: parts.run_monitor(folder, tell, stop=stop),
+        _tell_monitor,
     )
 
 
@@ -65,7 +70,7 @@ def heartbeat(
         folder,
         {"part": "heartbeat", "agent": agent},
         once,
-        lambda tell, stop: parts.heartbeat(folder, agent, tell, stop=stop),
+        lambda tell, stop: parts.run_heartbeat(folder, agent, tell, stop=stop),
         _tell_heartbeat,
     )
 

@@ -11,7 +11,7 @@ from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plai
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.engine.operation.schedules import Schedules
+    from agenttalk.engine.operation.schedules import Scheduler
 
 app = typer.Typer(no_args_is_help=True, help="Run plans on schedule.", add_completion=False)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
@@ -170,11 +170,11 @@ def _asked(
     return out, root_access.asked(folder, path, by_hand, body)
 
 
-def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Schedules:
+def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Scheduler:
     """Those of a root that has no engine."""
     from agenttalk import wiring
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import settings
 
     _, folder = root_access.chosen(ctx, root, as_json=True)
-    return wiring.schedules(folder, deps, settings.load(folder))
+    return wiring.make_scheduler(folder, deps, settings.load(folder))

@@ -46,7 +46,7 @@ def status(
         from agenttalk.wiring import settings
 
         await code.glanced(folder, deps)
-        told = {**await plan_status.overview(deps), **await view_toolchain.overview(deps)}
+        told = {**await plan_status.read_status_overview(deps), **await view_toolchain.summarize_board(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
         return {**told, "honesty": await honesty.sum_tallies(deps), "day": await day_limit.describe_day(deps, most)}
 
@@ -141,7 +141,7 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.operation import fsck as check
 
-        return {"faults": [each.as_json() for each in await check.check(deps)]}
+        return {"faults": [each.as_json() for each in await check.check_root(deps)]}
 
     out, folder = root_access.chosen(ctx, root, as_json)
     faults = root_access.asked(folder, "/api/fsck", by_hand)["faults"]
@@ -193,9 +193,9 @@ def gc(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.wiring import settings
-        from agenttalk.wiring.garbage_collection import Collector
+        from agenttalk.wiring.garbage_collection import GarbageCollector
 
-        return await Collector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
+        return await GarbageCollector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
 
     found = root_access.asked(folder, "/api/gc", by_hand, {"dry_run": dry_run})
     if out.as_json:

@@ -107,8 +107,8 @@ def list_(
         from agenttalk.rules.mail.letters import OPERATOR
 
         whose = to or (OPERATOR if unread else "")
-        asked = showing.Asked(sender, whose, kind, status, thread, search, unread, before, limit)
-        return await showing.page(deps, asked)
+        asked = showing.MailQuery(sender, whose, kind, status, thread, search, unread, before, limit)
+        return await showing.list_letters(deps, asked)
 
     out, ask = _reached(ctx, root, as_json)
     found = ask(f"/api/mail?{urlencode(query)}", by_hand, None)
@@ -134,7 +134,7 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
         from agenttalk.rules.mail.letters import OPERATOR
 
         await MailBoard(deps).read(mail, OPERATOR)
-        return await showing.one(deps, mail)
+        return await showing.read_letter(deps, mail)
 
     out, ask = _reached(ctx, root, as_json)
     found = ask(f"/api/mail/{_quoted(mail)}", by_hand, None)

@@ -96,7 +96,7 @@ def looked_at(folder: Path, plan: str) -> dict[str, Any]:
     from agenttalk.doors.cli.core import root_access
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.verifying(folder, deps).verify(plan, None, by=getpass.getuser())
+        return await wiring.make_verification_service(folder, deps).verify(plan, None, by=getpass.getuser())
 
     told: dict[str, Any] = root_access.asked(folder, f"/api/plans/{plan}/verify", by_hand, {})
     return told
@@ -110,7 +110,7 @@ async def glanced(folder: Path, deps: Deps) -> None:
     if any(watched):  # else all that looks at branches need not be loaded
         from agenttalk import wiring
 
-        await wiring.verifying(folder, deps).glance()
+        await wiring.make_verification_service(folder, deps).glance()
 
 
 def not_holding(looked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stal
     said: dict[str, Any] = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        await wiring.verifying(folder, deps).merged(plan, **said)
+        await wiring.make_verification_service(folder, deps).merged(plan, **said)
         return {}
 
     root_access.asked(folder, f"/api/plans/{plan}/merged", by_hand, said)
@@ -164,7 +164,7 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     from agenttalk.engine.views import explain_engine
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explain_engine.explain(deps, plan, task)
+        return await explain_engine.explain_engine_task(deps, plan, task)
 
     told = root_access.asked(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
     if not told["attempts"]:
@@ -183,7 +183,7 @@ async def _opened(folder: Path, plan: str) -> Workspace:
     from agenttalk.engine.views import plans
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await plans.of(deps, plan)
+        return await plans.describe_repository(deps, plan)
 
     told = await asyncio.to_thread(root_access.asked, folder, f"/api/plans/{plan}/repository", by_hand)
     home = folder / FOLDER / plan

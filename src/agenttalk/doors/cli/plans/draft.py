@@ -214,10 +214,10 @@ def _frame(said: dict[str, Any]) -> Frame:
 def _agents(root: Path) -> dict[str, AgentProfile]:
     """Whoever is described in the root's settings and folders."""
     from agenttalk.contracts.planfile.model import PlanFile
-    from agenttalk.wiring.plan_files import settled
+    from agenttalk.wiring.plan_files import merge_profiles
 
     nobody = PlanFile.read({"plan_id": "p", "agents": {}, "tasks": []})
-    return {name: profile for name, profile in settled(root, nobody).items() if profile.driver}
+    return {name: profile for name, profile in merge_profiles(root, nobody).items() if profile.driver}
 
 
 def _meta(

@@ -42,7 +42,7 @@ def explain(
         from agenttalk.engine.views import explain as view_explain
 
         await code.glanced(folder, deps)
-        return await view_explain.explain(deps, plan, task_id)
+        return await view_explain.explain_task(deps, plan, task_id)
 
     out, folder = root_access.chosen(ctx, root, as_json)
     told = root_access.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", by_hand)

@@ -58,7 +58,7 @@ def check(
     from agenttalk.doors.cli.core import sources
     from agenttalk.doors.cli.plans import warnings as plan_warnings
     from agenttalk.rules.planfile import compiler as rules
-    from agenttalk.wiring.plan_files import overruled, settled, unheeded
+    from agenttalk.wiring.plan_files import add_unheeded_warnings, find_overruled, merge_profiles
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -70,9 +70,9 @@ def check(
         except ContractError as error:
             _tell_refused(out, file, error.problems)
             return BAD
-        compiled = rules.compile_plan(plan, agents=settled(settings.root, plan))
-        compiled = replace(compiled, warnings=(*overruled(plan, settings.root), *compiled.warnings))
-        compiled = unheeded(compiled, settings.root)
+        compiled = rules.compile_plan(plan, agents=merge_profiles(settings.root, plan))
+        compiled = replace(compiled, warnings=(*find_overruled(plan, settings.root), *compiled.warnings))
+        compiled = add_unheeded_warnings(compiled, settings.root)
         compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
         beside = Path.cwd() if file == "-" else Path(file).absolute().parent
         workspace = compiled.manifest.workspace
@@ -100,10 +100,10 @@ def apply(
     from agenttalk.doors.cli.plans.control import by_hand_service
     from agenttalk.doors.cli.plans.run import documents, refused
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.wiring.plan_files import compiled_plan
+    from agenttalk.wiring.plan_files import compile_plan_file
 
     out, folder = root_access.chosen(ctx, root, as_json)
-    compiled = compiled_plan(file, folder)
+    compiled = compile_plan_file(file, folder)
     if compiled.problems:
         return refused(out, compiled)
     by = getpass.getuser()

@@ -15,7 +15,7 @@ from agenttalk.doors.cli.core.root_discovery import near
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
     from agenttalk.doors.cli.core.engine_client import Client
-    from agenttalk.engine.operation.engine import Running
+    from agenttalk.engine.operation.engine import Engine
     from agenttalk.rules.planfile.compiler import Compiled
 
 run_app = typer.Typer(add_completion=False)
@@ -49,11 +49,11 @@ def run(
     """
     from agenttalk.doors.cli.core import root_access
     from agenttalk.doors.cli.plans import warnings
-    from agenttalk.wiring.plan_files import compiled_plan
+    from agenttalk.wiring.plan_files import compile_plan_file
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     given = Settings.merged(ctx, root, as_json).root or near(Path.cwd())
-    compiled = compiled_plan(file, given if given is not None and given.is_dir() else None)
+    compiled = compile_plan_file(file, given if given is not None and given.is_dir() else None)
     if compiled.problems:
         return refused(out, compiled)
     compiled = _with_uncommitted(compiled) if take_uncommitted else compiled
@@ -86,9 +86,9 @@ def _with_uncommitted(compiled: Compiled) -> Compiled:
 def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
     from agenttalk.contracts.errors import ContractError
-    from agenttalk.wiring.plan_files import compiled_plan
+    from agenttalk.wiring.plan_files import compile_plan_file
 
-    compiled = compiled_plan(file, folder)
+    compiled = compile_plan_file(file, folder)
     if compiled.problems:
         raise ContractError(compiled.problems[0].code, f"{file} is no plan that can be run", compiled.problems)
     return _carried_out(out, compiled, folder, watch=False, quiet=quiet)
@@ -220,7 +220,7 @@ def _here(
 
     seen: list[dict[str, Any]] = []
 
-    async def job(running: Running) -> None:
+    async def job(running: Engine) -> None:
         await running.service.submit(
             compiled.dag, compiled.manifest, compiled.profiles, compiled.files, traceparent=_context()
         )

@@ -44,7 +44,9 @@ def release(
 
         if again:
             store = await board_of(deps, plan)
-            await proof_release.decide_release(deps, store, plan, wiring.local_prover(folder, deps), again=True, by=by)
+            await proof_release.decide_release(
+                deps, store, plan, wiring.make_local_prover(folder, deps), again=True, by=by
+            )
             await published_files.publish(deps, store)
         return (await releases.require_release(deps, plan)).as_json()
 

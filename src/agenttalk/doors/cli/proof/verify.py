@@ -36,7 +36,7 @@ def verify(
     out, folder = root_access.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.verifying(folder, deps).verify(plan, task_id or None, by=getpass.getuser())
+        return await wiring.make_verification_service(folder, deps).verify(plan, task_id or None, by=getpass.getuser())
 
     told = root_access.asked(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
     holds = all(check["state"] != "red" for check in told["checks"])

@@ -34,7 +34,7 @@ async def look(root: Path, settings: Settings) -> list[Seen]:
     from agenttalk.wiring import forge_sources
 
     found: list[Seen] = []
-    async with forge_sources.clients(root, settings, lenient=True) as forges:
+    async with forge_sources.open_clients(root, settings, lenient=True) as forges:
         for name, said in settings.sources.items():
             if name in forges:
                 found += await _asked(name, said.login, forges[name], settings)
@@ -76,7 +76,7 @@ def _refused(root: Path) -> Iterator[Seen]:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import toolchain
 
-        return await toolchain.warnings(deps)
+        return await toolchain.list_warnings(deps)
 
     try:
         told = root_access.asked(root, "/api/toolchain/warnings", by_hand)["warnings"]

@@ -46,7 +46,9 @@ def tasks(
         async def by_hand(deps: Deps) -> dict[str, Any]:
             from agenttalk.engine.views import toolchain
 
-            return await toolchain.page(deps, toolchain.Asked(assignee, status, action_type, after, _PAGE))
+            return await toolchain.list_toolchain_tasks(
+                deps, toolchain.ToolchainQuery(assignee, status, action_type, after, _PAGE)
+            )
 
         named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
         query = urlencode({key: value for key, value in named.items() if value} | {"limit": _PAGE})
@@ -56,7 +58,7 @@ def tasks(
     async def told(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import toolchain
 
-        return await toolchain.warnings(deps)
+        return await toolchain.list_warnings(deps)
 
     found: list[dict[str, Any]] = []
     after: int | None = 0
@@ -97,7 +99,7 @@ def task(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import forge_audit
 
-        return await forge_audit.audit(deps, task_id)
+        return await forge_audit.audit_task(deps, task_id)
 
     out, folder = root_access.chosen(ctx, root, as_json)
     found = root_access.asked(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
@@ -157,7 +159,7 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import toolchain
 
-        return await toolchain.warnings(deps)
+        return await toolchain.list_warnings(deps)
 
     out, folder = root_access.chosen(ctx, root, as_json)
     found = root_access.asked(folder, "/api/toolchain/warnings", by_hand)["warnings"]
@@ -191,7 +193,7 @@ def outgoing(
         async def by_hand(deps: Deps, at: int = at) -> dict[str, Any]:
             from agenttalk.engine.views import toolchain
 
-            return await toolchain.outgoing(deps, at)
+            return await toolchain.list_outgoing(deps, at)
 
         answer: dict[str, Any] = root_access.asked(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
@@ -232,7 +234,7 @@ def reconcile(
         from agenttalk import wiring
         from agenttalk.wiring import settings
 
-        return await wiring.reconciled(folder, deps, settings.load(folder), dry_run=dry_run)
+        return await wiring.reconcile_forges(folder, deps, settings.load(folder), dry_run=dry_run)
 
     told = root_access.asked(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
     if out.as_json:

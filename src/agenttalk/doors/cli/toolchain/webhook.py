@@ -49,7 +49,7 @@ def send_sample(
     if client is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "no engine runs here", hint="start 'agenttalk serve' first")
     what = f"sources.{source}.secret"
-    secret = forge_sources.secret_of(folder, said.secret_env, said.secret_file, os.environ, what)
+    secret = forge_sources.read_secret(folder, said.secret_env, said.secret_file, os.environ, what)
     body = json.dumps(_sample(said.base_url)).encode()
     began = time.monotonic()
     status, answer = _sent(client.address, f"/api/webhooks/{source}", _headers(said.kind, body, secret), body)
