@@ -16,7 +16,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.ports import Driver, Processes, Row
-from agenttalk.rules.core.isolation import Words
+from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.wiring import open_root
 from sandboxkit import PLAIN
 from treekit import Tree, dumped, sha256
@@ -45,7 +45,7 @@ class Desk:
     agent_id: str = "dev"
     clock: Clock = field(default_factory=Clock)
     limits: EngineLimits = field(default_factory=EngineLimits)
-    words: Words = PLAIN
+    words: IsolationSettings = PLAIN
     unrouted: bool = False
     """Whether the operator lets run what no router brought."""
 

@@ -36,8 +36,8 @@ from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Clock, Driver, Performer
-from agenttalk.rules.core.isolation import Words
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.core.isolation import IsolationSettings
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
 from sandboxkit import PLAIN
 
@@ -53,7 +53,9 @@ def task(task_id: str, agent: str = "a", **keys: Any) -> dict[str, Any]:
     return {"id": task_id, "agent": agent, "prompt": f"Do {task_id}.", **keys}
 
 
-def plan(*tasks: dict[str, Any], plan_id: str = "p", agents: Mapping[str, Any] | None = None, **keys: Any) -> Compiled:
+def plan(
+    *tasks: dict[str, Any], plan_id: str = "p", agents: Mapping[str, Any] | None = None, **keys: Any
+) -> CompiledPlan:
     """A plan file, compiled. Agents that are not described are functions."""
     named = {str(each["agent"]): {"driver": "python"} for each in tasks} | dict(agents or {})
     document = {"plan_id": plan_id, "agents": named, "tasks": list(tasks), **keys}
@@ -78,7 +80,7 @@ class Engine:
     agents: dict[str, Agent] = field(default_factory=dict)
     elsewhere: RemoteAgents | None = None
 
-    async def submit(self, compiled: Compiled) -> bool:
+    async def submit(self, compiled: CompiledPlan) -> bool:
         new = await submission.submit(self.deps, compiled.dag, compiled.manifest, compiled.profiles)
         self.dispatcher.nudge()
         return new
@@ -129,7 +131,7 @@ async def engine(
     limits: EngineLimits | None = None,
     grace: float = 0.3,
     traced: bool = False,
-    words: Words = PLAIN,
+    words: IsolationSettings = PLAIN,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""

@@ -8,14 +8,14 @@ import pytest
 
 from agenttalk.adapters import sandbox
 from agenttalk.adapters.drivers import landlock
-from agenttalk.rules.core.isolation import Word, Words
+from agenttalk.rules.core.isolation import IsolationSetting, IsolationSettings
 
-PLAIN = Words(Word("plain"))
+PLAIN = IsolationSettings(IsolationSetting("plain"))
 """What the operator says in tests of engines whose subject is not isolation: their programs leave marks for the test
 anywhere, and there are many turns."""
 PLAIN_VARIABLE = "AGENTTALK__SANDBOX"
 """The same for engines that commands start; see `conftest`."""
-BEST = Words()
+BEST = IsolationSettings()
 """What an operator says who says nothing."""
 
 

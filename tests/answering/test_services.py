@@ -12,8 +12,8 @@ import pytest
 from agenttalk.adapters.answering import service
 from agenttalk.adapters.answering.exchange import UnansweredError
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.agents.model_answers import Answer, Asked
-from agenttalk.rules.agents.model_protocol import Request
+from agenttalk.rules.agents.model_answers import AnswerSpec, ModelAnswer
+from agenttalk.rules.agents.model_protocol import ModelRequest
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_apis import TokenCounts
 from agenttalk.testing.model_script import CallStep, GarbageAnswer, RefuseStep, SayStep, ScriptStep
@@ -56,10 +56,12 @@ class Heard:
         return [each for each in self.lines if each["kind"] == kind]
 
 
-def ask(url: str, tell: Heard | None = None, *, asked: Asked | None = None, seconds: float = 60, **use: Any) -> Answer:
+def ask(
+    url: str, tell: Heard | None = None, *, asked: AnswerSpec | None = None, seconds: float = 60, **use: Any
+) -> ModelAnswer:
     """Ask a model of a service."""
     known = {"provider": "openai", "model": "m", "base_url": url, "retries": 1, **use}
-    request = Request("llm", known, "Say something.", asked or Asked(), seconds)
+    request = ModelRequest("llm", known, "Say something.", asked or AnswerSpec(), seconds)
     return asyncio.run(service.ask(request, tell or Heard(), "sk-x"))
 
 
@@ -101,7 +103,12 @@ def test_a_service_that_goes_on_like_that_is_given_up(provider: str, step: Scrip
 def test_a_score_that_is_none_is_sent_back_and_then_told() -> None:
     tell = Heard()
     with ScriptedModel([GOOD, TOO_MUCH]) as model, pytest.raises(UnansweredError) as caught:
-        ask(f"{model.url}/v1", tell, asked=Asked(score=True), prices={"input_per_million": 10, "output_per_million": 0})
+        ask(
+            f"{model.url}/v1",
+            tell,
+            asked=AnswerSpec(score=True),
+            prices={"input_per_million": 10, "output_per_million": 0},
+        )
     assert caught.value.code is Code.SCORE_INVALID
     assert [each["input_tokens"] for each in tell.of("usage")] == [100, 200]
     assert tell.of("usage")[-1]["cost_usd"] == pytest.approx(0.002)
@@ -152,4 +159,4 @@ def test_what_a_service_does_not_count_is_estimated() -> None:
 def test_an_input_is_judged_in_the_form_of_a_judgement() -> None:
     said = {"score": 40, "decision": "REJECT", "reason": "It is short.", "issues": [{"description": "No date."}]}
     with ScriptedModel([CallStep("answer", {**said, "decision": "MAYBE"}), CallStep("answer", said)]) as model:
-        assert ask(f"{model.url}/v1", asked=Asked(judges=True)).result == said
+        assert ask(f"{model.url}/v1", asked=AnswerSpec(judges=True)).result == said

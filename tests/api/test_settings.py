@@ -9,7 +9,7 @@ import pytest
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.engine.core.deps import EngineLimits
-from agenttalk.rules.operation.retention import Keep
+from agenttalk.rules.operation.retention import RetentionLimit
 from agenttalk.wiring import open_configured_root
 from agenttalk.wiring.settings import load, origins
 
@@ -187,7 +187,12 @@ forge.a = {login = "dev", token_env = "DEV_TOKEN"}
 def test_what_is_kept_of_garbage_is_said_for_all_or_for_a_kind(tmp_path: Path) -> None:
     (tmp_path / "agenttalk.toml").write_text("[gc]\nkeep_days = 5\nclones = {keep_days = 1, max_bytes = 9}\n")
     keeps = load(tmp_path, {}).gc.keeps
-    assert keeps == {"clones": Keep(1, 9), "workspaces": Keep(5), "blobs": Keep(5), "transcripts": Keep(5)}
+    assert keeps == {
+        "clones": RetentionLimit(1, 9),
+        "workspaces": RetentionLimit(5),
+        "blobs": RetentionLimit(5),
+        "transcripts": RetentionLimit(5),
+    }
 
 
 def test_a_root_is_opened_with_the_limits_that_are_set(tmp_path: Path) -> None:

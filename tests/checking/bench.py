@@ -22,7 +22,7 @@ from agenttalk.adapters.mailbox.fsio import Folder
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.ports import Driver
-from agenttalk.rules.proof.evidence import Result
+from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.wiring import RandomIds, SystemClock
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=r.xml"
@@ -66,21 +66,23 @@ class Bench:
     def checker(self) -> Checker:
         return Checker(self.driver, SystemClock(), RandomIds(), resolve=self.resolve)
 
-    def make(self, made: AnyCheck, facts: Facts | None = None, *, again: Again | None = None, **said: Any) -> Result:
+    def make(
+        self, made: AnyCheck, facts: Facts | None = None, *, again: Again | None = None, **said: Any
+    ) -> CheckResult:
         """Make a check, as an engine would have it."""
         context = replace(self.context, **{"sandbox": self.tier, **said})
 
-        async def whole() -> Result:
+        async def whole() -> CheckResult:
             with Folder.open(self.checkout) as folder:
                 return await self.checker().check(made, folder, facts or Facts(tree="sha256:t"), context, again=again)
 
         return asyncio.run(whole())
 
-    def run(self, script: str, *, context: dict[str, Any] | None = None, **fields: Any) -> Result:
+    def run(self, script: str, *, context: dict[str, Any] | None = None, **fields: Any) -> CheckResult:
         """A check that runs a shell script."""
         return self.make(check("run", run=script, **fields), **(context or {}))
 
-    def suite(self, script: str, facts: Facts | None = None, again: Again | None = None, **fields: Any) -> Result:
+    def suite(self, script: str, facts: Facts | None = None, again: Again | None = None, **fields: Any) -> CheckResult:
         """A check that runs a suite which reports to r.xml."""
         return self.make(check("tests", **{"run": script, "junit": "r.xml", **fields}), facts, again=again)
 

@@ -13,7 +13,7 @@ import pytest
 from agenttalk.adapters.checking.checker import Facts
 from agenttalk.adapters.checking.command import Limits
 from agenttalk.contracts.core import wire
-from agenttalk.rules.proof.check_results import Confirmation, GitFacts, Stored, shown_hash
+from agenttalk.rules.proof.check_results import Confirmation, GitFacts, StoredOutput, hash_shown
 from agenttalk.rules.proof.evidence import cache_key
 from checking.bench import Bench, check
 
@@ -107,17 +107,17 @@ def test_a_schema_fetches_nothing_from_elsewhere(plain: Bench) -> None:
     assert (result.passed, result.reason) == (False, "unreadable")
 
 
-SHOWN = shown_hash("Good?", {})
+SHOWN = hash_shown("Good?", {})
 
 
 @pytest.mark.parametrize(
     ("fields", "facts", "trust"),
     [
         ({"kind": "git"}, Facts(git=GitFacts(changed=("c",))), "observed"),
-        ({"kind": "artifact", "output": "o"}, Facts(artifacts={"o": Stored("a", "h", "h")}), "observed"),
+        ({"kind": "artifact", "output": "o"}, Facts(artifacts={"o": StoredOutput("a", "h", "h")}), "observed"),
         (
             {"kind": "artifact", "output": "o", "accepted_by": "b"},
-            Facts(artifacts={"o": Stored("a", "h", "h", {"b": "h"})}),
+            Facts(artifacts={"o": StoredOutput("a", "h", "h", {"b": "h"})}),
             "attested",
         ),
         ({"kind": "report"}, Facts(report="done"), "claimed"),

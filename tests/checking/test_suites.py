@@ -40,8 +40,8 @@ def test_a_suite_that_was_red_before_is_fully_worth_its_green(bench: Bench) -> N
     (bench.checkout / "test_it.py").write_text(TWO)
     green = bench.suite(PYTEST, Facts(tree="sha256:t", base=base.tests))
     assert green.passed
-    assert evidence.red_first("required", "tests", base) == "fine"
-    assert evidence.red_first("required", "tests", green) == "refuse"
+    assert evidence.judge_baseline("required", "tests", base) == "fine"
+    assert evidence.judge_baseline("required", "tests", green) == "refuse"
 
 
 @pytest.mark.rest_but("tests_vanished", "tests_skipped")

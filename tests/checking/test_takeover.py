@@ -10,7 +10,7 @@ import pytest
 
 from agenttalk.adapters.checking.checker import Facts
 from agenttalk.contracts.core import wire
-from agenttalk.rules.proof.evidence import Result
+from agenttalk.rules.proof.evidence import CheckResult
 from attackkit import Verdict, holds
 from checking.bench import Bench, check
 
@@ -111,7 +111,7 @@ ROWS = {
 """Try → its row of the table."""
 
 
-def attacked(bench: Bench, how: str) -> Result:
+def attacked(bench: Bench, how: str) -> CheckResult:
     """What the check says; what came of the try is what the documentation says of it."""
     bench.write(judge_py=JUDGE, work_py=WORK, expected__answer="right")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -123,7 +123,7 @@ def attacked(bench: Bench, how: str) -> Result:
     return result
 
 
-def _came(bench: Bench, how: str, result: Result) -> Verdict:
+def _came(bench: Bench, how: str, result: CheckResult) -> Verdict:
     if (bench.checkout / "took").exists():
         return "limit"
     kept = {"judge.py": JUDGE, "expected/answer": "right"}

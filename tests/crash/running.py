@@ -17,7 +17,7 @@ from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from crash.life import Life, Scenario, Step, by_hand, route
 from crash.snapshot import LOG, opened
 from plankit import plan, states, task
@@ -28,7 +28,7 @@ FIXED = "system_runtime/fixed"
 """Once this file lies there, what was broken works."""
 
 
-def submit(*plans: Compiled) -> Step:
+def submit(*plans: CompiledPlan) -> Step:
     """Hand plans over. Whoever died meanwhile hands them over again."""
 
     async def do(life: Life) -> None:
@@ -119,7 +119,7 @@ SUBMITTED = Scenario("submitted", lambda tree: tree.agent("b"), (submit(SMALL), 
 """A plan is submitted; it takes more than one transaction."""
 
 
-def _course() -> Compiled:
+def _course() -> CompiledPlan:
     branches = [{"when": "score < 50", "activate": ["again"]}, {"when": "score >= 50", "activate": ["praise"]}]
     failed = {"on_dependency_failed": "SKIP"}
     return plan(
@@ -169,7 +169,7 @@ COURSE = Scenario(
 """A chain, a fan-out and its end, a retry, a round of rework, a branch by score, a fallback, and what is skipped."""
 
 
-def _proven() -> Compiled:
+def _proven() -> CompiledPlan:
     promise = {
         "objective": "It has a name",
         "acceptance": [{"id": "named", "description": "There is a name", "evidenceRequired": ["has-name"]}],
@@ -201,7 +201,7 @@ PROVEN = Scenario(
 """Work that a check refuses, and work that the next one refuses, until both take it."""
 
 
-def _reworked() -> Compiled:
+def _reworked() -> CompiledPlan:
     text, judged = [takes("text", "text.json")], {"text": {"format": "json"}}
     return plan(
         task("write", outputs=[{"name": "text.json", "deliverable": True}]),
@@ -429,7 +429,7 @@ OVERTAKEN = Scenario(
 """A turn goes on although its task was given to somebody else; whoever comes after a death is overtaken once more."""
 
 
-def _limited(plan_id: str) -> Compiled:
+def _limited(plan_id: str) -> CompiledPlan:
     promise = {
         "objective": "It is done",
         "acceptance": [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}],

@@ -8,7 +8,7 @@ import json
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from crash import running
 from crash.life import Life, Scenario, Step
 from plankit import plan, task
@@ -16,7 +16,7 @@ from plankit import plan, task
 GATE = "security_gate_result.json"
 
 
-def _plan() -> Compiled:
+def _plan() -> CompiledPlan:
     gates = {"build": {"kind": "file", "path": "app.md", "contains": "make"}, "security": {"validator": "b"}}
     return plan(
         task("make", outputs=[{"name": "app.md", "deliverable": True}]),

@@ -27,7 +27,7 @@ from agenttalk.adapters.store import writer
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import submission, transaction
-from agenttalk.rules.core.isolation import Word, Words
+from agenttalk.rules.core.isolation import IsolationSetting, IsolationSettings
 from agenttalk.wiring import open_root
 from crash import bugs, durable, scenarios
 from crash.boundaries import KILLED, Boundaries, install
@@ -86,7 +86,9 @@ def live(birth: Birth, tell: Callable[..., None], pause: Callable[[str], None] |
 async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) -> None:
     clock, tree = Clock(), Tree(birth.root)
     tree.dags |= _dags(birth.root)
-    async with open_root(birth.root, clock=clock, words=Words(Word("plain")), answers_by_file=True) as deps:
+    async with open_root(
+        birth.root, clock=clock, words=IsolationSettings(IsolationSetting("plain")), answers_by_file=True
+    ) as deps:
 
         def say(text: str) -> None:
             boundaries.reach(f"say {text}")

@@ -90,7 +90,7 @@ def test_who_wants_to_know_hears_of_a_plan_that_failed(
     assert len({each["id"] for each in events}) == len(events)
     for headers, body in found:
         timestamp = int(headers["webhook-timestamp"])
-        wanted = notices.signature(os.environ["HOOK_SECRET"], headers["webhook-id"], timestamp, body)
+        wanted = notices.sign_notice(os.environ["HOOK_SECRET"], headers["webhook-id"], timestamp, body)
         assert headers["webhook-signature"] == wanted
         assert b"canary" not in body
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agenttalk.adapters.drivers.acp import MOST_WISHES, AcpDialogue
 from agenttalk.ports import Asks, Opening
-from agenttalk.rules.agents.events import Event
-from agenttalk.rules.agents.permissions import Wish
+from agenttalk.rules.agents.events import AgentEvent
+from agenttalk.rules.agents.permissions import ToolRequest
 
 OFFERS = {"loadSession": True, "sessionCapabilities": {"additionalDirectories": {}}}
 MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
@@ -30,22 +30,22 @@ class Other:
     def heard(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.dialogue.words().splitlines()]
 
-    def says(self, **message: Any) -> list[Event | Asks]:
+    def says(self, **message: Any) -> list[AgentEvent | Asks]:
         return list(self.dialogue.take(json.dumps({"jsonrpc": "2.0", **message}).encode()))
 
-    def answers(self, method: str, result: Any) -> list[Event | Asks]:
+    def answers(self, method: str, result: Any) -> list[AgentEvent | Asks]:
         [asked] = self.heard()
         assert asked["method"] == method
         return self.says(id=asked["id"], result=result)
 
-    def updates(self, kind: str, /, **more: Any) -> list[Event | Asks]:
+    def updates(self, kind: str, /, **more: Any) -> list[AgentEvent | Asks]:
         return self.says(method="session/update", params={"sessionId": "s", "update": {"sessionUpdate": kind, **more}})
 
-    def opened(self, session: dict[str, Any] | None = None, **agent: Any) -> list[Event | Asks]:
+    def opened(self, session: dict[str, Any] | None = None, **agent: Any) -> list[AgentEvent | Asks]:
         self.answers("initialize", {"protocolVersion": 1, "agentCapabilities": OFFERS, **agent})
         return self.answers("session/new", {"sessionId": "s", **(session or {})})
 
-    def asks(self, number: Any = 7, **call: Any) -> list[Event | Asks]:
+    def asks(self, number: Any = 7, **call: Any) -> list[AgentEvent | Asks]:
         said = {"sessionId": "s", "toolCall": {"toolCallId": "t", **call}, "options": ONCE}
         return self.says(id=number, method="session/request_permission", params=said)
 
@@ -70,7 +70,7 @@ def test_all_that_is_said_is_what_the_protocol_says() -> None:
     session = schema.NewSessionRequest.model_validate(new["params"])
     assert (session.cwd, session.additional_directories) == ("/w", ["/base"])
     assert (new["params"]["mcpServers"], new["params"]["_meta"]) == ([server], {"m": 1})
-    assert other.says(id=new["id"], result={"sessionId": "s", "modes": MODES}) == [Event("session", "s")]
+    assert other.says(id=new["id"], result={"sessionId": "s", "modes": MODES}) == [AgentEvent("session", "s")]
     [mode] = other.heard()
     assert schema.SetSessionModeRequest.model_validate(mode["params"]).mode_id == "plan"
     assert not other.dialogue.ready
@@ -109,7 +109,7 @@ def test_a_session_that_cannot_go_on_is_a_new_one() -> None:
     other.answers("initialize", {"protocolVersion": 1, "agentCapabilities": OFFERS})
     [opening] = other.heard()
     [warning] = other.says(id=opening["id"], error={"code": -32002, "message": "no such session"})
-    assert isinstance(warning, Event)
+    assert isinstance(warning, AgentEvent)
     assert warning.kind == "warning"
     other.answers("session/new", {"sessionId": "s"})
     assert other.heard()[0]["params"]["prompt"][0]["text"] == "All of it."
@@ -126,7 +126,7 @@ def test_a_session_that_cannot_go_on_is_a_new_one() -> None:
 )
 def test_a_mode_that_is_not_there_is_told(session: dict[str, Any], mode: str, error: str) -> None:
     other = Other(Opening("/w", "Do it.", mode=mode))
-    found = [each.text for each in other.opened(session) if isinstance(each, Event) and each.kind == "error"]
+    found = [each.text for each in other.opened(session) if isinstance(each, AgentEvent) and each.kind == "error"]
     assert "".join(found).endswith(error)
     assert other.dialogue.over == bool(error)
     assert [each["method"] for each in other.heard()] == ([] if error else ["session/prompt"])
@@ -137,16 +137,16 @@ def test_a_tool_is_told_of_once_when_it_is_known_what_for() -> None:
     other.opened()
     assert other.updates("tool_call", toolCallId="t", title="Preparing", kind="execute") == []
     [tool] = other.updates("tool_call_update", toolCallId="t", rawInput={"command": ["bash", "-lc", "make all"]})
-    assert tool == Event("tool", "make all", "execute")
+    assert tool == AgentEvent("tool", "make all", "execute")
     assert other.updates("tool_call_update", toolCallId="t", status="completed") == []
     assert other.updates("tool_call", toolCallId="u", title="Thinking", kind="think") == []
     [told, asked] = other.asks(toolCallId="u")
-    assert (told, asked) == (Event("tool", "Thinking", "think"), Asks(asked.number, asked.wish))  # type: ignore[union-attr]
+    assert (told, asked) == (AgentEvent("tool", "Thinking", "think"), Asks(asked.number, asked.wish))  # type: ignore[union-attr]
     other.updates("tool_call", toolCallId="v", title="Looking", kind="read")
     [prompt, *_] = other.heard()
     assert other.says(id=prompt["id"], result={"stopReason": "end_turn"}) == [
-        Event("tool", "Looking", "read"),
-        Event("end"),
+        AgentEvent("tool", "Looking", "read"),
+        AgentEvent("end"),
     ]
 
 
@@ -156,15 +156,15 @@ def test_what_it_used_is_told_also_beside_the_protocol() -> None:
     for number in (1, 2):
         meta = {"usage": {"totalTokens": 120}}
         [usage] = other.updates("agent_message_chunk", content={"type": "text", "text": ""}, _meta=meta)
-        assert isinstance(usage, Event)
+        assert isinstance(usage, AgentEvent)
         assert usage.used.tokens == 120 * number
     [usage] = other.updates("usage_update", used=300, size=1000, cost={"amount": 2, "currency": "EUR"})
-    assert isinstance(usage, Event)
+    assert isinstance(usage, AgentEvent)
     assert (usage.used.tokens, usage.used.cost_usd) == (300, 0)
     [prompt] = other.heard()
     quota: dict[str, Any] = {"quota": {"token_count": {"input_tokens": 200, "output_tokens": 40}}}
     usage, _ = other.says(id=prompt["id"], result={"stopReason": "end_turn", "_meta": quota})
-    assert isinstance(usage, Event)
+    assert isinstance(usage, AgentEvent)
     assert usage.used.tokens == 240
 
 
@@ -176,7 +176,7 @@ def test_half_characters_are_left_out_and_nothing_else_is() -> None:
     assert list(other.dialogue.take(line)) == []
     [prompt] = other.heard()
     [text, _] = other.says(id=prompt["id"], result={"stopReason": "end_turn"})
-    assert text == Event("text", "a\ufffd b\ufffd \U0001f600")
+    assert text == AgentEvent("text", "a\ufffd b\ufffd \U0001f600")
 
 
 def test_a_denial_is_the_reason_and_not_that_it_stopped_for_it() -> None:
@@ -186,7 +186,7 @@ def test_a_denial_is_the_reason_and_not_that_it_stopped_for_it() -> None:
     [asked] = other.asks(kind="execute", title="rm")
     assert isinstance(asked, Asks)
     assert not other.dialogue.rule(asked, allow=False)
-    assert other.says(id=prompt["id"], result={"stopReason": "cancelled"}) == [Event("end")]
+    assert other.says(id=prompt["id"], result={"stopReason": "cancelled"}) == [AgentEvent("end")]
 
 
 def test_who_asks_for_too_much_at_once_is_told_so() -> None:
@@ -197,7 +197,7 @@ def test_who_asks_for_too_much_at_once_is_told_so() -> None:
         [asked] = other.asks(number)
         assert isinstance(asked, Asks)
     [warning] = other.asks("one more")
-    assert isinstance(warning, Event)
+    assert isinstance(warning, AgentEvent)
     [answer] = other.heard()
     assert (answer["id"], answer["error"]["code"]) == ("one more", -32602)
     other.dialogue.cancel()
@@ -217,7 +217,7 @@ def test_who_never_ends_telling_is_not_heard_for_ever() -> None:
     for _ in range(3):
         assert other.updates("agent_thought_chunk", content={"type": "text", "text": "hm"}) == []
     [error] = other.updates("agent_thought_chunk", content={"type": "text", "text": "hm"})
-    assert isinstance(error, Event)
+    assert isinstance(error, AgentEvent)
     assert "it told more than 64 MiB or 5 messages in one prompt" in error.text
     assert (other.dialogue.over, other.dialogue.broken) == (True, True)
     assert other.updates("agent_thought_chunk", content={"type": "text", "text": "hm"}) == []
@@ -277,7 +277,7 @@ def test_whatever_comes_nothing_is_raised_and_what_is_said_can_be_read(*, opened
     for said in other.heard():
         assert said["jsonrpc"] == "2.0"
     other.dialogue.cancel()
-    assert all(isinstance(each, Event) for each in other.dialogue.give_up("enough"))
+    assert all(isinstance(each, AgentEvent) for each in other.dialogue.give_up("enough"))
     assert other.dialogue.over
 
 
@@ -314,9 +314,9 @@ def test_a_call_of_our_own_tool_is_known_as_such_by_who_was_given_it(name: str) 
     other.opened()
     [asked] = other.asks(**CALLS[name])
     assert isinstance(asked, Asks)
-    assert asked.wish == Wish("other", "agenttalk submit_artifact ../a.txt", (), "submit_artifact")
+    assert asked.wish == ToolRequest("other", "agenttalk submit_artifact ../a.txt", (), "submit_artifact")
     [tool] = other.updates("tool_call", **{**CALLS[name], "toolCallId": "u"})
-    assert tool == Event("tool", "agenttalk submit_artifact ../a.txt", "other")
+    assert tool == AgentEvent("tool", "agenttalk submit_artifact ../a.txt", "other")
     stranger = Other()
     stranger.opened()
     [asked] = stranger.asks(**CALLS[name])
@@ -355,8 +355,8 @@ def test_who_asks_for_something_else_than_it_told_of_does_not_ask_for_our_tool()
     other.opened()
     other.updates("tool_call", toolCallId="t", **CALLS["claude"])
     [tool] = other.updates("tool_call", toolCallId="u", **{**CALLS["claude"], "rawInput": {}, "status": "completed"})
-    assert tool == Event("tool", "agenttalk submit_artifact", "other")
+    assert tool == AgentEvent("tool", "agenttalk submit_artifact", "other")
     assert other.updates("tool_call_update", toolCallId="t", status="completed") == []
     [asked] = other.asks(toolCallId="t", kind="execute", title="x", rawInput={"command": "rm -rf /"})
     assert isinstance(asked, Asks)
-    assert asked.wish == Wish("execute", "rm -rf /")
+    assert asked.wish == ToolRequest("execute", "rm -rf /")

@@ -11,7 +11,7 @@ from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.plans import submission
 from agenttalk.engine.views import explain_engine
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, git, program, promise
 
@@ -27,18 +27,18 @@ def beside(repo: Path, script: str = SCRIPT) -> Path:
     return folder
 
 
-def checked(repo: Path, text: str, folder: Path, **keys: Any) -> Compiled:
+def checked(repo: Path, text: str, folder: Path, **keys: Any) -> CompiledPlan:
     said = {"promise": promise(CHECK), "workspace": "repo", "max_reexecute_times": 0, **keys}
     agents = {"dev": program(repo.parent, "dev", text)}
     return with_check_files(plan(task("fix", "dev", **said), agents=agents, workspace={"repo": str(repo)}), folder)
 
 
-async def submitted(engine: Engine, compiled: Compiled) -> None:
+async def submitted(engine: Engine, compiled: CompiledPlan) -> None:
     await submission.store_check_files(engine.deps, "default", compiled.dag, compiled.files)
     await engine.submit(compiled)
 
 
-def done(repo: Path, compiled: Compiled) -> dict[str, Any]:
+def done(repo: Path, compiled: CompiledPlan) -> dict[str, Any]:
     async def use(engine: Engine) -> dict[str, Any]:
         await submitted(engine, compiled)
         await engine.ended()

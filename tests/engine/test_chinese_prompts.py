@@ -24,11 +24,11 @@ from agenttalk.engine.mail.board import MailBoard
 from agenttalk.engine.proof import disputes as proof_disputes
 from agenttalk.ports import Job, KindTask, MailRules, Performance
 from agenttalk.rules.prompts import mail, toolchain_rules, wording
-from agenttalk.rules.prompts.toolchain_steps import Style
+from agenttalk.rules.prompts.toolchain_steps import StepStyle
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.text import render
 from agenttalk.rules.toolchain import forge_facts
-from agenttalk.rules.toolchain.forge_facts import Facts, Look
+from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery
 from forge.test_intake import issue_event
 from forge.world import SOURCE
 from mail import mailkit
@@ -45,7 +45,7 @@ ENGLISH = re.compile(r"(?:\b[a-z']+[ ,]+){3}[a-z']+")
 
 def fragments() -> set[str]:
     """What our English sentences say by themselves."""
-    own = [each.en for each in render.sayings()]
+    own = [each.en for each in render.list_templates()]
     said = [*wording.EXECUTE["en"], *wording.JUDGE["en"], *mail.WORDS["en"], *toolchain_rules.RULES["en"]]
     own += [each for each in said if isinstance(each, str)]
     return {text.strip() for each in own for text, *_ in Formatter().parse(each) if _is_sentence(text)}
@@ -193,14 +193,16 @@ def test_a_forge_event_that_was_not_carried_out_comes_back_in_chinese(
         return Performance("finished", result="好")
 
     def found(task: KindTask) -> Sequence[Evidence]:
-        facts = Facts({Look("pulls_since", "acme/widgets", "2026"): (), Look("open_pulls", "acme/widgets", ""): ()})
+        facts = ForgeFacts(
+            {ForgeQuery("pulls_since", "acme/widgets", "2026"): (), ForgeQuery("open_pulls", "acme/widgets", ""): ()}
+        )
         by = ForgeUser(source=SOURCE, login="agent-dev")
-        answer = forge_facts.opened_for(facts, "acme/widgets", 9, by, since="2026")
+        answer = forge_facts.check_pull_opened(facts, "acme/widgets", 9, by, since="2026")
         return [Evidence("read_back", False, True, "observed", "forge", task.made_at, f"no_action: {answer.detail}")]
 
     async def work() -> None:
         async with saying.Stage.set(tmp_path, found=found, player=saying.Player(played)) as stage:
-            stage.board.setup = replace(stage.board.setup, style=lambda _: Style("zh"))
+            stage.board.setup = replace(stage.board.setup, style=lambda _: StepStyle("zh"))
             await stage.board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
             await stage.ran(saying.ended)
 

@@ -16,7 +16,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.views import explain_engine
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.rules.core.isolation import Words
+from agenttalk.rules.core.isolation import IsolationSettings
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
 from sandboxkit import BEST, PLAIN, needs
@@ -213,7 +213,9 @@ def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
 
 @pytest.mark.mends("F15")
 @pytest.mark.parametrize(("words", "tier"), [(BEST, "bubblewrap"), (PLAIN, "plain")])
-def test_what_a_script_asks_for_is_not_less_than_the_operator_says(tmp_path: Path, words: Words, tier: str) -> None:
+def test_what_a_script_asks_for_is_not_less_than_the_operator_says(
+    tmp_path: Path, words: IsolationSettings, tier: str
+) -> None:
     text = f"cat {tmp_path}/root/data/secret; echo done"
     (tmp_path / "root" / "data").mkdir(parents=True)
     (tmp_path / "root" / "data" / "secret").write_text("secret ")

@@ -20,8 +20,8 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import EngineLimits
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.rules.core.tokens import Attempt
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.core.tokens import TokenSubject
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from plankit import PATIENCE, Engine, engine, plan, task
 
 NOTE = {"outputs": [{"name": "note.txt", "deliverable": True}]}
@@ -36,7 +36,7 @@ def refused(*codes: Code) -> Iterator[None]:
     assert error.value.code in codes
 
 
-def one_task(**keys: Any) -> Compiled:
+def one_task(**keys: Any) -> CompiledPlan:
     return plan(task("draft", "far", **{**NOTE, **keys}), agents=REMOTE)
 
 
@@ -51,7 +51,7 @@ class Far:
     async def take(self, key: str | None = None) -> tuple[dict[str, Any], Caller, TaskName]:
         taken = await self.remote.claim(self.name, key=key, wait=PATIENCE)
         assert taken is not None
-        attempt = Attempt(taken["board"], taken["plan_id"], taken["task_id"], taken["epoch"])
+        attempt = TokenSubject(taken["board"], taken["plan_id"], taken["task_id"], taken["epoch"])
         caller = await access.identify_as_attempt(self.engine.deps, Caller("remote", self.name), attempt)
         assert caller is not None
         return taken, caller, TaskName(*attempt[:3])
@@ -196,7 +196,7 @@ def test_signs_of_life_keep_an_attempt(tmp_path: Path) -> None:
                 here.remote.heard(caller)
                 assert loop.time() - offer.heard < 0.2
                 offer.heard = loop.time() + 1000  # as if it had just been heard of, however slow this machine is
-            stranger = replace(caller, attempt=Attempt(*name, 99))
+            stranger = replace(caller, attempt=TokenSubject(*name, 99))
             before = offer.heard
             here.remote.heard(stranger)
             assert offer.heard == before
@@ -385,14 +385,14 @@ def test_nobody_acts_for_an_attempt_of_another_agent_or_of_this_machine(tmp_path
             deps = here.engine.deps
             assert await access.identify_as_attempt(deps, Caller("remote", "b"), caller.attempt) is None
             assert (
-                await access.identify_as_attempt(deps, Caller("remote", "b"), Attempt("default", "p", "near", 1))
+                await access.identify_as_attempt(deps, Caller("remote", "b"), TokenSubject("default", "p", "near", 1))
                 is None
             )
             assert (
-                await access.identify_as_attempt(deps, Caller("remote", "far"), Attempt(*name, taken["epoch"] + 1))
+                await access.identify_as_attempt(deps, Caller("remote", "far"), TokenSubject(*name, taken["epoch"] + 1))
                 is None
             )
-            local = Caller("agent", "b", Attempt("default", "p", "near", 1), "x")
+            local = Caller("agent", "b", TokenSubject("default", "p", "near", 1), "x")
             with refused(Code.NOT_ALLOWED):
                 await here.remote.submit(TaskName("default", "p", "near"), local, "x", "x", b"")
             goes_on.set()

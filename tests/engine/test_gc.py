@@ -15,14 +15,14 @@ import pytest
 from agenttalk.adapters.store import audit
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
-from agenttalk.rules.operation.retention import KINDS, Keep, Kind
+from agenttalk.rules.operation.retention import KINDS, Kind, RetentionLimit
 from agenttalk.wiring import collect_periodically, open_root
 from agenttalk.wiring.garbage_collection import GarbageCollector
 from agenttalk.wiring.settings.tables import GcSettings, Settings
 from effort import DEEP, EFFORT
 from plankit import Engine, engine, plan, states, task
 
-ALL: dict[Kind, Keep] = dict.fromkeys(KINDS, Keep(0))
+ALL: dict[Kind, RetentionLimit] = dict.fromkeys(KINDS, RetentionLimit(0))
 LARGE = 100_000
 LONG_AGO = 1_000_000_000
 
@@ -100,7 +100,7 @@ def root(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def collected(root: Path, keeps: dict[Kind, Keep] = ALL, *, dry_run: bool = False) -> dict[str, Any]:
+def collected(root: Path, keeps: dict[Kind, RetentionLimit] = ALL, *, dry_run: bool = False) -> dict[str, Any]:
     async def use() -> dict[str, Any]:
         async with open_root(root) as deps:
             return await GarbageCollector(deps, keeps).collect(dry_run=dry_run)
@@ -178,13 +178,13 @@ def test_an_engine_does_it_by_itself_if_that_is_configured(root: Path) -> None:
 
 def test_by_default_nothing_is_old_enough(root: Path) -> None:
     before = tree(root)
-    found = collected(root, dict.fromkeys(KINDS, Keep(30)))
+    found = collected(root, dict.fromkeys(KINDS, RetentionLimit(30)))
     assert counts(found) == {**dict.fromkeys(KINDS, 0), "blobs": 1}
     assert {path for path in before - tree(root) if not path.startswith("data/blobs")} == set()
 
 
 def test_working_folders_go_and_their_transcripts_stay_if_they_are_kept_longer(root: Path) -> None:
-    found = collected(root, {**ALL, "transcripts": Keep(90)})
+    found = collected(root, {**ALL, "transcripts": RetentionLimit(90)})
     assert counts(found) == {**GONE, "transcripts": 0}
     own = root / "agents" / "dev" / "workspace" / "over" / "build"
     assert sorted(str(path.relative_to(own)) for path in own.rglob("*")) == [

@@ -19,7 +19,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import Ended, Owner, Turn
-from agenttalk.rules.core.tokens import Attempt, read_token, token_hash
+from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
 from treekit import Tree
 
 
@@ -180,7 +180,7 @@ def test_the_token_of_an_attempt_names_it_and_only_its_hash_is_kept(desk: Desk) 
         class Looks:
             async def run(self, turn: Turn) -> Ended:
                 token = turn.env["AGENTTALK_TOKEN"]
-                assert read_token(token) == Attempt("default", "plan_shop", "build", 1)
+                assert read_token(token) == TokenSubject("default", "plan_shop", "build", 1)
                 rows = await board.read("attempt_token", plan_id="plan_shop", task_id="build")
                 assert rows == [(1, token_hash(token))]
                 return Ended("exited", 0, b"", b"", 0.1)

@@ -233,7 +233,7 @@ def listening() -> Iterator[tuple[int, list[tuple[dict[str, str], bytes]]]]:
 def test_an_address_is_judged_before_anything_is_sent_there() -> None:
     async def use() -> None:
         with listening() as (port, heard):
-            headers = notices.headers("cloudevents", "evt_1", 1, b"{}", "secret")
+            headers = notices.make_headers("cloudevents", "evt_1", 1, b"{}", "secret")
             allowed = [read_allowed(f"127.0.0.1:{port}")]
 
             async def told(path: str, *, allow: bool = True) -> tuple[bool, bool]:
@@ -245,7 +245,7 @@ def test_an_address_is_judged_before_anything_is_sent_there() -> None:
             assert heard == []
             assert await told("/hook") == (True, False)
             assert heard[0][1] == b"{}"
-            assert heard[0][0]["webhook-signature"] == notices.signature("secret", "evt_1", 1, b"{}")
+            assert heard[0][0]["webhook-signature"] == notices.sign_notice("secret", "evt_1", 1, b"{}")
             assert await told("/gone") == (False, True)
             assert await told("/broken") == (False, False)
             assert await told("/moved") == (False, False)

@@ -35,7 +35,7 @@ from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import explain_engine
 from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Job, Performance
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.wiring import open_root
 from plankit import Engine, plan, states, task
 from referencekit import ENGINE_ENDS, Reference, Try
@@ -55,7 +55,7 @@ class Case:
     ends: tuple[tuple[int, bool], ...] = ()
     """After how many turns each engine ends, and whether the turn at hand is still finished."""
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledPlan:
         return plan(*self.tasks, policies={"max_reexecute_times": 1})
 
     def reference(self) -> Reference:

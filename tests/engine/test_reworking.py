@@ -20,7 +20,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain_engine
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.rules.proof.rework import Abort, Accept, Grant
+from agenttalk.rules.proof.rework import RoundGrant, TaskAbandonment, WorkAcceptance
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
 from treekit import Tree, sha256
@@ -368,7 +368,7 @@ def test_a_person_may_grant_more_rounds(tmp_path: Path, *, by_answer: bool) -> N
         if by_answer:
             await _answered(engine, "grant 2")
         else:
-            await engine.dispatcher.rework("p", "write", Grant(2), by="ada")
+            await engine.dispatcher.rework("p", "write", RoundGrant(2), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert await questions.list_open(engine.deps) == []
         return found
@@ -396,12 +396,12 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
         if by_answer:
             await _answered(engine, "accept")
         else:
-            await engine.dispatcher.rework("p", "write", Accept(), by="ada")
+            await engine.dispatcher.rework("p", "write", WorkAcceptance(), by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
         assert await questions.list_open(engine.deps) == []
         with pytest.raises(UsageError, match="COMPLETED"):
-            await engine.dispatcher.rework("p", "write", Accept(), by="ada")
+            await engine.dispatcher.rework("p", "write", WorkAcceptance(), by="ada")
         return await explain_engine.explain_engine_task(engine.deps, "p", "write")
 
     told = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(judge), u=agents.reader())
@@ -424,7 +424,7 @@ def test_a_person_may_abort(tmp_path: Path, *, by_answer: bool) -> None:
             await _answered(engine, decision="ABORT")
             await engine.until(lambda now: now.tasks[1]["request_id"] is None)
         else:
-            await engine.dispatcher.rework("p", "write", Abort(), by="ada")
+            await engine.dispatcher.rework("p", "write", TaskAbandonment(), by="ada")
         return await engine.ended()
 
     found = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(lambda _: bad()))
@@ -486,7 +486,7 @@ def promised(*checks: dict[str, Any]) -> dict[str, Any]:
 FOUND = {"id": "priced", "kind": "file", "path": "text.md", "contains": "price"}
 
 
-@pytest.mark.parametrize("decided", [Grant(1), Accept()], ids=["granted", "accepted"])
+@pytest.mark.parametrize("decided", [RoundGrant(1), WorkAcceptance()], ids=["granted", "accepted"])
 def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path: Path, decided: Any) -> None:
     agents = Agents()
 
@@ -503,7 +503,7 @@ def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path
     writer = agents.writer(lambda number: "a price" if number == 2 else "nothing")
     told = play(tmp_path, use, proving=True, w=writer, u=agents.reader())
     assert told["verdict"]["fulfilled"]
-    if isinstance(decided, Accept):
+    if isinstance(decided, WorkAcceptance):
         assert agents.given["use"] == ["nothing"]
         assert (told["verdict"]["accepted_by"], told["verdict"]["confirmed"]) == ("ada", ["priced"])
     else:
@@ -554,7 +554,7 @@ def test_a_tree_that_cannot_be_taken_cannot_be_accepted(repo: Path) -> None:
         await engine.submit(plan(fix, agents={"dev": dev}, workspace={"repo": str(repo)}))
         await engine.ended()
         with pytest.raises(UsageError, match="cannot be accepted"):
-            await engine.dispatcher.rework("p", "fix", Accept(), by="ada")
+            await engine.dispatcher.rework("p", "fix", WorkAcceptance(), by="ada")
         assert states(await engine.ended()) == {"fix": "FAILED"}
 
     play(repo.parent / "root", use, proving=True)

@@ -17,7 +17,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.runs.dispatcher import POLL
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 
@@ -171,7 +171,7 @@ def test_what_is_blocked_by_a_failure_waits_for_a_person(
     assert states(found)["next"] == ends
 
 
-def with_fallback() -> Compiled:
+def with_fallback() -> CompiledPlan:
     """A task that can do with either of two texts."""
     return plan(
         task("first", "x", outputs=[{"name": "text.md"}]),

@@ -18,7 +18,7 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.views import plan_status
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
 
 HOURLY = Schedule.model_validate({"cron": "0 * * * *", "agent": "ada", "prompt": "Sum up the hour."})
@@ -37,7 +37,7 @@ class Clock:
         self.time = datetime.fromisoformat(f"2026-11-16T{text}:00+00:00")
 
 
-def plan_of(schedule: Schedule, plan_id: str) -> Compiled:
+def plan_of(schedule: Schedule, plan_id: str) -> CompiledPlan:
     agents = {str(schedule.agent): {"driver": "human"}}
     task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
     return compile_plan(reader.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": [task]})))
@@ -54,7 +54,7 @@ class Bench:
     def engine(self, **configured: Schedule) -> Scheduler:
         return Scheduler(self.deps, configured or {"sums": HOURLY}, self._compile)
 
-    def _compile(self, schedule: Schedule, plan_id: str) -> Compiled:
+    def _compile(self, schedule: Schedule, plan_id: str) -> CompiledPlan:
         self.compiled.append(plan_id)
         if self.broken is not None:
             raise self.broken

@@ -20,7 +20,7 @@ from agenttalk.engine.messages.plan_registry import PlanRegistry
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.plans import submission
 from agenttalk.engine.views import plan_status
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.wiring import open_root
 from plankit import engine, plan, task
 
@@ -28,7 +28,7 @@ T = Callable[[Deps], Awaitable[Any]]
 BRANCH = {"required": True, "branches": [{"when": "score < 50", "activate": ["t3"]}]}
 
 
-def chain(size: int, **keys: Any) -> Compiled:
+def chain(size: int, **keys: Any) -> CompiledPlan:
     """Tasks one after the other; the second chooses whether the fourth runs."""
     judge: dict[str, Any] = {"gates": BRANCH, "score_required": True, "score_criteria": "0-100"}
     more = {1: judge} if size > 3 else {}
@@ -39,7 +39,7 @@ def chain(size: int, **keys: Any) -> Compiled:
     return plan(*tasks, **keys)
 
 
-async def hand_over(deps: Deps, compiled: Compiled) -> bool:
+async def hand_over(deps: Deps, compiled: CompiledPlan) -> bool:
     return await submission.submit(deps, compiled.dag, compiled.manifest, compiled.profiles)
 
 

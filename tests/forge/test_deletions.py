@@ -9,8 +9,8 @@ import pytest
 
 from agenttalk.contracts.forge import Comment
 from agenttalk.rules.toolchain import dedup_keys, event_tasks
-from agenttalk.rules.toolchain.proposal import Known
-from agenttalk.rules.toolchain.reconciliation import UNSAID, Found, nothing_left
+from agenttalk.rules.toolchain.proposal import ForgeKnowledge
+from agenttalk.rules.toolchain.reconciliation import UNSAID, ForgeSnapshot, find_settled_tasks
 from forge.test_intake import A, at, comment, issue, issue_event, status
 from forge.world import SOURCE, World, event, registry, run, user
 
@@ -46,7 +46,7 @@ def test_a_deleted_repository_ends_what_others_than_its_deleter_have_to_do() -> 
     world = run(
         [issue_event("issue_opened", 0, "agent-dev", sender="alice"), comment(CALL), status(A, context="deploy")]
     )
-    known = Known(tasks=tuple(world.tasks))
+    known = ForgeKnowledge(tasks=tuple(world.tasks))
     deleted = event("repository_deleted", sender="alice")
     ended = event_tasks.decide(deleted, registry(), known).withdrawn
     assert len(ended) == 3
@@ -55,7 +55,7 @@ def test_a_deleted_repository_ends_what_others_than_its_deleter_have_to_do() -> 
     assert {"may not see it any more" in each.reason for each in looked.withdrawn} == {True}
     own = event_tasks.decide(event("repository_deleted", sender="agent-second"), registry(), known)
     assert len(own.withdrawn) == 2
-    late = event_tasks.decide(comment(CALL), registry(), Known(gone=True))
+    late = event_tasks.decide(comment(CALL), registry(), ForgeKnowledge(gone=True))
     assert (late.tasks, late.ignored) == ((), "the repository was deleted")
 
 
@@ -64,12 +64,12 @@ def test_a_look_at_the_forge_finds_comments_that_are_gone() -> None:
     body = issue_event("issue_opened", 0, sender="alice", body="@agent-ops see")
     world: World = run([body, comment(CALL), comment("@agent-lead?", number=302)])
     there = Comment(id=302, body="@agent-lead?", author=user("alice"), created_at=at(1))
-    found = Found(SOURCE, "gitea", "acme/widgets", issue(), comments=(there,))
-    over = nothing_left(found, world.tasks, registry())
+    found = ForgeSnapshot(SOURCE, "gitea", "acme/widgets", issue(), comments=(there,))
+    over = find_settled_tasks(found, world.tasks, registry())
     assert [(dedup_keys.comment_of(key), why) for key, why in over.items()] == [("comment-301", UNSAID)]
-    assert nothing_left(replace(found, comments=None), world.tasks, registry()) == {}
+    assert find_settled_tasks(replace(found, comments=None), world.tasks, registry()) == {}
     closed = replace(found, thing=issue(is_open=False), comments=())
-    assert nothing_left(closed, world.tasks, registry()) == {}
+    assert find_settled_tasks(closed, world.tasks, registry()) == {}
 
 
 def test_keys_tell_their_repository_and_comment() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import Status
 from agenttalk.rules.toolchain import dedup_keys, deployments
-from agenttalk.rules.toolchain.deployments import Newest, Undone
-from agenttalk.rules.toolchain.proposal import Known
+from agenttalk.rules.toolchain.deployments import FailedDeployment, NewestCommit
+from agenttalk.rules.toolchain.proposal import ForgeKnowledge
 from effort import cases
 from forge.test_intake import A, B
 from forge.world import SOURCE, registry
@@ -25,19 +25,19 @@ CONTEXTS = ("deploy / production", "deploy / staging", "build", "deploy (pull_re
 NOON = "2026-01-31T12:00:00Z"
 
 
-def newest(undone: Mapping[str, Undone] | None = None, **outcomes: str) -> Newest:
+def newest(undone: Mapping[str, FailedDeployment] | None = None, **outcomes: str) -> NewestCommit:
     statuses = tuple(
         Status(sha=A, outcome=outcome, context=CONTEXTS[int(at[1:])], at=NOON)  # type: ignore[arg-type]
         for at, outcome in outcomes.items()
     )
-    return Newest(SOURCE, "gitea", REPO, "main", A, statuses, undone or {})
+    return NewestCommit(SOURCE, "gitea", REPO, "main", A, statuses, undone or {})
 
 
 @pytest.mark.shows("T25")
 def test_a_commit_that_could_not_be_deployed_is_the_task_of_who_runs_things() -> None:
     found = newest(_1="success", _0="failure", _2="failure")
-    [event] = deployments.events(found, REGISTRY)
-    decision = deployments.decide(found, event, REGISTRY, Known())
+    [event] = deployments.make_events(found, REGISTRY)
+    decision = deployments.decide(found, event, REGISTRY, ForgeKnowledge())
     [task] = decision.tasks
     assert task.key == dedup_keys.deploy_failure(SOURCE, REPO, A)
     assert (task.action_type, task.assignee) == ("deploy_failure", "agent-ops")
@@ -46,7 +46,7 @@ def test_a_commit_that_could_not_be_deployed_is_the_task_of_who_runs_things() ->
 
 @pytest.mark.parametrize("outcomes", [{}, {"_0": "other"}, {"_2": "failure"}, {"_3": "failure"}], ids=str)
 def test_what_has_not_ended_or_is_no_deployment_tells_nothing(outcomes: dict[str, str]) -> None:
-    assert deployments.events(newest({}, **outcomes), REGISTRY) == ()
+    assert deployments.make_events(newest({}, **outcomes), REGISTRY) == ()
 
 
 def test_who_has_nobody_or_names_nothing_hears_of_nothing() -> None:
@@ -61,7 +61,7 @@ outcomes = st.dictionaries(
 
 
 undones = st.builds(
-    Undone,
+    FailedDeployment,
     st.sampled_from(["", "deploy", "gone", *CONTEXTS]),
     st.sampled_from(["", "2026-01-31T11:59:59Z", NOON, "2026-01-31T12:00:01Z"]),
     st.sampled_from([A, B]),
@@ -71,11 +71,11 @@ undones = st.builds(
 @given(outcomes, st.dictionaries(st.text("ab", min_size=1), undones))
 @settings(max_examples=cases(200), deadline=None)
 def test_only_what_is_green_under_its_own_name_since_then_is_over(
-    seen: dict[str, str], undone: dict[str, Undone]
+    seen: dict[str, str], undone: dict[str, FailedDeployment]
 ) -> None:
     found = newest(undone, **seen)
-    for event in deployments.events(found, REGISTRY):
-        decision = deployments.decide(found, event, REGISTRY, Known())
+    for event in deployments.make_events(found, REGISTRY):
+        decision = deployments.decide(found, event, REGISTRY, ForgeKnowledge())
         shown = {CONTEXTS[int(at[1:])]: outcome for at, outcome in seen.items()}
         red = [name for name, outcome in shown.items() if outcome == "failure"]
         called = any("eploy" in name and "(pull_request)" not in name for name in red)

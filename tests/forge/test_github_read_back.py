@@ -15,8 +15,8 @@ from agenttalk.adapters.forge.read_back import answered
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.rules.toolchain import forge_facts
-from agenttalk.rules.toolchain.forge_facts import Answer, Facts, Look
-from agenttalk.rules.toolchain.read_back import Order, demanded
+from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeFinding, ForgeQuery
+from agenttalk.rules.toolchain.read_back import ReadBackOrder, check_demand
 
 OLD, NEW = "a" * 40, "b" * 40
 SINCE, BEFORE, AFTER = "2026-05-02T10:00:00Z", "2026-05-02T09:59:59Z", "2026-05-02T10:20:00Z"
@@ -82,7 +82,7 @@ def review(**more: Any) -> dict[str, Any]:
     return {"id": 1, "user": DEV, "state": "APPROVED", "body": "", "commit_id": NEW, "submitted_at": AFTER, **more}
 
 
-def seen(action: str, answers: Answers, *, head: str = NEW, number: str = "pr_number", **context: Any) -> Answer:
+def seen(action: str, answers: Answers, *, head: str = NEW, number: str = "pr_number", **context: Any) -> ForgeFinding:
     """What is found at a GitHub that has these answers, by their paths, and nothing else."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -92,11 +92,11 @@ def seen(action: str, answers: Answers, *, head: str = NEW, number: str = "pr_nu
             return httpx2.Response(404, json={"message": "Not Found"})
         return httpx2.Response(200, json=known[path])
 
-    async def scene() -> Answer:
+    async def scene() -> ForgeFinding:
         transport = httpx2.MockTransport(answer)
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
-            order = Order(action, ACCOUNT, {"repo": "acme/shop", number: 5, **context}, head, SINCE)
-            return await answered(GitHub("hub", Caller(client)), lambda facts: demanded(order, facts))
+            order = ReadBackOrder(action, ACCOUNT, {"repo": "acme/shop", number: 5, **context}, head, SINCE)
+            return await answered(GitHub("hub", Caller(client)), lambda facts: check_demand(order, facts))
 
     return asyncio.run(scene())
 
@@ -151,18 +151,18 @@ REBASED = "f" * 40
     ],
 )
 def test_the_merged_head_is_what_the_commits_do_not_contradict(commits: list[dict[str, Any]], head: str) -> None:
-    known = {Look("commit", "acme/shop", each["sha"]): fields.commit(each) for each in commits}
+    known = {ForgeQuery("commit", "acme/shop", each["sha"]): fields.commit(each) for each in commits}
     for sha in (MERGE, NEW, REBASED):
-        known.setdefault(Look("commit", "acme/shop", sha), None)  # type: ignore[arg-type]
-    there: dict[Look, Any] = {**known, Look("head", "acme/shop", "5"): NEW}
+        known.setdefault(ForgeQuery("commit", "acme/shop", sha), None)  # type: ignore[arg-type]
+    there: dict[ForgeQuery, Any] = {**known, ForgeQuery("head", "acme/shop", "5"): NEW}
     given = pull(state="closed", merged=True, merged_by=DEV, merge_commit_sha=MERGE)
     found = fields.pull_request(given, "hub", wip_titles=False)
-    assert forge_facts.merged_head(Facts(there), "acme/shop", found) == head
+    assert forge_facts.find_merged_head(ForgeFacts(there), "acme/shop", found) == head
     unknown = found.model_copy(update={"merge_sha": ""})
-    assert forge_facts.merged_head(Facts(there), "acme/shop", unknown) == ""
-    without = Facts({**there, Look("head", "acme/shop", "5"): None})
+    assert forge_facts.find_merged_head(ForgeFacts(there), "acme/shop", unknown) == ""
+    without = ForgeFacts({**there, ForgeQuery("head", "acme/shop", "5"): None})
     parents = commits[0]["parents"] if commits else []
-    assert forge_facts.merged_head(without, "acme/shop", found) == (parents[1]["sha"] if len(parents) > 1 else "")
+    assert forge_facts.find_merged_head(without, "acme/shop", found) == (parents[1]["sha"] if len(parents) > 1 else "")
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_a_repository_that_the_token_does_not_see_is_an_error_of_nobody_who_work
     async def scene() -> None:
         transport = httpx2.MockTransport(answer)
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
-            order = Order("ci_failure", ACCOUNT, {"repo": "acme/shop", "pr_number": 5}, OLD, SINCE)
-            await answered(GitHub("hub", Caller(client)), lambda facts: demanded(order, facts))
+            order = ReadBackOrder("ci_failure", ACCOUNT, {"repo": "acme/shop", "pr_number": 5}, OLD, SINCE)
+            await answered(GitHub("hub", Caller(client)), lambda facts: check_demand(order, facts))
 
     with pytest.raises(ForgeError, match="does not see acme/shop") as caught:
         asyncio.run(scene())

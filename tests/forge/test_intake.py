@@ -12,9 +12,9 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import Comment, Deployment, ForgeEvent, Issue, Repository, Review, Run, Status
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, sightings
-from agenttalk.rules.toolchain.accounts import CiComment, Identity
+from agenttalk.rules.toolchain.accounts import CiComment, ForgeIdentity
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
-from agenttalk.rules.toolchain.proposal import Known
+from agenttalk.rules.toolchain.proposal import ForgeKnowledge
 from forge.world import World, event, pull, registry, run, user
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -422,7 +422,7 @@ def test_a_deployment_that_is_only_tried_in_a_pull_request_is_a_red_head() -> No
 def test_pipelines_without_webhooks_report_the_same() -> None:
     def told(kind: str, outcome: str = "failure") -> ForgeEvent:
         result = PipelineResult(kind=kind, repository="acme/widgets", sha=A, outcome=outcome, name="night", url="u")  # type: ignore[arg-type]
-        return event_tasks.reported("work", result, at=at(3))
+        return event_tasks.make_pipeline_event("work", result, at=at(3))
 
     opened = pr_event("pull_request_opened", requested_reviewers=(user("alice"),))
     assert run([opened, told("ci"), status()]).outcome() == [("ci_failure", "agent-dev")]
@@ -592,13 +592,13 @@ def test_events_of_other_repositories_are_ignored() -> None:
 @pytest.mark.shows("T03")
 def test_an_outage_is_one_task_for_who_runs_things() -> None:
     configured = registry()
-    first = event_tasks.infrastructure_failure(configured, "work", outage="2026-05-01T10", what="work does not answer")
+    first = event_tasks.make_outage_task(configured, "work", outage="2026-05-01T10", what="work does not answer")
     assert first
     assert (first.action_type, first.assignee) == ("infrastructure_failure", "agent-ops")
-    again = event_tasks.infrastructure_failure(configured, "work", outage="2026-05-01T10", what="still")
+    again = event_tasks.make_outage_task(configured, "work", outage="2026-05-01T10", what="still")
     assert again
     assert again.key == first.key
-    assert event_tasks.infrastructure_failure(replace(configured, ops=None), "work", outage="x", what="y") is None
+    assert event_tasks.make_outage_task(replace(configured, ops=None), "work", outage="x", what="y") is None
 
 
 def test_keys_begin_with_the_source_and_parts_cannot_run_into_each_other() -> None:
@@ -608,7 +608,7 @@ def test_keys_begin_with_the_source_and_parts_cannot_run_into_each_other() -> No
 
 def test_accounts_with_numbers_are_known_by_them() -> None:
     configured = registry(
-        identities=(Identity("dev", "work", "agent-dev", 11), Identity("rev", "work", "agent-reviewer", 12))
+        identities=(ForgeIdentity("dev", "work", "agent-dev", 11), ForgeIdentity("rev", "work", "agent-reviewer", 12))
     )
     seen = pr_event(
         "pull_request_opened", author=user("agent-dev", 11), requested_reviewers=(user("agent-reviewer", 12),)
@@ -624,7 +624,7 @@ def test_accounts_with_numbers_are_known_by_them() -> None:
 )
 def test_an_event_without_its_object_comes_to_nothing(name: str) -> None:
     bare = event(name)
-    decision = event_tasks.decide(bare, registry(), Known())
+    decision = event_tasks.decide(bare, registry(), ForgeKnowledge())
     assert (decision.tasks, bool(decision.ignored)) == ((), True)
 
 
@@ -684,10 +684,13 @@ def test_who_is_taken_off_in_the_second_of_being_put_on_is_off() -> None:
 
 
 def test_of_two_things_with_one_number_at_one_moment_the_later_one_is_kept() -> None:
-    seen = [sightings.of(each) for each in (issue_event("issue_edited", 0, number=5), pr_event("review_requested"))]
+    seen = [
+        sightings.read_sighting(each)
+        for each in (issue_event("issue_edited", 0, number=5), pr_event("review_requested"))
+    ]
     assert seen[0]
     assert seen[1]
-    assert sightings.newest(seen[0], seen[1]).pull_request
+    assert sightings.merge_sightings(seen[0], seen[1]).pull_request
 
 
 def test_a_team_that_is_asked_is_the_defaults_work() -> None:

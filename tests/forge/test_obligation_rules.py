@@ -9,8 +9,8 @@ import pytest
 
 from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, Review
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, mention_tasks, reconciliation
-from agenttalk.rules.toolchain.accounts import Identity
-from agenttalk.rules.toolchain.reconciliation import Found
+from agenttalk.rules.toolchain.accounts import ForgeIdentity
+from agenttalk.rules.toolchain.reconciliation import ForgeSnapshot
 from forge.test_intake import A, B, at, comment, issue, issue_event, pr_event, ran, review
 from forge.world import SOURCE, World, event, pull, registry, run, user
 
@@ -111,7 +111,7 @@ def test_an_agent_does_not_end_by_leaving_it_what_it_has_begun(how: str) -> None
         assert world.see(off).withdrawn == ()
     else:
         left = Change(what="unassigned", by=user("agent-dev"), who=user("agent-dev"), at=at(1))
-        found = Found(off.source, "gitea", "acme/widgets", off.issue, changes=(left,))
+        found = ForgeSnapshot(off.source, "gitea", "acme/widgets", off.issue, changes=(left,))
         assert [each for decision in world.reconcile(found) for each in decision.withdrawn] == []
     assert world.see(issue_event("issue_edited", 2, sender="alice")).withdrawn == (), "nor by what is told later"
     world.see(issue_event("issue_assigned", 3, "agent-dev", sender="alice"))
@@ -193,7 +193,7 @@ def test_words_are_work_only_from_those_who_may_write_or_are_listed() -> None:
 
 @pytest.mark.mends("E10")
 def test_an_account_with_a_number_has_the_name_that_it_has_now() -> None:
-    known = registry(identities=(Identity("dev", SOURCE, "old", 7), Identity("ops", SOURCE, "ops")))
+    known = registry(identities=(ForgeIdentity("dev", SOURCE, "old", 7), ForgeIdentity("ops", SOURCE, "ops")))
     assert known.renamed(SOURCE, {}) is known
     assert known.renamed("other", {7: "new"}) is known
     now = known.renamed(SOURCE, {7: "new"})
@@ -213,7 +213,7 @@ def test_a_job_that_says_neither_workflow_nor_branch_is_no_deployment() -> None:
 
 def test_a_conflict_is_the_authors() -> None:
     context = {"repo": "acme/widgets", "pr_number": 5, "reviewer": "alice"}
-    made = event_tasks.merge_conflict(
+    made = event_tasks.make_conflict_task(
         source="s", object_key="s:a/b#5", agent="dev", context=context, head_sha=A, at=at(1)
     )
     assert (made.action_type, made.assignee, made.key) == ("merge_conflict", "dev", f"s:a/b#5:merge_conflict:{A}")
@@ -232,19 +232,23 @@ def test_a_look_at_the_forge_tells_who_closed_what_was_deleted_and_who_is_asked_
         Change(what="unassigned", who=user("agent-dev"), at=at(4)),
         Change(what="assigned", at=at(5)),
     )
-    [assigned, _] = reconciliation.events(
-        Found(SOURCE, "gitea", "acme/widgets", things["issue"], changes=changes), known
+    [assigned, _] = reconciliation.make_events(
+        ForgeSnapshot(SOURCE, "gitea", "acme/widgets", things["issue"], changes=changes), known
     )
     assert assigned.freed == {"": at(3), "agent-dev": at(4)}
-    [gone] = reconciliation.events(Found(SOURCE, "gitea", "acme/widgets", things["closed"], changes=changes), known)
+    [gone] = reconciliation.make_events(
+        ForgeSnapshot(SOURCE, "gitea", "acme/widgets", things["closed"], changes=changes), known
+    )
     assert gone.sender == user("eve")
     for is_pull, name in ((True, "pull_request_deleted"), (False, "issue_deleted")):
-        left = reconciliation.gone(SOURCE, 9, pull=is_pull, at=at(9))
-        [deleted] = reconciliation.events(Found(SOURCE, "gitea", "acme/widgets", left, deleted=True), known)
+        left = reconciliation.make_deleted_thing(SOURCE, 9, pull=is_pull, at=at(9))
+        [deleted] = reconciliation.make_events(
+            ForgeSnapshot(SOURCE, "gitea", "acme/widgets", left, deleted=True), known
+        )
         assert deleted.name == name
     again = pull(requested_reviewers=(user("agent-second"),), reviewed_by=(user("agent-second"),))
     given = Review(verdict="APPROVED", author=user("agent-second"), commit=A, submitted_at=at(1))
-    events = reconciliation.events(Found(SOURCE, "gitea", "acme/widgets", again, reviews=(given,)), known)
+    events = reconciliation.make_events(ForgeSnapshot(SOURCE, "gitea", "acme/widgets", again, reviews=(given,)), known)
     [asked] = [each for each in events if each.name == "review_requested"]
     assert asked.freed == {"agent-second": at(1)}
 
@@ -255,7 +259,7 @@ def test_those_are_looked_up_who_call_or_review_and_are_not_known() -> None:
     thing = Issue(number=9, author=user("eve"), body="@agent-dev now")
     said = (Comment(id=1, body="@agent-ops", author=user("alice")), Comment(id=2, body="fine", author=user("bob")))
     reviews = (Review(verdict="APPROVED", author=user("carol")), Review(verdict="APPROVED", author=user("agent-dev")))
-    found = Found(SOURCE, "gitea", "acme/widgets", thing, comments=said, reviews=reviews)
-    assert reconciliation.callers(found, known) == ["alice", "eve", "carol"]
-    assert reconciliation.callers(replace(found, comments=None, reviews=()), known) == ["eve"]
+    found = ForgeSnapshot(SOURCE, "gitea", "acme/widgets", thing, comments=said, reviews=reviews)
+    assert reconciliation.list_callers(found, known) == ["alice", "eve", "carol"]
+    assert reconciliation.list_callers(replace(found, comments=None, reviews=()), known) == ["eve"]
     assert B != A

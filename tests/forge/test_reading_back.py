@@ -13,7 +13,7 @@ from agenttalk.adapters.forge.client import Patience
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.read_back import MOST_LOOKS, ReadBack, answered
 from agenttalk.contracts.errors import Code, ForgeError
-from agenttalk.rules.toolchain.forge_facts import Facts, Look, UnreadError
+from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery, UnreadError
 from agenttalk.testing import FakeGitea
 from rules.test_forge_checks import check
 
@@ -96,7 +96,7 @@ def test_a_forge_that_wants_a_long_pause_is_told_at_once(tmp_path: Path) -> None
     async def work(_: FakeGitea, client: Gitea) -> None:
         calls = []
 
-        def limited(_: Facts) -> bool:
+        def limited(_: ForgeFacts) -> bool:
             calls.append(1)
             raise ForgeError(Code.FORGE_LIMITED, "later", retry_after=3600.0)
 
@@ -134,9 +134,9 @@ def test_a_question_without_end_is_none(tmp_path: Path) -> None:
     async def work(_: FakeGitea, client: Gitea) -> None:
         asked: list[int] = []
 
-        def endless(_: Facts) -> bool:
+        def endless(_: ForgeFacts) -> bool:
             asked.append(1)
-            raise UnreadError(Look("issue", REPO, str(len(asked))))
+            raise UnreadError(ForgeQuery("issue", REPO, str(len(asked))))
 
         with pytest.raises(ForgeError, match=f"more than {MOST_LOOKS} requests"):
             await answered(client, endless)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, PullRequest, Review, Status
 from agenttalk.rules.toolchain import dedup_keys
-from agenttalk.rules.toolchain.accounts import CiComment, is_one
-from agenttalk.rules.toolchain.reconciliation import GREEN, REVIEWED, TAKEN_BACK, Found
+from agenttalk.rules.toolchain.accounts import CiComment, is_single_repository
+from agenttalk.rules.toolchain.reconciliation import GREEN, REVIEWED, TAKEN_BACK, ForgeSnapshot
 from effort import cases
 from forge.test_intake import A, B, at, issue, issue_event, pr_event, status
 from forge.test_intake import comment as told_comment
@@ -39,8 +39,8 @@ def ran(*outcomes: str, context: str = "CI {} (pull_request)") -> tuple[Status, 
     )
 
 
-def shown(thing: PullRequest | Issue, **parts: Any) -> Found:
-    return Found(SOURCE, "gitea", "acme/widgets", thing, **parts)
+def shown(thing: PullRequest | Issue, **parts: Any) -> ForgeSnapshot:
+    return ForgeSnapshot(SOURCE, "gitea", "acme/widgets", thing, **parts)
 
 
 # A forge at any moment, and the webhooks that could have told of it
@@ -91,7 +91,7 @@ webhooks = st.lists(
 )  # fmt: skip
 
 
-def owed(found: Found) -> Counter[tuple[str, str]]:
+def owed(found: ForgeSnapshot) -> Counter[tuple[str, str]]:
     """What somebody has to do about an open pull request, written down as plainly as can be."""
     thing = found.thing
     assert isinstance(thing, PullRequest)
@@ -112,7 +112,7 @@ def owed(found: Found) -> Counter[tuple[str, str]]:
 @settings(max_examples=cases(150))
 @given(open_pulls, webhooks, webhooks)
 def test_every_open_obligation_has_one_task_whatever_came_before_and_comes_late(
-    found: Found, before: list[ForgeEvent], late: list[ForgeEvent]
+    found: ForgeSnapshot, before: list[ForgeEvent], late: list[ForgeEvent]
 ) -> None:
     world = World(registry())
     for each in before:
@@ -142,7 +142,7 @@ def test_every_open_obligation_has_one_task_whatever_came_before_and_comes_late(
 @pytest.mark.shows("T25")
 @settings(max_examples=cases(60))
 @given(open_pulls, st.booleans(), st.data())
-def test_what_has_begun_is_never_cut_off(found: Found, merged: bool, data: st.DataObject) -> None:
+def test_what_has_begun_is_never_cut_off(found: ForgeSnapshot, merged: bool, data: st.DataObject) -> None:
     world = World(registry())
     world.reconcile(found)
     moved = {each.key: data.draw(st.sampled_from(["begun", "ended"])) for each in world.live()}
@@ -200,7 +200,7 @@ def test_the_minutes_of_a_review_do_not_make_two_of_it() -> None:
     for world in (early, afterwards):
         assert [kind for kind, _ in world.outcome()].count("review_result") == 1
     odd = given_.model_copy(update={"submitted_at": "at noon"})
-    assert dedup_keys.review_near(late, pull(), odd) == ()
+    assert dedup_keys.neighbour_review_keys(late, pull(), odd) == ()
 
 
 def test_an_issue_is_looked_at_like_a_pull_request() -> None:
@@ -274,8 +274,8 @@ def test_names_of_things_are_read_from_their_keys() -> None:
     assert dedup_keys.read_object(key) == ("a:b%", "acme/widgets", 7)
     for other in (dedup_keys.commit_of("work", "acme/widgets", A), "work:outage:1#2", "plain", "work:a/b#x"):
         assert dedup_keys.read_object(other) is None
-    assert is_one("acme/widgets")
-    assert not any(map(is_one, ("acme/*", "acme", "a/b/c", "ac[m]e/w", "a/?")))
+    assert is_single_repository("acme/widgets")
+    assert not any(map(is_single_repository, ("acme/*", "acme", "a/b/c", "ac[m]e/w", "a/?")))
 
 
 def test_names_of_nobody_in_a_text_do_not_hide_that_an_agent_was_called() -> None:

@@ -11,19 +11,19 @@ from typing import Any
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, Repository, Sighting
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation, sightings
-from agenttalk.rules.toolchain.accounts import Identity, Registry
-from agenttalk.rules.toolchain.proposal import Decision, Known, KnownTask
-from agenttalk.rules.toolchain.reconciliation import Found
+from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
+from agenttalk.rules.toolchain.proposal import EventDecision, ForgeKnowledge, KnownTask
+from agenttalk.rules.toolchain.reconciliation import ForgeSnapshot
 
 SOURCE = "work"
 AGENTS = ("agent-dev", "agent-reviewer", "agent-ops", "agent-lead", "agent-second")
 
 
-def registry(*logins: str, **changes: Any) -> Registry:
+def registry(*logins: str, **changes: Any) -> ForgeRegistry:
     """Every login is an agent of the same name."""
     names = logins or AGENTS
-    found = Registry(
-        identities=tuple(Identity(login, SOURCE, login) for login in names),
+    found = ForgeRegistry(
+        identities=tuple(ForgeIdentity(login, SOURCE, login) for login in names),
         default_reviewer="agent-reviewer",
         ops="agent-ops",
         lead="agent-lead",
@@ -37,25 +37,25 @@ def registry(*logins: str, **changes: Any) -> Registry:
 class World:
     """What was decided so far."""
 
-    def __init__(self, configured: Registry) -> None:
+    def __init__(self, configured: ForgeRegistry) -> None:
         self.registry = configured
         self.tasks: list[KnownTask] = []
         self.proposed: dict[str, ProposedTask] = {}
         self.sightings: dict[str, Sighting] = {}
         self.held: list[ForgeEvent] = []
-        self.last = Decision()
+        self.last = EventDecision()
 
-    def reconcile(self, found: Found) -> list[Decision]:
+    def reconcile(self, found: ForgeSnapshot) -> list[EventDecision]:
         """What the forge shows of a thing, as the engine takes it."""
-        events = reconciliation.events(found, self.registry)
+        events = reconciliation.make_events(found, self.registry)
         return [
             self._apply(each, reconciliation.decide(found, each, self.registry, self.known(each))) for each in events
         ]
 
-    def see(self, event: ForgeEvent) -> Decision:
+    def see(self, event: ForgeEvent) -> EventDecision:
         return self._apply(event, event_tasks.decide(event, self.registry, self.known(event)))
 
-    def _apply(self, event: ForgeEvent, decision: Decision) -> Decision:
+    def _apply(self, event: ForgeEvent, decision: EventDecision) -> EventDecision:
         self.last = decision
         for each in decision.sightings:
             self.sightings[sightings.object_of(each)] = each
@@ -74,11 +74,11 @@ class World:
             self.held.append(event)
         return decision
 
-    def known(self, event: ForgeEvent) -> Known:
+    def known(self, event: ForgeEvent) -> ForgeKnowledge:
         """Only what `wanted` names is looked up, as the engine would."""
-        found = Known()
+        found = ForgeKnowledge()
         for _ in range(2):
-            wanted = event_tasks.wanted(event, found)
+            wanted = event_tasks.find_lookup_keys(event, found)
             seen = tuple(
                 each
                 for key, each in self.sightings.items()
@@ -95,7 +95,7 @@ class World:
                 if (ran := each.status or each.run)
                 and dedup_keys.commit_of(each.source, each.repository.full_name, ran.sha) in wanted.commits
             )
-            found = Known(tasks=tasks, sightings=seen, held=held)
+            found = ForgeKnowledge(tasks=tasks, sightings=seen, held=held)
         return found
 
     def move(self, key: str, state: str) -> None:
@@ -157,7 +157,7 @@ def event(name: str, *, sender: str | None = "agent-dev", **parts: Any) -> Forge
     return ForgeEvent(**(values | parts))
 
 
-def run(events: Iterable[ForgeEvent], configured: Registry | None = None) -> World:
+def run(events: Iterable[ForgeEvent], configured: ForgeRegistry | None = None) -> World:
     world = World(configured or registry())
     for each in events:
         world.see(each)

@@ -279,7 +279,7 @@ class Hostile(RuleBasedStateMachine):
         command_id = program.turn.env["AGENTTALK_COMMAND_ID"] if program else "cmd_none_001"
         made = {"deal.txt": sha256(CONTENTS["right"]["deal.txt"].encode())}
         tree = sha256(json.dumps(made, separators=(",", ":")).encode())
-        shown = check_results.shown_hash(QUESTION, {"tree": tree, **made})
+        shown = check_results.hash_shown(QUESTION, {"tree": tree, **made})
         request_id = records.derive_id("req", f"{PLAN}/{command_id}/asks/{shown}")
         body = {
             "schema_version": "1.0",

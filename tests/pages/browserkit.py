@@ -17,7 +17,7 @@ import pytest
 from agenttalk import wiring
 from agenttalk.adapters.drivers.python_calls import Agent, Calls
 from agenttalk.doors.api.server import Listening
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.wiring import settings
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Served:
 
 
 @contextmanager
-def served(root: Path, *plans: Compiled, agents: dict[str, Agent]) -> Iterator[Served]:
+def served(root: Path, *plans: CompiledPlan, agents: dict[str, Agent]) -> Iterator[Served]:
     """An engine with plans under way, in a thread of its own."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)

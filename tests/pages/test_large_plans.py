@@ -18,8 +18,8 @@ from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.views import feed
 from agenttalk.engine.views.feed import News
 from agenttalk.ports import Tx
-from agenttalk.rules.operation.feed import written
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.operation.feed import encode_cursor
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from pages.browserkit import PATIENCE as PATIENCE_MS
 from pages.browserkit import Eyes, eyes, served
 from pages.pagekit import HOSTILE, Guest, visit
@@ -43,7 +43,7 @@ OF_PLANS = {
 """Statements by which pages look at plans and tasks."""
 
 
-def waiting(number: int, plan_id: str = "p", *more: dict[str, Any]) -> Compiled:
+def waiting(number: int, plan_id: str = "p", *more: dict[str, Any]) -> CompiledPlan:
     """A plan of so many tasks that wait for a person, and some that do not."""
     tasks = [task(f"t{each}", needs=["asks"]) for each in range(number)]
     return plan(task("asks", "h"), *tasks, *more, plan_id=plan_id, agents={"h": {"driver": "human"}})
@@ -170,7 +170,7 @@ def test_news_are_those_behind_a_position_on_each_board() -> None:
     kept = feed.RecentNews({"a": 0, "b": 0})
     assert kept.after({"a": 0, "b": 0}) == []
     facts = [
-        News(written({"a": one, "b": other}), board, seq, "", "x", "p", "p")
+        News(encode_cursor({"a": one, "b": other}), board, seq, "", "x", "p", "p")
         for board, seq, one, other in (("a", 1, 1, 0), ("a", 2, 2, 0), ("b", 1, 2, 1), ("b", 2, 2, 2))
     ]
     kept.add(facts, {"a": 2, "b": 2})

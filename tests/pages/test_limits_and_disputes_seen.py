@@ -8,7 +8,7 @@ from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.people import questions
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from engine.test_disputed_checks import begun, left
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, states, task
@@ -75,7 +75,7 @@ def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
         said = Schedule(cron="0 17 * * FRI", timezone="Europe/Berlin", agent="a", prompt="Write the report.")
         compiled = plan(task("task"), plan_id="any")
 
-        def made(_: Schedule, plan_id: str) -> Compiled:
+        def made(_: Schedule, plan_id: str) -> CompiledPlan:
             return plan(task("task"), plan_id=plan_id) if plan_id != "any" else compiled
 
         ada.service.schedules = Scheduler(ada.engine.deps, {"week": said}, made)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES
 from agenttalk.rules.prompts.context import PromptContext
-from agenttalk.rules.prompts.execute import composed
+from agenttalk.rules.prompts.execute import render_sections_prompt
 from agenttalk.rules.prompts.toolchain_rules import RULES
-from agenttalk.rules.prompts.toolchain_sections import SECTIONS, sections
-from agenttalk.rules.prompts.toolchain_steps import Style, tell
+from agenttalk.rules.prompts.toolchain_sections import SECTIONS, render_toolchain_sections
+from agenttalk.rules.prompts.toolchain_steps import StepStyle, render_task
 from agenttalk.rules.prompts.wording import Locale
 from prompts.test_toolchain_steps import CONTEXTS, GITEA, LOCALES, OPTIONAL, task
 
@@ -28,7 +28,7 @@ WORK = [each for each in CONTEXTS if each.partition(".")[0] not in NOTICES]
 
 
 def context(kind: str, locale: Locale, **changes: Any) -> PromptContext:
-    told = tell(task(kind), "tc-1", GITEA, style=Style(locale))
+    told = render_task(task(kind), "tc-1", GITEA, style=StepStyle(locale))
     values: dict[str, Any] = {
         "board": "_toolchain",
         "task_id": "tc-1",
@@ -50,7 +50,12 @@ def context(kind: str, locale: Locale, **changes: Any) -> PromptContext:
 
 
 def text(kind: str, locale: Locale, **changes: Any) -> str:
-    return "\n\n".join(f"# {each.title}\n\n{each.text}" for each in sections(context(kind, locale, **changes))) + "\n"
+    return (
+        "\n\n".join(
+            f"# {each.title}\n\n{each.text}" for each in render_toolchain_sections(context(kind, locale, **changes))
+        )
+        + "\n"
+    )
 
 
 @pytest.mark.shows("T04", "T05", "T06")
@@ -70,7 +75,7 @@ def test_the_prompt_is_as_it_was_looked_at(kind: str, locale: Locale) -> None:
 @pytest.mark.parametrize("kind", WORK)
 def test_facts_are_fenced_and_steps_are_numbered(kind: str, locale: Locale) -> None:
     given = context(kind, locale)
-    shown = sections(given)[0].text
+    shown = render_toolchain_sections(given)[0].text
     assert RULES[locale].work in shown
     inside = shown.partition(f"BEGIN {FENCE}\n")[2].partition(f"\nEND {FENCE}")[0]
     assert inside.startswith(f"{given.title}\n{given.description}\n")
@@ -84,7 +89,7 @@ def test_facts_are_fenced_and_steps_are_numbered(kind: str, locale: Locale) -> N
 @pytest.mark.parametrize("kind", WORK)
 def test_nothing_sounds_optional(kind: str, locale: Locale) -> None:
     plain = context(kind, locale, event_data={}, title="", description="")
-    for each in sections(plain):
+    for each in render_toolchain_sections(plain):
         assert OPTIONAL.search(each.text) is None, OPTIONAL.search(each.text)
 
 
@@ -93,7 +98,7 @@ def test_nothing_sounds_optional(kind: str, locale: Locale) -> None:
 def test_every_usual_excuse_has_its_answer(locale: Locale) -> None:
     words = RULES[locale]
     assert len(words.red_flags) >= 6
-    constraints = sections(context("ci_failure", locale))[1].text
+    constraints = render_toolchain_sections(context("ci_failure", locale))[1].text
     assert "`<!-- agenttalk:task=tc-1 hop=1 -->`" in constraints
     for excuse, answer in words.red_flags:
         assert f"| {excuse} | {answer} |" in constraints
@@ -103,22 +108,22 @@ def test_every_usual_excuse_has_its_answer(locale: Locale) -> None:
 @pytest.mark.shows("T06", "T26")
 @pytest.mark.parametrize("locale", LOCALES)
 def test_the_api_takes_reports_and_help_and_no_states(locale: Locale) -> None:
-    api = sections(context("ci_failure", locale))[2].text
+    api = render_toolchain_sections(context("ci_failure", locale))[2].text
     assert "$AGENTTALK_API/api/projects/_toolchain/tasks/tc-1/comments" in api
     assert "$AGENTTALK_API/api/projects/_toolchain/tasks/tc-1/outputs" in api
     assert '"comment_type": "action_report"' in api
     assert "`DEV_TOKEN`" in api
     assert "/state" not in api
     assert "PATCH" not in api
-    assert "DEV_TOKEN" not in sections(context("ci_failure", locale, token_variable=""))[2].text
+    assert "DEV_TOKEN" not in render_toolchain_sections(context("ci_failure", locale, token_variable=""))[2].text
 
 
 def test_a_project_may_write_its_own_sections() -> None:
     given = context("ci_failure", "en")
-    found = sections(given, {"constraints": " Keep to our rules. ", "unknown": "x"})
+    found = render_toolchain_sections(given, {"constraints": " Keep to our rules. ", "unknown": "x"})
     assert [each.name for each in found] == list(SECTIONS)
     assert found[1].text == "Keep to our rules."
-    assert found[0] == sections(given)[0]
+    assert found[0] == render_toolchain_sections(given)[0]
 
 
 HOSTILE = st.text(max_size=200) | st.sampled_from(
@@ -146,9 +151,9 @@ def test_what_was_refused_is_told_behind_the_sections() -> None:
             },
         }
     )  # fmt: skip
-    made = sections(context("ci_failure", "en"))
-    shown = composed("You are dev.", made, command, fence=FENCE)
+    made = render_toolchain_sections(context("ci_failure", "en"))
+    shown = render_sections_prompt("You are dev.", made, command, fence=FENCE)
     assert shown.startswith("# ")
     assert shown.index("You are dev.") < shown.index(made[0].text) < shown.index("no report")
     with pytest.raises(ValueError, match="fence"):
-        composed("", made, command, fence="short")
+        render_sections_prompt("", made, command, fence="short")

@@ -9,7 +9,7 @@ import pytest
 
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.rules.proof import runnable_checks
-from agenttalk.rules.proof.evidence import Fingerprint, Reason, Result
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -19,10 +19,10 @@ def check(kind: str, **fields: Any) -> AnyCheck:
     return CompletionPromise.read(body).checks[0]
 
 
-def result(code: int | None, output: str = "", reason: Reason = "exit_code", detail: str = "") -> Result:
+def result(code: int | None, output: str = "", reason: Reason = "exit_code", detail: str = "") -> CheckResult:
     passed = code == 0
     reason = "" if passed else reason
-    return Result("c", passed, "executed", reason, detail, NOW, NOW, Fingerprint(), exit_code=code, output=output)
+    return CheckResult("c", passed, "executed", reason, detail, NOW, NOW, Fingerprint(), exit_code=code, output=output)
 
 
 @pytest.mark.mends("A4")
@@ -62,7 +62,7 @@ def result(code: int | None, output: str = "", reason: Reason = "exit_code", det
     ],
 )
 def test_what_did_not_get_as_far_as_to_test_anything_was_not_red(run: str, code: int, output: str, why: str) -> None:
-    told = runnable_checks.unable(check("run", run=run), result(code, output))
+    told = runnable_checks.explain_unable(check("run", run=run), result(code, output))
     assert bool(told) is bool(why)
     assert why in told
 
@@ -70,22 +70,22 @@ def test_what_did_not_get_as_far_as_to_test_anything_was_not_red(run: str, code:
 def test_a_suite_that_reports_nothing_or_no_test_did_not_run() -> None:
     suite = check("tests", run="run-tests", junit="r.xml")
     for reason in ("report_missing", "tests_none"):
-        assert "no test was found (exit code 0)" in runnable_checks.unable(
+        assert "no test was found (exit code 0)" in runnable_checks.explain_unable(
             suite,
-            Result("c", False, "executed", reason, "", NOW, NOW, Fingerprint(), exit_code=0),
+            CheckResult("c", False, "executed", reason, "", NOW, NOW, Fingerprint(), exit_code=0),
         )
-    assert runnable_checks.unable(suite, result(1, "1 failed", "tests_failed")) == ""
-    assert runnable_checks.unable(suite, result(None, "", "timeout")) == ""
+    assert runnable_checks.explain_unable(suite, result(1, "1 failed", "tests_failed")) == ""
+    assert runnable_checks.explain_unable(suite, result(None, "", "timeout")) == ""
 
 
 def test_what_the_work_makes_need_not_be_there_before() -> None:
-    assert runnable_checks.unable(check("run", run="./cli", made_by_work=True), result(127)) == ""
+    assert runnable_checks.explain_unable(check("run", run="./cli", made_by_work=True), result(127)) == ""
 
 
 def test_a_sandbox_that_is_required_and_missing_is_told_as_it_is() -> None:
-    told = runnable_checks.unable(check("run", run="true"), result(None, "", "not_isolated", "install it"))
+    told = runnable_checks.explain_unable(check("run", run="true"), result(None, "", "not_isolated", "install it"))
     assert told == "install it"
 
 
 def test_other_kinds_have_nothing_to_run() -> None:
-    assert runnable_checks.unable(check("file", path="a"), result(None, "", "missing")) == ""
+    assert runnable_checks.explain_unable(check("file", path="a"), result(None, "", "missing")) == ""

@@ -11,7 +11,7 @@ from agenttalk.contracts.agent import AcpUse, AgentProfile
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.agents import acp_table, cli_table
-from agenttalk.rules.agents.acp_table import TABLE, entry, variables
+from agenttalk.rules.agents.acp_table import TABLE, build_variables, resolve_agent
 from agenttalk.rules.planfile.compiler import compile_plan
 
 
@@ -21,21 +21,21 @@ def use(agent: str = "claude", **more: Any) -> AcpUse:
 
 @pytest.mark.parametrize("name", [name for name in TABLE if name != "custom"])
 def test_an_entry_has_what_a_start_needs(name: str) -> None:
-    found = entry(use(name))
+    found = resolve_agent(use(name))
     assert found.program
     assert found.install.startswith("npm install -g ")
     assert found.handed
-    start = cli_table.start(
-        found, use(name, model="m1", args=["--x"]), "", cli_table.Room("/b", "/b/home"), confined=True
+    start = cli_table.build_launch(
+        found, use(name, model="m1", args=["--x"]), "", cli_table.RunLocation("/b", "/b/home"), confined=True
     )
     assert start.argv[0] == found.program
     assert "--x" in start.argv
     assert not any("{" in part for part in start.argv)
-    assert "m1" in " ".join((*start.argv, *variables(found, use(name, model="m1"), confined=True).values()))
+    assert "m1" in " ".join((*start.argv, *build_variables(found, use(name, model="m1"), confined=True).values()))
 
 
 def test_a_profile_says_otherwise() -> None:
-    found = entry(use("custom", program="my-agent", argv=["--acp"]))
+    found = resolve_agent(use("custom", program="my-agent", argv=["--acp"]))
     assert (found.program, found.argv) == ("my-agent", ("--acp",))
 
 
@@ -51,22 +51,22 @@ def test_a_profile_says_otherwise() -> None:
 )
 def test_what_is_wrong_is_told(said: AcpUse | None, words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("?", r"\?")):
-        entry(said)
+        resolve_agent(said)
 
 
 @pytest.mark.parametrize("said", [{"deny": ["fetch"]}, {"ask": ["fetch"]}, {"allow": []}, {"otherwise": "ask"}])
 def test_whose_profile_says_what_it_may_do_asks_also_in_a_sandbox(said: dict[str, Any]) -> None:
     codex = TABLE["codex"]
-    assert variables(codex, use(), confined=True)["INITIAL_AGENT_MODE"] == "agent-full-access"
-    assert variables(codex, use(), confined=False)["INITIAL_AGENT_MODE"] == "read-only"
-    assert variables(codex, use(**said), confined=True)["INITIAL_AGENT_MODE"] == "read-only"
-    assert "ask" in variables(TABLE["opencode"], use(), confined=True)["OPENCODE_PERMISSION"]
+    assert build_variables(codex, use(), confined=True)["INITIAL_AGENT_MODE"] == "agent-full-access"
+    assert build_variables(codex, use(), confined=False)["INITIAL_AGENT_MODE"] == "read-only"
+    assert build_variables(codex, use(**said), confined=True)["INITIAL_AGENT_MODE"] == "read-only"
+    assert "ask" in build_variables(TABLE["opencode"], use(), confined=True)["OPENCODE_PERMISSION"]
 
 
 def test_a_model_is_quoted_where_that_is_needed() -> None:
     odd = use(model='a"b\\c')
-    assert json.loads(variables(TABLE["codex"], odd, confined=True)["CODEX_CONFIG"]) == {"model": 'a"b\\c'}
-    assert variables(TABLE["claude"], odd, confined=True)["ANTHROPIC_MODEL"] == 'a"b\\c'
+    assert json.loads(build_variables(TABLE["codex"], odd, confined=True)["CODEX_CONFIG"]) == {"model": 'a"b\\c'}
+    assert build_variables(TABLE["claude"], odd, confined=True)["ANTHROPIC_MODEL"] == 'a"b\\c'
 
 
 def test_it_is_confined_unless_somebody_says_otherwise() -> None:
@@ -74,7 +74,7 @@ def test_it_is_confined_unless_somebody_says_otherwise() -> None:
     profile = AgentProfile.from_json(said)
     assert profile.tier == "best"
     assert profile.acp == use()
-    assert acp_table.entry(profile.acp) is TABLE["claude"]
+    assert acp_table.resolve_agent(profile.acp) is TABLE["claude"]
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ ATTEMPT = {"AGENTTALK_TOKEN": "agt_x", "AGENTTALK_SOCKET": "/s", "AGENTTALK_LEAS
 
 def test_our_server_is_described_with_the_attempts_token_and_no_other_variable() -> None:
     command = ("/python", "-m", "agenttalk", "mcp")
-    [server] = acp_table.servers(TABLE["custom"], command, ATTEMPT)
+    [server] = acp_table.build_servers(TABLE["custom"], command, ATTEMPT)
     assert server == {
         "name": "agenttalk",
         "command": "/python",
         "args": ["-m", "agenttalk", "mcp"],
         "env": [{"name": "AGENTTALK_TOKEN", "value": "agt_x"}, {"name": "AGENTTALK_SOCKET", "value": "/s"}],
     }
-    assert acp_table.servers(TABLE["custom"], (), ATTEMPT) == ()
-    [inherits] = acp_table.servers(TABLE["claude"], command, ATTEMPT)  # its arguments would tell everybody
+    assert acp_table.build_servers(TABLE["custom"], (), ATTEMPT) == ()
+    [inherits] = acp_table.build_servers(TABLE["claude"], command, ATTEMPT)  # its arguments would tell everybody
     assert inherits == {**server, "env": []}
 
 
@@ -112,10 +112,10 @@ def test_our_server_is_described_with_the_attempts_token_and_no_other_variable()
 @pytest.mark.parametrize("home", ["/b/home", ""])
 def test_who_has_our_server_is_told_to_wait_for_it_and_of_itself_in_the_session_alone(name: str, home: str) -> None:
     program = {"program": "mine"} if name == "custom" else {}
-    found = entry(use(name, **program))
-    without = cli_table.start(found, use(name), "", cli_table.Room("/b", home), confined=True)
-    room = cli_table.Room("/b", home, "", ("/python", "-m", "agenttalk", "mcp"))
-    start = cli_table.start(found, use(name), "", room, confined=True)
+    found = resolve_agent(use(name, **program))
+    without = cli_table.build_launch(found, use(name), "", cli_table.RunLocation("/b", home), confined=True)
+    room = cli_table.RunLocation("/b", home, "", ("/python", "-m", "agenttalk", "mcp"))
+    start = cli_table.build_launch(found, use(name), "", room, confined=True)
     assert start.argv == without.argv
     assert "/python" not in str(start)
     extra = set(start.own) - set(without.own)

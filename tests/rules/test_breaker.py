@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.rules.core import circuit_breaker
-from agenttalk.rules.core.circuit_breaker import CLOSED, LONGEST_PAUSE, Breaker
+from agenttalk.rules.core.circuit_breaker import CLOSED, LONGEST_PAUSE, CircuitBreaker
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def fail(known: Breaker, now: datetime) -> Breaker:
-    return circuit_breaker.failed(known, now, most=3, probe_after=10.0)
+def fail(known: CircuitBreaker, now: datetime) -> CircuitBreaker:
+    return circuit_breaker.record_failure(known, now, most=3, probe_after=10.0)
 
 
 def test_it_opens_after_so_many_failures_in_a_row() -> None:
@@ -43,22 +43,22 @@ def test_a_probe_that_fails_makes_the_pause_longer_and_the_outage_no_other() -> 
 
 
 def test_whoever_tried_long_enough_opens_it_at_once_and_once() -> None:
-    known = circuit_breaker.is_gone(CLOSED, NOON, most=3, probe_after=10.0)
+    known = circuit_breaker.trip(CLOSED, NOON, most=3, probe_after=10.0)
     assert (known.opened_at, known.failures) == (NOON, 3)
-    assert circuit_breaker.is_gone(known, NOON + timedelta(seconds=5), most=3, probe_after=10.0) is known
+    assert circuit_breaker.trip(known, NOON + timedelta(seconds=5), most=3, probe_after=10.0) is known
 
 
 def test_a_pause_that_is_asked_for_is_no_failure() -> None:
-    known = circuit_breaker.limited(CLOSED, NOON, 60.0)
+    known = circuit_breaker.record_rate_limit(CLOSED, NOON, 60.0)
     assert circuit_breaker.may_ask(known, NOON + timedelta(seconds=59)) == "no"
     assert circuit_breaker.may_ask(known, NOON + timedelta(seconds=60)) == "yes"
-    assert circuit_breaker.limited(CLOSED, NOON, 0.0).not_before == NOON + timedelta(
+    assert circuit_breaker.record_rate_limit(CLOSED, NOON, 0.0).not_before == NOON + timedelta(
         seconds=circuit_breaker.FIRST_PAUSE
     )
 
 
 @given(st.integers(1, 10_000), st.floats(0, 100_000))
 def test_pauses_grow_to_a_bound_and_keep_to_what_the_forge_wants(tries: int, after: float) -> None:
-    assert circuit_breaker.pause(tries + 1) >= circuit_breaker.pause(tries)
-    assert circuit_breaker.FIRST_PAUSE <= circuit_breaker.pause(tries) <= LONGEST_PAUSE
-    assert circuit_breaker.pause(tries, after) >= after
+    assert circuit_breaker.compute_pause(tries + 1) >= circuit_breaker.compute_pause(tries)
+    assert circuit_breaker.FIRST_PAUSE <= circuit_breaker.compute_pause(tries) <= LONGEST_PAUSE
+    assert circuit_breaker.compute_pause(tries, after) >= after

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.toolchain import ACTION_TYPES
-from agenttalk.rules.toolchain.demands import Verify, claims, demand
+from agenttalk.rules.toolchain.demands import Verify, decide_demand, make_claims
 
 AT = "2026-05-01T10:00:00Z"
 KINDS = ("comment", "output")
@@ -17,13 +17,13 @@ TYPES = ("general", "action_report", "text")
 
 
 def ids(*said: tuple[str, str, str, str]) -> list[str]:
-    return [each.id for each in claims(said, AT)]
+    return [each.id for each in make_claims(said, AT)]
 
 
 @pytest.mark.parametrize("verify", get_args(Verify))
 def test_only_notices_and_outages_need_no_work(verify: Verify) -> None:
     for action in ACTION_TYPES:
-        found = demand(action, verify)
+        found = decide_demand(action, verify)
         if action == "review_merged":
             assert found == (("delivered",), "observed")
         elif action == "infrastructure_failure":
@@ -34,7 +34,7 @@ def test_only_notices_and_outages_need_no_work(verify: Verify) -> None:
 
 
 def test_each_setting_takes_what_the_stricter_one_takes_and_more() -> None:
-    observed, report, transition = (demand("ci_failure", each).evidence for each in get_args(Verify))
+    observed, report, transition = (decide_demand("ci_failure", each).evidence for each in get_args(Verify))
     assert observed == ("read_back",)
     assert report == (*observed, "has_action_report")
     assert transition == (*report, "has_output", "has_comment")
@@ -57,7 +57,7 @@ def test_what_the_system_says_and_what_is_blank_counts_for_nothing() -> None:
     st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(["dev", "system"]), st.sampled_from(TYPES), st.text()))
 )
 def test_words_are_never_more_than_claims_and_each_is_told_once(said: list[tuple[str, str, str, str]]) -> None:
-    found = claims(said, AT)
+    found = make_claims(said, AT)
     assert len(found) == len(set(found))
     assert {each.trust for each in found} <= {"claimed"}
     assert all(each.by != "system" for each in found)

@@ -8,19 +8,19 @@ import pytest
 
 from agenttalk.contracts.promise import AcceptanceCriterion
 from agenttalk.rules.proof import checklist
-from agenttalk.rules.proof.checklist import Item, Seen
+from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
 
 TESTS = AcceptanceCriterion.model_validate(
     {"id": "AC-1", "description": "the tests pass", "evidenceRequired": ["tests"]}
 )
 
 
-def seen(*, passed: bool = True, fresh: bool = True, trust: str = "executed", at: str = "2026") -> Seen:
-    return Seen("tests", passed, fresh, trust, "engine", at, "ran")
+def seen(*, passed: bool = True, fresh: bool = True, trust: str = "executed", at: str = "2026") -> CheckSummary:
+    return CheckSummary("tests", passed, fresh, trust, "engine", at, "ran")
 
 
-def one(found: list[Seen], verdict: dict[str, Any] | None = None, *, stale: bool = False) -> Item:
-    [item] = checklist.of([TESTS], found, verdict, stale=stale, ended_at="2027")
+def one(found: list[CheckSummary], verdict: dict[str, Any] | None = None, *, stale: bool = False) -> ChecklistItem:
+    [item] = checklist.build_checklist([TESTS], found, verdict, stale=stale, ended_at="2027")
     assert (item.id, item.description, item.wants) == ("AC-1", "the tests pass", ("tests",))
     return item
 
@@ -35,14 +35,14 @@ def one(found: list[Seen], verdict: dict[str, Any] | None = None, *, stale: bool
         (seen(passed=False, fresh=False), "failed"),
     ],
 )
-def test_a_line_says_what_its_evidence_is_worth(found: Seen, standing: str) -> None:
+def test_a_line_says_what_its_evidence_is_worth(found: CheckSummary, standing: str) -> None:
     item = one([found])
     assert (item.standing, item.by, item.at, item.detail) == (standing, "engine", "2026", "ran")
     assert item.trust == found.trust
 
 
 def test_the_best_evidence_counts_and_that_of_others_does_not() -> None:
-    other = Seen("lint", True, True, "executed", "engine", "2030")
+    other = CheckSummary("lint", True, True, "executed", "engine", "2030")
     assert one([seen(passed=False, at="2029"), seen(), seen(trust="claimed"), other]).standing == "proven"
     assert one([other]).standing == "open"
 

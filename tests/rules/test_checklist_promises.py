@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.promise import AcceptanceCriterion
 from agenttalk.rules.proof import checklist
-from agenttalk.rules.proof.checklist import Item, Seen
+from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
 
 TESTS = AcceptanceCriterion.model_validate(
     {"id": "tests", "description": "The tests pass", "evidenceRequired": ["run"]}
@@ -18,13 +18,13 @@ TESTS = AcceptanceCriterion.model_validate(
 DONE = {"fulfilled": True, "trust": "observed", "unverified": [], "blockers": []}
 
 
-def one(seen: list[Seen], verdict: dict[str, Any] | None, *, stale: bool = False) -> Item:
-    [item] = checklist.of([TESTS], seen, verdict, stale=stale, ended_at="then")
+def one(seen: list[CheckSummary], verdict: dict[str, Any] | None, *, stale: bool = False) -> ChecklistItem:
+    [item] = checklist.build_checklist([TESTS], seen, verdict, stale=stale, ended_at="then")
     return item
 
 
-def result(*, passed: bool = True, fresh: bool = True, trust: str = "executed", check: str = "run") -> Seen:
-    return Seen(check, passed, fresh, trust, "engine", "now", "it ended with 1")
+def result(*, passed: bool = True, fresh: bool = True, trust: str = "executed", check: str = "run") -> CheckSummary:
+    return CheckSummary(check, passed, fresh, trust, "engine", "now", "it ended with 1")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def result(*, passed: bool = True, fresh: bool = True, trust: str = "executed", 
         ([result(trust="claimed"), result()], "proven"),
     ],
 )
-def test_a_line_stands_as_the_best_that_was_seen(seen: list[Seen], expected: str) -> None:
+def test_a_line_stands_as_the_best_that_was_seen(seen: list[CheckSummary], expected: str) -> None:
     item = one(seen, DONE)
     assert item.standing == expected
     assert (item.by, item.at) == ("engine", "now")
@@ -73,7 +73,7 @@ def test_what_a_person_accepted_is_by_that_person() -> None:
 
 
 seen_ones = st.builds(
-    Seen,
+    CheckSummary,
     st.sampled_from(["run", "another"]),
     st.booleans(),
     st.booleans(),
@@ -85,7 +85,7 @@ seen_ones = st.builds(
 
 @given(st.lists(seen_ones, max_size=4), st.booleans(), st.sampled_from([None, "claimed", "observed", "executed"]))
 def test_nothing_is_shown_as_proven_that_only_somebody_claimed(
-    seen: list[Seen], stale: bool, trust: str | None
+    seen: list[CheckSummary], stale: bool, trust: str | None
 ) -> None:
     verdict = {"fulfilled": trust is not None, "trust": trust}
     item = one(seen, verdict, stale=stale)

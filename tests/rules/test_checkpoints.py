@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.plan import PlanLimits
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.rules.budgets.aborts import Abort, acts, named
-from agenttalk.rules.budgets.budgets import Limit
+from agenttalk.rules.budgets.aborts import Abort, find_conditions, stops_run
+from agenttalk.rules.budgets.budgets import BudgetLimit
 from agenttalk.rules.proof import checkpoints, done
-from agenttalk.rules.proof.checkpoints import CHECKPOINTS, Decision, decide, latest
+from agenttalk.rules.proof.checkpoints import CHECKPOINTS, CheckpointDecision, decide, latest_results
 
 SEVERITIES: tuple[Any, ...] = ("warning", "soft-deny", "hard-deny")
 findings = st.lists(st.tuples(st.sampled_from(SEVERITIES), st.sampled_from("abcd")), max_size=6)
@@ -54,9 +54,11 @@ def test_an_override_holds_for_exactly_the_reasons_that_it_names(found: list[Any
 @pytest.mark.shows("P08")
 @given(st.lists(st.tuples(st.sampled_from(CHECKPOINTS), st.sampled_from(("", *SEVERITIES))), max_size=8))
 def test_the_latest_decision_of_a_checkpoint_counts(history: list[Any]) -> None:
-    decisions = [Decision(checkpoint, severity, ("r",), f"t{at}") for at, (checkpoint, severity) in enumerate(history)]
+    decisions = [
+        CheckpointDecision(checkpoint, severity, ("r",), f"t{at}") for at, (checkpoint, severity) in enumerate(history)
+    ]
     last = {each.checkpoint: each for each in decisions}
-    found = latest(decisions)
+    found = latest_results(decisions)
     assert {each.checkpoint: each.trace_id for each in found} == {name: each.trace_id for name, each in last.items()}
     for checkpoint in CHECKPOINTS:
         asked = promise(doneWhen=[{"type": "gate-passed", "target": checkpoint}])
@@ -93,14 +95,14 @@ def test_a_decision_is_told_with_its_trace() -> None:
 )
 def test_a_promise_is_looked_at_before_the_plan(said: dict[str, Any], severity: str, words: str) -> None:
     limits = PlanLimits(tokens=100)
-    decision = decide("pre-plan", checkpoints.promised(promise(**said), limits))
+    decision = decide("pre-plan", checkpoints.check_promise(promise(**said), limits))
     assert (decision.severity, decision.allowed) == (severity, severity in {"", "warning"})
     assert words in "; ".join(decision.reasons)
 
 
 def test_a_plan_is_looked_at_as_a_whole() -> None:
-    assert decide("pre-plan", checkpoints.planned()).severity == ""
-    found = decide("pre-plan", checkpoints.planned(faults=["a cycle"], plan=PlanLimits(cost_usd=0)))
+    assert decide("pre-plan", checkpoints.check_plan()).severity == ""
+    found = decide("pre-plan", checkpoints.check_plan(faults=["a cycle"], plan=PlanLimits(cost_usd=0)))
     assert (found.severity, len(found.reasons)) == ("hard-deny", 2)
 
 
@@ -114,13 +116,13 @@ FINE: dict[str, Any] = {"current": True, "lost_inputs": (), "used_up": (), "leas
         ({"current": False}, "hard-deny"),
         ({"lease_free": False}, "hard-deny"),
         ({"lost_inputs": ["text"]}, "soft-deny"),
-        ({"used_up": [Limit("plan", "tokens", 5)]}, "soft-deny"),
-        ({"used_up": [Limit("day", "cost_usd", 5)]}, "soft-deny"),
-        ({"used_up": [Limit("task", "tokens", 5)]}, "hard-deny"),
+        ({"used_up": [BudgetLimit("plan", "tokens", 5)]}, "soft-deny"),
+        ({"used_up": [BudgetLimit("day", "cost_usd", 5)]}, "soft-deny"),
+        ({"used_up": [BudgetLimit("task", "tokens", 5)]}, "hard-deny"),
     ],
 )
 def test_a_turn_begins_only_when_everything_is_fine(facts: dict[str, Any], severity: str) -> None:
-    assert decide("pre-act", checkpoints.ready(**{**FINE, **facts})).severity == severity
+    assert decide("pre-act", checkpoints.check_start(**{**FINE, **facts})).severity == severity
 
 
 @pytest.mark.parametrize(
@@ -135,19 +137,19 @@ def test_a_turn_begins_only_when_everything_is_fine(facts: dict[str, Any], sever
     ],
 )
 def test_what_a_turn_did_is_looked_at(facts: dict[str, Any], severity: str) -> None:
-    assert decide("post-act", checkpoints.acted(**facts)).severity == severity
+    assert decide("post-act", checkpoints.check_turn(**facts)).severity == severity
 
 
 @pytest.mark.parametrize(
     ("dead", "refused", "severity"), [(True, "", ""), (False, "", "hard-deny"), (True, "a device", "soft-deny")]
 )
 def test_nothing_is_verified_that_somebody_may_still_change(dead: bool, refused: str, severity: str) -> None:
-    assert decide("pre-verify", checkpoints.verifiable(tree_dead=dead, refused=refused)).severity == severity
+    assert decide("pre-verify", checkpoints.check_verifiable(tree_dead=dead, refused=refused)).severity == severity
 
 
 def test_nothing_is_shipped_that_anything_speaks_against() -> None:
-    assert decide("pre-ship", checkpoints.shippable([])).allowed
-    assert decide("pre-ship", checkpoints.shippable(["no smoke test"])).severity == "hard-deny"
+    assert decide("pre-ship", checkpoints.check_shippable([])).allowed
+    assert decide("pre-ship", checkpoints.check_shippable(["no smoke test"])).severity == "hard-deny"
 
 
 @pytest.mark.shows("P12")
@@ -172,13 +174,13 @@ def test_only_what_a_promise_names_stops_it_and_a_person_always_can(
     stops: bool,
 ) -> None:
     asked = None if named_ones is None else promise(abortWhen=named_ones)
-    assert acts(asked, kind, budget=budget) is stops
+    assert stops_run(asked, kind, budget=budget) is stops
 
 
 def test_why_something_stops_is_said_in_words() -> None:
     assert (str(Abort("stuck", "20 times")), str(Abort("user-aborted", ""))) == ("stuck: 20 times", "user-aborted")
-    assert named(None, "stuck") == ()
-    assert str(checkpoints.drift(["a", "b"])) == "scope-drift: it changed a, b, which it may not"
+    assert find_conditions(None, "stuck") == ()
+    assert str(checkpoints.make_drift_abort(["a", "b"])) == "scope-drift: it changed a, b, which it may not"
 
 
 @pytest.mark.mends("A7")
@@ -192,4 +194,4 @@ def test_why_something_stops_is_said_in_words() -> None:
     ],
 )
 def test_leaving_the_scope_ends_a_task_only_again_or_unseen(acts: bool, before: bool, hidden: bool, ends: bool) -> None:
-    assert checkpoints.ends_it(acts=acts, before=before, hidden=hidden) is ends
+    assert checkpoints.is_final_breach(acts=acts, before=before, hidden=hidden) is ends

@@ -12,12 +12,20 @@ from hypothesis import strategies as st
 from agenttalk.contracts import promise as contracts
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.proof import check_results
-from agenttalk.rules.proof.check_results import Answer, Confirmation, GitFacts, How, Ran, Seen, Stored
-from agenttalk.rules.proof.evidence import Finding
-from agenttalk.rules.proof.junit import Outcomes, Unreadable
+from agenttalk.rules.proof.check_results import (
+    Confirmation,
+    ExitKind,
+    FileFacts,
+    GitFacts,
+    HttpAnswer,
+    ProgramExit,
+    StoredOutput,
+)
+from agenttalk.rules.proof.evidence import CheckFinding
+from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
 
-GREEN = Ran("exited", 0)
-RED = Ran("exited", 1)
+GREEN = ProgramExit("exited", 0)
+RED = ProgramExit("exited", 1)
 DIGEST = "sha256:" + "ab" * 32
 OTHER = "sha256:" + "cd" * 32
 
@@ -41,31 +49,31 @@ def outcomes(passed: str = "", failed: str = "", skipped: str = "", **fields: An
 
 
 def test_only_ending_with_0_of_its_own_accord_passes() -> None:
-    assert check_results.of_run(GREEN) == Finding(True)
-    assert check_results.of_run(Ran("exited", 3)) == Finding(False, "exit_code", "it ended with 3")
-    for how in set(get_args(How)) - {"exited"}:
-        finding = check_results.of_run(Ran(how, 0))
+    assert check_results.judge_run(GREEN) == CheckFinding(True)
+    assert check_results.judge_run(ProgramExit("exited", 3)) == CheckFinding(False, "exit_code", "it ended with 3")
+    for how in set(get_args(ExitKind)) - {"exited"}:
+        finding = check_results.judge_run(ProgramExit(how, 0))
         assert not finding.passed
         assert finding.reason
         assert how in finding.detail
-        assert check_results.of_run(Ran(how, None, "because")).detail == "because"
+        assert check_results.judge_run(ProgramExit(how, None, "because")).detail == "because"
 
 
 # Suites
 
 
 def test_a_suite_whose_tests_ran_and_passed_passes() -> None:
-    assert check_results.of_tests(suite(), GREEN, outcomes("ab", skipped="c"), outcomes("a", skipped="c")) == Finding(
-        True, "", "2 passed, 1 skipped"
-    )
+    assert check_results.judge_tests(
+        suite(), GREEN, outcomes("ab", skipped="c"), outcomes("a", skipped="c")
+    ) == CheckFinding(True, "", "2 passed, 1 skipped")
 
 
 @pytest.mark.parametrize(
     ("fields", "ran", "report", "base", "reason"),
     [
-        ({}, Ran("timeout", None), outcomes("a"), None, "timeout"),
+        ({}, ProgramExit("timeout", None), outcomes("a"), None, "timeout"),
         ({}, GREEN, None, None, "report_missing"),
-        ({}, GREEN, Unreadable("it is not XML"), None, "report_unreadable"),
+        ({}, GREEN, UnreadableReport("it is not XML"), None, "report_unreadable"),
         ({}, RED, outcomes("a", "b"), None, "tests_failed"),
         ({}, GREEN, outcomes("a", "b"), None, "tests_failed"),
         ({}, GREEN, outcomes("a", beyond=True), None, "tests_failed"),
@@ -81,16 +89,20 @@ def test_a_suite_whose_tests_ran_and_passed_passes() -> None:
     ],
 )
 def test_each_way_of_not_passing_has_its_reason(
-    fields: dict[str, Any], ran: Ran, report: Outcomes | Unreadable | None, base: Outcomes | None, reason: str
+    fields: dict[str, Any],
+    ran: ProgramExit,
+    report: Outcomes | UnreadableReport | None,
+    base: Outcomes | None,
+    reason: str,
 ) -> None:
-    finding = check_results.of_tests(suite(**fields), ran, report, base)
+    finding = check_results.judge_tests(suite(**fields), ran, report, base)
     assert (finding.passed, finding.reason) == (False, reason)
     assert finding.detail
 
 
 def test_everything_that_is_wrong_with_a_suite_is_told_at_once() -> None:
     report = outcomes("a", "b", "c", repeated=frozenset("a"))
-    detail = check_results.of_tests(suite(min_tests=9), GREEN, report, outcomes("acde")).detail
+    detail = check_results.judge_tests(suite(min_tests=9), GREEN, report, outcomes("acde")).detail
     for words in ("1 failed: 'b'", "9 are the least", "shows failures", "2 of the baseline are gone", "are skipped"):
         assert words in detail
     assert detail.endswith("1 passed, 1 failed, 1 skipped, 1 listed more than once")
@@ -105,7 +117,7 @@ reports = st.builds(Outcomes, ids, ids, ids, st.just(frozenset()), st.booleans()
 def test_a_suite_passes_only_when_all_rules_hold(
     report: Outcomes, code: int | None, base: Outcomes, least: int
 ) -> None:
-    passed = check_results.of_tests(suite(min_tests=least), Ran("exited", code), report, base).passed
+    passed = check_results.judge_tests(suite(min_tests=least), ProgramExit("exited", code), report, base).passed
     green = code == 0 and not report.failed and not report.beyond and len(report.ran) >= least
     assert passed is (green and base.known <= report.known and not base.ran & report.skipped)
 
@@ -113,21 +125,21 @@ def test_a_suite_passes_only_when_all_rules_hold(
 @pytest.mark.parametrize(
     ("finding", "ran", "again"),
     [
-        (Finding(False, "exit_code"), RED, True),
-        (Finding(False, "tests_failed"), RED, True),
-        (Finding(False, "tests_failed"), GREEN, False),
-        (Finding(False, "tests_vanished"), GREEN, False),
-        (Finding(False, "timeout"), Ran("timeout", None), False),
-        (Finding(True), GREEN, False),
+        (CheckFinding(False, "exit_code"), RED, True),
+        (CheckFinding(False, "tests_failed"), RED, True),
+        (CheckFinding(False, "tests_failed"), GREEN, False),
+        (CheckFinding(False, "tests_vanished"), GREEN, False),
+        (CheckFinding(False, "timeout"), ProgramExit("timeout", None), False),
+        (CheckFinding(True), GREEN, False),
     ],
 )
-def test_only_failures_are_tried_again(finding: Finding, ran: Ran, again: bool) -> None:
-    assert check_results.worth_another_run(finding, ran) is again
+def test_only_failures_are_tried_again(finding: CheckFinding, ran: ProgramExit, again: bool) -> None:
+    assert check_results.is_worth_another_run(finding, ran) is again
 
 
 @given(reports, reports)
 def test_running_again_looks_only_at_what_had_failed(before: Outcomes, again: Outcomes) -> None:
-    merged, recovered = check_results.after_another_run(before, again)
+    merged, recovered = check_results.merge_rerun(before, again)
     assert merged.failed | recovered == before.failed
     assert not merged.failed & recovered
     assert recovered <= again.passed
@@ -160,22 +172,22 @@ def test_running_again_looks_only_at_what_had_failed(before: Outcomes, again: Ou
 def test_files_that_would_pass_for_the_runner_are_known(
     run: str, fields: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    assert check_results.shadows(suite(run=run, **fields)) == expected
+    assert check_results.list_shadowing_files(suite(run=run, **fields)) == expected
 
 
 # Environment
 
 
 def test_the_environment_is_what_programs_need_and_what_the_check_names() -> None:
-    made = check_results.environment({"A": "1"}, path="/bin", checkout="/c", lang="C")
+    made = check_results.make_environment({"A": "1"}, path="/bin", checkout="/c", lang="C")
     assert made == {"PATH": "/bin", "LANG": "C", "A": "1"}
-    assert "A" not in check_results.environment(None, path="/bin", checkout="/c", lang="C")
+    assert "A" not in check_results.make_environment(None, path="/bin", checkout="/c", lang="C")
 
 
 @pytest.mark.parametrize("given", [{"": "a"}, {"A=B": "a"}, {"A B": "a"}, {"A": "a\0b"}, {"1A": ""}])
 def test_a_variable_that_cannot_be_set_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="cannot be set"):
-        check_results.environment(given, path="/bin", checkout="/c", lang="C")
+        check_results.make_environment(given, path="/bin", checkout="/c", lang="C")
 
 
 parts = st.sampled_from(["", ".", "bin", "/usr/bin", "/c", "/c/", "/c/bin", "/cc/bin", "/x/../c/bin", "./c", "//c"])
@@ -202,13 +214,13 @@ def test_no_program_of_the_work_is_on_the_path(path: list[str]) -> None:
     ],
 )
 def test_a_file_has_what_is_asked_for(fields: dict[str, Any], words: str) -> None:
-    finding = check_results.of_file(check("file", path="a", **fields), Seen(4, DIGEST, b"abcd"))
+    finding = check_results.judge_file(check("file", path="a", **fields), FileFacts(4, DIGEST, b"abcd"))
     assert (finding.passed, finding.reason) == ((False, "content") if words else (True, ""))
     assert words in finding.detail
 
 
 def test_a_text_that_was_not_looked_for_is_not_there() -> None:
-    assert not check_results.of_file(check("file", path="a", contains="a"), Seen(4, DIGEST)).passed
+    assert not check_results.judge_file(check("file", path="a", contains="a"), FileFacts(4, DIGEST)).passed
 
 
 @pytest.mark.parametrize(
@@ -223,13 +235,15 @@ def test_a_text_that_was_not_looked_for_is_not_there() -> None:
     ],
 )
 def test_a_document_has_its_fields(document: Any, lacks: list[str]) -> None:
-    finding = check_results.of_json(check("json", path="a", required_fields=["a", "b.c"]), document, [])
+    finding = check_results.judge_json(check("json", path="a", required_fields=["a", "b.c"]), document, [])
     assert finding.passed is (not lacks)
     assert all(repr(name) in finding.detail for name in lacks)
 
 
 def test_a_document_that_breaks_its_schema_does_not_pass() -> None:
-    assert check_results.of_json(check("json", path="a"), {}, ["$: no"]) == Finding(False, "content", "a: $: no")
+    assert check_results.judge_json(check("json", path="a"), {}, ["$: no"]) == CheckFinding(
+        False, "content", "a: $: no"
+    )
 
 
 # Git
@@ -249,17 +263,17 @@ FACTS = GitFacts(changed={"src/a.py", "README.md"})
     ],
 )
 def test_a_change_is_where_it_is_asked_for(fields: dict[str, Any], words: str) -> None:
-    finding = check_results.of_git(check("git", **fields), FACTS)
+    finding = check_results.judge_git(check("git", **fields), FACTS)
     assert (finding.passed, finding.reason) == ((False, "content") if words else (True, ""))
     assert words in finding.detail
 
 
 def test_no_change_or_one_of_protected_paths_never_passes() -> None:
-    assert check_results.of_git(check("git"), GitFacts()) == Finding(
+    assert check_results.judge_git(check("git"), GitFacts()) == CheckFinding(
         False, "content", "nothing that matches '**' was changed"
     )
-    assert "protected paths" in check_results.of_git(check("git"), replace(FACTS, protected={"b"})).detail
-    assert check_results.of_git(check("git"), None).reason == "facts_missing"
+    assert "protected paths" in check_results.judge_git(check("git"), replace(FACTS, protected={"b"})).detail
+    assert check_results.judge_git(check("git"), None).reason == "facts_missing"
 
 
 # Addresses
@@ -268,15 +282,15 @@ def test_no_change_or_one_of_protected_paths_never_passes() -> None:
 @pytest.mark.parametrize(
     ("fields", "answer", "words"),
     [
-        ({}, Answer(200, b"", True, "u"), ""),
-        ({"status": 404, "contains": "no"}, Answer(404, b"none", True, "u"), ""),
-        ({}, Answer(500, b"", True, "u"), "the status is 500, not 200"),
-        ({"contains": "x"}, Answer(200, b"abc", True, "u"), "the answer does not hold"),
-        ({"contains": "x"}, Answer(200, b"abc", False, "u"), "what could be read"),
+        ({}, HttpAnswer(200, b"", True, "u"), ""),
+        ({"status": 404, "contains": "no"}, HttpAnswer(404, b"none", True, "u"), ""),
+        ({}, HttpAnswer(500, b"", True, "u"), "the status is 500, not 200"),
+        ({"contains": "x"}, HttpAnswer(200, b"abc", True, "u"), "the answer does not hold"),
+        ({"contains": "x"}, HttpAnswer(200, b"abc", False, "u"), "what could be read"),
     ],
 )
-def test_an_answer_has_its_status_and_text(fields: dict[str, Any], answer: Answer, words: str) -> None:
-    finding = check_results.of_http(check("http", url="http://a", **fields), answer)
+def test_an_answer_has_its_status_and_text(fields: dict[str, Any], answer: HttpAnswer, words: str) -> None:
+    finding = check_results.judge_http(check("http", url="http://a", **fields), answer)
     assert (finding.passed, finding.reason) == ((False, "answer") if words else (True, ""))
     assert words in finding.detail
 
@@ -284,7 +298,7 @@ def test_an_answer_has_its_status_and_text(fields: dict[str, Any], answer: Answe
 # What the engine knows
 
 
-STORED = Stored("maker", DIGEST, DIGEST, {"taker": DIGEST, "late": OTHER})
+STORED = StoredOutput("maker", DIGEST, DIGEST, {"taker": DIGEST, "late": OTHER})
 
 
 @pytest.mark.parametrize(
@@ -301,19 +315,19 @@ STORED = Stored("maker", DIGEST, DIGEST, {"taker": DIGEST, "late": OTHER})
     ],
 )
 def test_an_output_is_stored_as_declared_and_accepted_just_so(
-    accepted_by: str | None, stored: Stored | None, reason: str
+    accepted_by: str | None, stored: StoredOutput | None, reason: str
 ) -> None:
-    finding = check_results.of_artifact(check("artifact", output="o", accepted_by=accepted_by), stored)
+    finding = check_results.judge_artifact(check("artifact", output="o", accepted_by=accepted_by), stored)
     assert (finding.passed, finding.reason) == (not reason, reason)
 
 
 def test_a_report_is_there_or_not() -> None:
-    assert check_results.of_report("done") == Finding(True)
+    assert check_results.judge_report("done") == CheckFinding(True)
     for nothing in (" ", None):
-        assert check_results.of_report(nothing) == Finding(False, "missing", "the agent has reported nothing")
+        assert check_results.judge_report(nothing) == CheckFinding(False, "missing", "the agent has reported nothing")
 
 
-SHOWN = check_results.shown_hash("Good?", {"a.png": DIGEST})
+SHOWN = check_results.hash_shown("Good?", {"a.png": DIGEST})
 
 
 @pytest.mark.shows("E10")
@@ -329,11 +343,11 @@ SHOWN = check_results.shown_hash("Good?", {"a.png": DIGEST})
     ],
 )
 def test_a_persons_yes_is_to_exactly_what_was_shown(confirmation: Confirmation | None, shown: str, words: str) -> None:
-    finding = check_results.of_human(confirmation, shown)
+    finding = check_results.judge_human(confirmation, shown)
     assert (finding.passed, finding.reason) == ((False, "not_confirmed") if words else (True, ""))
     assert words in finding.detail
 
 
 def test_what_is_shown_has_another_hash_when_anything_of_it_changes() -> None:
-    others = [check_results.shown_hash("Good", {"a.png": DIGEST}), check_results.shown_hash("Good?", {"a.png": OTHER})]
-    assert len({SHOWN, *others, check_results.shown_hash("Good?", {})}) == 4
+    others = [check_results.hash_shown("Good", {"a.png": DIGEST}), check_results.hash_shown("Good?", {"a.png": OTHER})]
+    assert len({SHOWN, *others, check_results.hash_shown("Good?", {})}) == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.people.choices import meant
+from agenttalk.rules.people.choices import find_option
 
 TIE = ["design/spec.md (msg_1)", "review/spec.md (msg_2)", "review/spec.md (msg_3)"]
 
@@ -29,14 +29,14 @@ TIE = ["design/spec.md (msg_1)", "review/spec.md (msg_2)", "review/spec.md (msg_
     ],
 )
 def test_an_option_is_meant_by_its_text_its_number_or_a_name_that_only_it_has(said: str, is_meant: str | None) -> None:
-    assert meant(TIE, said) == is_meant
+    assert find_option(TIE, said) == is_meant
 
 
 def test_an_option_without_a_mark_has_no_short_name() -> None:
-    assert meant(["retry", "give up"], "give") is None
-    assert meant(["retry", "give up"], "2") == "give up"
+    assert find_option(["retry", "give up"], "give") is None
+    assert find_option(["retry", "give up"], "2") == "give up"
 
 
 def test_a_name_that_is_a_number_is_a_name() -> None:
-    assert meant(["2/spec.md (msg_1)", "b/spec.md (msg_2)"], "2") == "2/spec.md (msg_1)"
-    assert meant(["2/a.md (msg_1)", "2/b.md (msg_2)"], "2") is None
+    assert find_option(["2/spec.md (msg_1)", "b/spec.md (msg_2)"], "2") == "2/spec.md (msg_1)"
+    assert find_option(["2/a.md (msg_1)", "2/b.md (msg_2)"], "2") is None

@@ -13,29 +13,36 @@ from hypothesis import strategies as st
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents import codecs
 from agenttalk.rules.agents.cli_table import TABLE
-from agenttalk.rules.agents.codecs import CODECS, codec
-from agenttalk.rules.agents.events import Account, Event, about, answer, onwards, since
-from agenttalk.rules.core.usage import Used
+from agenttalk.rules.agents.codecs import CODECS, make_codec
+from agenttalk.rules.agents.events import (
+    AgentEvent,
+    RunSummary,
+    describe_arguments,
+    diff_session_usage,
+    extract_answer,
+    sum_session_usage,
+)
+from agenttalk.rules.core.usage import UsageTotals
 from effort import cases
 
 SAMPLES = Path(__file__).parent / "coding_samples"
 
 
-def events(agent: str, data: bytes) -> list[Event]:
+def events(agent: str, data: bytes) -> list[AgentEvent]:
     """What an agent of the table tells by what it prints."""
     reader = TABLE[agent].reader()
     told = [event for line in data.split(b"\n") for event in reader.take(line)]
     return [*told, *reader.close()]
 
 
-def account(agent: str, data: bytes) -> Account:
-    found = Account(TABLE[agent].reader().says_end)
+def account(agent: str, data: bytes) -> RunSummary:
+    found = RunSummary(TABLE[agent].reader().says_end)
     for event in events(agent, data):
         found.take(event)
     return found
 
 
-def sample(name: str) -> Account:
+def sample(name: str) -> RunSummary:
     [path] = SAMPLES.glob(f"{name}.*")
     return account(name.partition("-")[0], path.read_bytes())
 
@@ -47,20 +54,22 @@ def lines(*said: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize(
     ("name", "text", "used", "model"),
     [
-        ("claude-ok", "Done.", Used(360, 0.0024000000000000002, 0, 2), "claude-opus-5-5"),
-        ("claude-resumed", "4", Used(120, 0.0032, 0, 0), "claude-opus-5-5"),
-        ("codex-ok", "Done.", Used(240, 0, 0, 1), ""),
-        ("codex-failed-command", "Done.", Used(360, 0, 0, 2), ""),
-        ("codex-resumed", "second", Used(240, 0, 0, 0), ""),
-        ("gemini-ok", "first part and more", Used(240, 0, 0, 1), "gemini-2.5-pro"),
-        ("gemini-resumed", "second", Used(120, 0, 0, 0), "gemini-2.5-pro"),
-        ("opencode-ok", "first", Used(240, 0, 0, 1), ""),
-        ("opencode-resumed", "second", Used(120, 0, 0, 0), ""),
-        ("qwen-ok", "first", Used(240, 0, 0, 1), "scripted"),
-        ("qwen-resumed", "second", Used(480, 0, 0, 0), "scripted"),
+        ("claude-ok", "Done.", UsageTotals(360, 0.0024000000000000002, 0, 2), "claude-opus-5-5"),
+        ("claude-resumed", "4", UsageTotals(120, 0.0032, 0, 0), "claude-opus-5-5"),
+        ("codex-ok", "Done.", UsageTotals(240, 0, 0, 1), ""),
+        ("codex-failed-command", "Done.", UsageTotals(360, 0, 0, 2), ""),
+        ("codex-resumed", "second", UsageTotals(240, 0, 0, 0), ""),
+        ("gemini-ok", "first part and more", UsageTotals(240, 0, 0, 1), "gemini-2.5-pro"),
+        ("gemini-resumed", "second", UsageTotals(120, 0, 0, 0), "gemini-2.5-pro"),
+        ("opencode-ok", "first", UsageTotals(240, 0, 0, 1), ""),
+        ("opencode-resumed", "second", UsageTotals(120, 0, 0, 0), ""),
+        ("qwen-ok", "first", UsageTotals(240, 0, 0, 1), "scripted"),
+        ("qwen-resumed", "second", UsageTotals(480, 0, 0, 0), "scripted"),
     ],
 )
-def test_a_good_run_is_told_by_its_last_word_and_what_it_used(name: str, text: str, used: Used, model: str) -> None:
+def test_a_good_run_is_told_by_its_last_word_and_what_it_used(
+    name: str, text: str, used: UsageTotals, model: str
+) -> None:
     found = sample(name)
     assert (found.text, found.used, found.model) == (text, used, model)
     assert (found.fault, found.ended, found.denials) == (None, True, [])
@@ -70,7 +79,7 @@ def test_a_good_run_is_told_by_its_last_word_and_what_it_used(name: str, text: s
 
 def test_aider_is_read_by_patterns() -> None:
     found = sample("aider-ok")
-    assert (found.used, found.fault, found.remark) == (Used(120, 0.00045, 0, 1), None, "")
+    assert (found.used, found.fault, found.remark) == (UsageTotals(120, 0.00045, 0, 1), None, "")
     assert found.text.endswith("hello.txt")
 
 
@@ -183,7 +192,7 @@ def test_codex_tells_tools_of_every_kind_and_what_was_declined() -> None:
         "mcp_tool_call rejected: blocked by policy",
         "command_execution rm -rf /",
     ]
-    found = Account(denials=[])
+    found = RunSummary(denials=[])
     for event in told:
         if event.kind != "denied":
             found.take(event)
@@ -196,19 +205,19 @@ def test_codex_tells_tools_of_every_kind_and_what_was_declined() -> None:
 def test_a_text_of_gemini_is_put_together_also_when_it_breaks_off() -> None:
     begin = {"type": "message", "role": "assistant", "content": "a", "delta": True}
     told = events("gemini", lines(begin, {**begin, "content": "b"}, {"type": "error", "message": "slow"}, begin))
-    assert told == [Event("text", "ab"), Event("warning", "slow"), Event("text", "a")]
+    assert told == [AgentEvent("text", "ab"), AgentEvent("warning", "slow"), AgentEvent("text", "a")]
 
 
 def test_an_end_of_opencode_without_stop_is_none() -> None:
     step = {"type": "step_finish", "sessionID": "ses_1", "part": {"reason": "length", "tokens": {}, "cost": 0.5}}
     tool = {"type": "tool_use", "sessionID": "ses_1", "part": {"tool": "bash", "state": {"status": "error"}}}
     found = account("opencode", lines(tool, step, step))
-    assert (found.session, found.used, found.ended) == ("ses_1", Used(0, 1.0, 0, 1), False)
+    assert (found.session, found.used, found.ended) == ("ses_1", UsageTotals(0, 1.0, 0, 1), False)
     assert account("opencode", lines({"type": "error", "error": {"name": "Odd"}})).error == "Odd"
 
 
 def test_text_is_all_that_is_said_and_notes_of_ours_count() -> None:
-    reader = codec("text", ["^DENIED"], ["^FATAL"], counted=r"(?P<read>\S+) tokens")
+    reader = make_codec("text", ["^DENIED"], ["^FATAL"], counted=r"(?P<read>\S+) tokens")
     data = b'begin\n{"agenttalk": {"usage": {"cost_usd": 2, "tokens": 5}, "progress": "reading"}}\nDENIED x\nFATAL y\n'
     data += b'1.5k tokens\n{"agenttalk": {"usage": {}}}\n.,. tokens\nodd tokens\nend'
     told = [event for line in data.split(b"\n") for event in reader.take(line)] + list(reader.close())
@@ -238,9 +247,9 @@ def test_who_never_ends_telling_does_not_fill_our_memory(monkeypatch: pytest.Mon
     [said] = gemini.close()
     assert (len(said.text), len(claude._counted), claude._tokens) == (20, 10, 100)  # type: ignore[attr-defined]
     assert [len(each.text) for each in text.close()] == [39]
-    found = Account()
+    found = RunSummary()
     for number in range(100):
-        found.take(Event("denied", str(number)))
+        found.take(AgentEvent("denied", str(number)))
     assert len(found.denials) == 20
 
 
@@ -269,7 +278,7 @@ def test_who_never_ends_telling_does_not_fill_our_memory(monkeypatch: pytest.Mon
     ),
 )
 def test_whatever_is_printed_nothing_is_raised(name: str, line: bytes, kind: bytes) -> None:
-    reader, found = codec(name, ["a"], ["b"], acted="c", counted="d"), Account()
+    reader, found = make_codec(name, ["a"], ["b"], acted="c", counted="d"), RunSummary()
     for each in (line, b'{"type": "%b", "message": %b, "part": %b, "item": %b}' % (kind, line, line, line)):
         for event in reader.take(each):
             found.take(event)
@@ -282,33 +291,33 @@ def test_whatever_is_printed_nothing_is_raised(name: str, line: bytes, kind: byt
 
 def test_a_codec_or_a_pattern_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no codec 'morse'; there are: claude"):
-        codec("morse")
+        make_codec("morse")
     with pytest.raises(ValueError, match="a pattern for the output"):
-        codec("text", ["("])
+        make_codec("text", ["("])
 
 
 def test_an_empty_turn_is_none() -> None:
-    assert Account(says_end=False).fault == (
+    assert RunSummary(says_end=False).fault == (
         Code.AGENT_SILENT,
         "the agent ended without having said or done anything",
     )
-    assert Account(says_end=False, text="yes").fault is None
-    assert Account(says_end=False, tools=1).fault is None
-    assert "without saying how" in str(Account(text="yes").fault)
+    assert RunSummary(says_end=False, text="yes").fault is None
+    assert RunSummary(says_end=False, tools=1).fault is None
+    assert "without saying how" in str(RunSummary(text="yes").fault)
 
 
 def test_a_session_that_could_be_an_option_is_not_taken() -> None:
-    found = Account()
+    found = RunSummary()
     for name in ("abc-1", "--dangerous", "a b", "x" * 200, ""):
-        found.take(Event("session", name, "m"))
+        found.take(AgentEvent("session", name, "m"))
     assert (found.session, found.model) == ("abc-1", "m")
 
 
 def test_several_runs_of_a_session_are_added_where_the_agent_does_not_do_it() -> None:
-    before, now = Used(100, 1.0, 5, 2), Used(150, 0.5, 1, 1)
-    assert onwards(before, now, ()) == Used(250, 1.5, 6, 3)
-    assert onwards(before, now, {"tokens"}) == Used(150, 1.5, 6, 3)
-    assert onwards(before, now, {"cost_usd"}) == Used(250, 1.0, 6, 3)
+    before, now = UsageTotals(100, 1.0, 5, 2), UsageTotals(150, 0.5, 1, 1)
+    assert sum_session_usage(before, now, ()) == UsageTotals(250, 1.5, 6, 3)
+    assert sum_session_usage(before, now, {"tokens"}) == UsageTotals(150, 1.5, 6, 3)
+    assert sum_session_usage(before, now, {"cost_usd"}) == UsageTotals(250, 1.0, 6, 3)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +332,7 @@ def test_several_runs_of_a_session_are_added_where_the_agent_does_not_do_it() ->
     ],
 )
 def test_an_answer_in_a_block_of_code_becomes_its_last_line(text: str, said: str | None) -> None:
-    assert answer(text) == (text if said is None else f"{text}\n{said}")
+    assert extract_answer(text) == (text if said is None else f"{text}\n{said}")
 
 
 @pytest.mark.parametrize(
@@ -338,17 +347,17 @@ def test_an_answer_in_a_block_of_code_becomes_its_last_line(text: str, said: str
     ],
 )
 def test_what_a_tool_is_called_for(arguments: object, said: str) -> None:
-    assert about(arguments) == said
+    assert describe_arguments(arguments) == said
 
 
 def test_long_lines_are_cut_for_people() -> None:
-    assert Event("text", "x" * 300).line == "x" * 199 + "…"
-    assert Event("usage", used=Used(3, 0.5)).as_json() == {"kind": "usage", "tokens": 3, "cost_usd": 0.5}
+    assert AgentEvent("text", "x" * 300).line == "x" * 199 + "…"
+    assert AgentEvent("usage", used=UsageTotals(3, 0.5)).as_json() == {"kind": "usage", "tokens": 3, "cost_usd": 0.5}
 
 
 def test_that_something_was_asked_says_nothing_of_the_answer() -> None:
-    found = Account()
-    found.take(Event("asked", "may it write?"))
+    found = RunSummary()
+    found.take(AgentEvent("asked", "may it write?"))
     assert (found.denials, found.error, found.ended, found.text) == ([], "", False, "")
 
 
@@ -380,20 +389,20 @@ def test_what_is_cut_off_before_it_says_that_it_went_well_is_no_end(line: bytes)
 )
 def test_any_beginning_of_a_line_is_read_without_an_error(value: Any, data: st.DataObject) -> None:
     line = json.dumps({"type": "result", "value": value, "result": "x"}).encode()
-    assert isinstance(account("claude", line[: data.draw(st.integers(0, len(line)))]), Account)
+    assert isinstance(account("claude", line[: data.draw(st.integers(0, len(line)))]), RunSummary)
 
 
 @pytest.mark.mends("C3")
 def test_of_a_session_that_goes_on_only_what_is_new_counts() -> None:
-    now, earlier = Used(100, 0.75, 5, 2), Used(60, 0.5, 9, 9)
-    assert since(now, earlier, {"cost_usd"}) == Used(100, 0.25, 5, 2)
-    assert since(now, earlier, {"tokens"}) == Used(40, 0.75, 5, 2)
-    assert since(earlier, now, {"tokens", "cost_usd"}) == Used(0, 0.0, 9, 9)
+    now, earlier = UsageTotals(100, 0.75, 5, 2), UsageTotals(60, 0.5, 9, 9)
+    assert diff_session_usage(now, earlier, {"cost_usd"}) == UsageTotals(100, 0.25, 5, 2)
+    assert diff_session_usage(now, earlier, {"tokens"}) == UsageTotals(40, 0.75, 5, 2)
+    assert diff_session_usage(earlier, now, {"tokens", "cost_usd"}) == UsageTotals(0, 0.0, 9, 9)
 
 
 @pytest.mark.mends("B7")
 def test_an_agent_that_counts_calls_of_tools_is_not_said_to_have_called_none() -> None:
-    account = Account()
-    account.take(Event("usage", used=Used(tool_calls=1)))
+    account = RunSummary()
+    account.take(AgentEvent("usage", used=UsageTotals(tool_calls=1)))
     assert account.remark == ""
-    assert "has called no tool" in Account().remark
+    assert "has called no tool" in RunSummary().remark

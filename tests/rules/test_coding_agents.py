@@ -12,14 +12,24 @@ from agenttalk.contracts.agent import AgentProfile, CliUse
 from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules.agents.cli_table import LONGEST_ARGUMENT, TABLE, Room, Start, entry, lent, start
+from agenttalk.rules.agents.cli_table import (
+    LONGEST_ARGUMENT,
+    TABLE,
+    LaunchSpec,
+    RunLocation,
+    build_launch,
+    choose_login,
+    resolve_agent,
+)
 from agenttalk.rules.planfile.compiler import compile_plan
 
-ROOM = Room("/base", "/base/home")
+ROOM = RunLocation("/base", "/base/home")
 
 
-def begun(use: CliUse, prompt: str = "Do it.", room: Room = ROOM, *, confined: bool = True, session: str = "") -> Start:
-    return start(entry(use), use, prompt, room, confined=confined, session=session)
+def begun(
+    use: CliUse, prompt: str = "Do it.", room: RunLocation = ROOM, *, confined: bool = True, session: str = ""
+) -> LaunchSpec:
+    return build_launch(resolve_agent(use), use, prompt, room, confined=confined, session=session)
 
 
 @pytest.mark.parametrize("name", [name for name in TABLE if name != "custom"])
@@ -30,7 +40,11 @@ def test_no_place_is_left_open_and_the_prompt_is_nobodys_argument(name: str, con
     if session and not TABLE[name].resume:
         return
     found = begun(
-        use, "A secret {base} prompt", Room("/base", "/base/home", "check it"), confined=confined, session=session
+        use,
+        "A secret {base} prompt",
+        RunLocation("/base", "/base/home", "check it"),
+        confined=confined,
+        session=session,
     )
     assert found.argv[0] == TABLE[name].program
     assert not [part for part in found.argv if part in {"{MODEL}", "{GUARD}", "{MCP}", "{HOOK}", "{ARGS}"}]
@@ -45,7 +59,7 @@ def test_no_place_is_left_open_and_the_prompt_is_nobodys_argument(name: str, con
 
 def test_who_is_in_no_sandbox_is_trusted_less_and_has_the_home_of_the_user() -> None:
     use = CliUse(agent="claude")
-    inside, outside = begun(use), begun(use, room=Room("/base"), confined=False)
+    inside, outside = begun(use), begun(use, room=RunLocation("/base"), confined=False)
     assert "bypassPermissions" in inside.argv
     assert inside.variables["IS_SANDBOX"] == "1"
     assert "bypassPermissions" not in outside.argv
@@ -57,7 +71,7 @@ def test_who_is_in_no_sandbox_is_trusted_less_and_has_the_home_of_the_user() -> 
 
 def test_what_is_asked_before_the_end_is_json_whatever_the_command_is() -> None:
     command = "python3 -c \"print('a\\\\b')\" --hook"
-    argv = begun(CliUse(agent="claude"), room=Room("/base", hook=command)).argv
+    argv = begun(CliUse(agent="claude"), room=RunLocation("/base", hook=command)).argv
     told = json.loads(argv[argv.index("--settings") + 1])
     assert told["hooks"]["Stop"][0]["hooks"][0]["command"] == command
     assert "--settings" not in begun(CliUse(agent="claude")).argv
@@ -67,9 +81,16 @@ SERVER = ("/opt/py thon", "-m", 'a"b', "mcp")
 TOOLED = [name for name, each in TABLE.items() if each.mcp is not None]
 
 
-def with_tools(name: str, *, home: str = "", session: str = "") -> Start:
+def with_tools(name: str, *, home: str = "", session: str = "") -> LaunchSpec:
     use = CliUse(agent=name, program="mine" if name == "custom" else None)
-    return start(entry(use, mcp=True), use, "Do it.", Room("/base", home, "", SERVER), confined=True, session=session)
+    return build_launch(
+        resolve_agent(use, mcp=True),
+        use,
+        "Do it.",
+        RunLocation("/base", home, "", SERVER),
+        confined=True,
+        session=session,
+    )
 
 
 @pytest.mark.parametrize("name", TOOLED)
@@ -99,7 +120,7 @@ def test_our_server_is_told_as_each_agent_wants_it_and_the_token_is_not(name: st
 def test_who_is_not_given_our_server_is_not_told_of_it() -> None:
     for name in TOOLED:
         use = CliUse(agent=name, program="mine" if name == "custom" else None)
-        found = start(entry(use), use, "Do it.", ROOM, confined=True)
+        found = build_launch(resolve_agent(use), use, "Do it.", ROOM, confined=True)
         assert "agenttalk" not in f"{found.argv}{found.files}"
         assert found.own == {"HOME": "/base/home"}
     assert TABLE["aider"].led_by == ()
@@ -119,31 +140,31 @@ def test_a_session_that_goes_on_still_has_our_server() -> None:
     ],
 )
 def test_who_cannot_be_told_of_our_server_is_refused(use: CliUse, words: str) -> None:
-    assert entry(use)
+    assert resolve_agent(use)
     with pytest.raises(ValueError, match=re.escape(words)):
-        entry(use, mcp=True)
+        resolve_agent(use, mcp=True)
 
 
 def test_arguments_of_ones_own_may_have_a_place_for_our_server() -> None:
-    assert entry(CliUse(agent="claude", argv=("-p", "{MCP}")), mcp=True).resume == ()
-    assert entry(CliUse(agent="gemini", argv=("-p",)), mcp=True).argv == ("-p",)  # it is told by a variable
+    assert resolve_agent(CliUse(agent="claude", argv=("-p", "{MCP}")), mcp=True).resume == ()
+    assert resolve_agent(CliUse(agent="gemini", argv=("-p",)), mcp=True).argv == ("-p",)  # it is told by a variable
 
 
 def test_any_other_program_is_described_in_the_profile() -> None:
     use = CliUse(agent="custom", program="mine", argv=("--ask", "{prompt}"), prompt="argument", failed=("^oh",))
     found = begun(use, "{base} is no place here")
     assert (found.argv, found.stdin) == (("mine", "--ask", "{base} is no place here"), "")
-    assert entry(use).failed == ("^oh",)
+    assert resolve_agent(use).failed == ("^oh",)
     assert begun(CliUse(agent="custom", program="mine", args=("-v",))).argv == ("mine", "-v")
     with pytest.raises(ValueError, match="more than 100 KiB"):
         begun(use, "ä" * LONGEST_ARGUMENT)
 
 
 def test_what_is_said_in_the_profile_wins_over_the_table() -> None:
-    found = entry(CliUse(agent="codex", argv=("exec", "-"), program="/opt/codex"))
+    found = resolve_agent(CliUse(agent="codex", argv=("exec", "-"), program="/opt/codex"))
     assert (found.program, found.argv, found.resume) == ("/opt/codex", ("exec", "-"), ())
     assert found.codec == "codex"
-    assert entry(CliUse(agent="codex", argv=("a",), resume=("b", "{session}"))).resume == ("b", "{session}")
+    assert resolve_agent(CliUse(agent="codex", argv=("a",), resume=("b", "{session}"))).resume == ("b", "{session}")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +180,7 @@ def test_what_is_said_in_the_profile_wins_over_the_table() -> None:
 )
 def test_what_cannot_be_started_is_said_with_what_to_do(use: CliUse | None, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
-        entry(use)
+        resolve_agent(use)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +238,9 @@ def test_a_key_of_cli_that_nobody_knows_is_named_with_the_nearest() -> None:
 
 def test_who_has_no_key_uses_the_login_of_a_person_and_is_set_up_for_it() -> None:
     table = TABLE
-    assert lent(table["claude"], {"ANTHROPIC_BASE_URL"}).login == table["claude"].login
-    assert lent(table["claude"], {"CLAUDE_CODE_OAUTH_TOKEN"}).login is None
-    assert lent(table["aider"], ()).login is None
-    assert "oauth-personal" in lent(table["gemini"], ()).files[".gemini/settings.json"]
-    assert "gemini-api-key" in lent(table["gemini"], {"GEMINI_API_KEY"}).files[".gemini/settings.json"]
+    assert choose_login(table["claude"], {"ANTHROPIC_BASE_URL"}).login == table["claude"].login
+    assert choose_login(table["claude"], {"CLAUDE_CODE_OAUTH_TOKEN"}).login is None
+    assert choose_login(table["aider"], ()).login is None
+    assert "oauth-personal" in choose_login(table["gemini"], ()).files[".gemini/settings.json"]
+    assert "gemini-api-key" in choose_login(table["gemini"], {"GEMINI_API_KEY"}).files[".gemini/settings.json"]
     assert all(each.login is None or each.login.remedy for each in table.values())

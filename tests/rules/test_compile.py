@@ -19,7 +19,7 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.model import PLACEHOLDER_ID
 from agenttalk.rules.planfile import compiler as rules
 from agenttalk.rules.planfile import plan_checks, promise_checks
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.rules.plans import dag_checks
 from agenttalk.rules.text import render
 
@@ -30,7 +30,7 @@ def task(task_id: str, agent: str = "a", **said: Any) -> dict[str, Any]:
     return {"id": task_id, "agent": agent, "prompt": "Do it.", **said}
 
 
-def compiled(*tasks: dict[str, Any], agents: dict[str, AgentProfile] | None = None, **said: Any) -> Compiled:
+def compiled(*tasks: dict[str, Any], agents: dict[str, AgentProfile] | None = None, **said: Any) -> CompiledPlan:
     plan = {"plan_id": "p", "agents": AGENTS, "tasks": list(tasks), **said}
     return compile_plan(reader.read(json.dumps(plan).encode(), yaml=False), agents=agents or {})
 
@@ -570,11 +570,11 @@ def test_a_task_without_a_promise_has_nothing_to_check() -> None:
     ],
 )
 def test_whether_a_glob_lies_inside_another(glob: str, outer: str, *, lies_inside: bool) -> None:
-    assert promise_checks.inside(glob, outer) is lies_inside
+    assert promise_checks.is_inside(glob, outer) is lies_inside
 
 
 def test_names_in_messages_are_few() -> None:
-    assert render.listed({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
+    assert render.join_names({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
     lost = [
         task(f"t{at}", promise=promise(checks=[{"id": "t", "kind": "artifact", "output": "oo"}])) for at in range(60)
     ]
@@ -592,7 +592,7 @@ def test_waves_are_what_may_run_beside_each_other() -> None:
         task("late"),
         task("loop", needs=["loop"]),
     )
-    assert rules.waves(done.dag) == [["root"], ["left", "right", "late"], ["join"]]
+    assert rules.compute_waves(done.dag) == [["root"], ["left", "right", "late"], ["join"]]
 
 
 @st.composite
@@ -624,7 +624,7 @@ def test_random_plans_become_dags_that_work(plan: dict[str, Any]) -> None:
     again = TaskDag.from_bytes(done.dag.to_bytes())
     assert again == done.dag
     assert dag_checks.check(again, agents=done.profiles).ok
-    assert sum(map(len, rules.waves(again))) == len(plan["tasks"])
+    assert sum(map(len, rules.compute_waves(again))) == len(plan["tasks"])
 
 
 @given(plans(), st.data())

@@ -9,8 +9,16 @@ import pytest
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.messages.control_files import FOLDERS, Control, advance, kind_of, read
-from agenttalk.rules.messages.routing import Order, Parcel, Rejection, newest_first, route_on_board, superseded, unpack
+from agenttalk.rules.messages.control_files import FOLDERS, ControlFile, advance, kind_of, read
+from agenttalk.rules.messages.routing import (
+    CommandOrder,
+    OutboxMessage,
+    Rejection,
+    is_superseded,
+    route_on_board,
+    sort_newest_first,
+    unpack,
+)
 from samples import DIGEST, artifact, command, envelope
 
 AT = "2026-01-08T10:30:00Z"
@@ -81,13 +89,13 @@ RESPONSE: dict[str, Any] = {
 }
 
 
-def said(kind: str, document: dict[str, Any], owner: str = "dev") -> Control:
+def said(kind: str, document: dict[str, Any], owner: str = "dev") -> ControlFile:
     control = read(kind, wire.write(document), owner=owner, plan_id="plan_shop")
-    assert isinstance(control, Control), control
+    assert isinstance(control, ControlFile), control
     return control
 
 
-def step(new: Control, old: Control | None, now: str = "9000-01-01T00:00:00Z") -> str:
+def step(new: ControlFile, old: ControlFile | None, now: str = "9000-01-01T00:00:00Z") -> str:
     at = datetime.fromisoformat(now)
     verdict = advance(new, old.document if old else None, old.sha256 if old else "", at)
     return str(verdict.code) if isinstance(verdict, Rejection) else verdict
@@ -214,9 +222,9 @@ def test_everything_else_stands() -> None:
 # On a virtual board.
 
 
-def parcel(document: dict[str, Any], owner: str) -> Parcel:
+def parcel(document: dict[str, Any], owner: str) -> OutboxMessage:
     found = unpack(wire.write({**document, "producer_agent_id": owner}), owner=owner, plan_id="_toolchain")
-    assert isinstance(found, Parcel), found
+    assert isinstance(found, OutboxMessage), found
     return found
 
 
@@ -246,19 +254,19 @@ def test_on_a_board_the_assignee_decides(
 # The order in which a pass judges.
 
 
-def order(task: str, seq: int) -> Order:
-    return Order(f"m_{task}_{seq}", task, f"cmd_{task}_{seq:03d}", seq)
+def order(task: str, seq: int) -> CommandOrder:
+    return CommandOrder(f"m_{task}_{seq}", task, f"cmd_{task}_{seq:03d}", seq)
 
 
 def test_of_each_task_the_newest_order_is_judged_first_and_what_is_no_order_last() -> None:
     orders = {"x": None, "a1": order("a", 1), "b1": order("b", 1), "a3": order("a", 3), "y": None, "b2": order("b", 2)}
-    assert newest_first(list(orders), orders.get) == ["a3", "a1", "b2", "b1", "x", "y"]
-    assert newest_first([], orders.get) == []
+    assert sort_newest_first(list(orders), orders.get) == ["a3", "a1", "b2", "b1", "x", "y"]
+    assert sort_newest_first([], orders.get) == []
 
 
 @pytest.mark.parametrize(("newest", "late"), [(None, False), (1, False), (2, False), (3, True)])
 def test_an_order_is_late_when_a_newer_one_was_accepted(newest: int | None, late: bool) -> None:
-    assert superseded(order("a", 2), order("a", newest) if newest else None) is late
+    assert is_superseded(order("a", 2), order("a", newest) if newest else None) is late
 
 
 @pytest.mark.parametrize(

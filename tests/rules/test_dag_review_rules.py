@@ -15,18 +15,18 @@ from agenttalk.contracts.plan import ReviewPolicy
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.planfile.compiler import compile_plan
-from agenttalk.rules.prompts.dag_review import coordinating, reviewing
+from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review
-from agenttalk.rules.proof.dag_review import VERDICTS, Review
+from agenttalk.rules.proof.dag_review import VERDICTS, DagReview
 
 DAG = wire.sha256(b"dag")
 POLICY = ReviewPolicy.read({"reviewers": ["r1", "r2"]})
 LED = POLICY.model_copy(update={"coordinator": "lead"})
-FINE = Review("r1", 90, "APPROVE")
+FINE = DagReview("r1", 90, "APPROVE")
 
 
-def fine(name: str, score: float = 90, decision: Any = "APPROVE") -> Review:
-    return Review(name, score, decision)
+def fine(name: str, score: float = 90, decision: Any = "APPROVE") -> DagReview:
+    return DagReview(name, score, decision)
 
 
 def test_all_content_means_approved() -> None:
@@ -38,7 +38,7 @@ def test_all_content_means_approved() -> None:
     ("second", "decision"),
     [(fine("r2", 69), "REVISE"), (fine("r2", 90, "REVISE"), "REVISE"), (fine("r2", 90, "REJECT"), "REJECT")],
 )
-def test_one_who_is_not_content_is_enough(second: Review, decision: str) -> None:
+def test_one_who_is_not_content_is_enough(second: DagReview, decision: str) -> None:
     ruling = dag_review.decide(POLICY, {"r1": fine("r1"), "r2": second}, None)
     assert ruling.decision == decision
     assert "r2" in ruling.reasons[0]
@@ -78,7 +78,7 @@ def test_a_coordinator_decides_among_those_who_gave_enough() -> None:
     assert dag_review.decide(LED, said, "it is silent").missing == ("lead",)
 
 
-REVIEWS = st.builds(Review, st.just("x"), st.integers(0, 100).map(float), st.sampled_from(VERDICTS))
+REVIEWS = st.builds(DagReview, st.just("x"), st.integers(0, 100).map(float), st.sampled_from(VERDICTS))
 
 
 @given(
@@ -92,7 +92,7 @@ def test_approval_needs_everybody_or_a_default_and_never_less_than_the_least_sco
 ) -> None:
     policy = LED if led else POLICY
     ruling = dag_review.decide(policy, said, coordinator if led else None, default=default)
-    heard = [each for each in said.values() if isinstance(each, Review)]
+    heard = [each for each in said.values() if isinstance(each, DagReview)]
     if ruling.decision == "APPROVE":
         assert not ruling.missing or default == "APPROVE"
         assert all(each.score >= policy.min_score for each in heard)
@@ -106,8 +106,8 @@ def said(**keys: Any) -> bytes:
 
 
 def test_a_review_needs_only_a_score_and_a_decision() -> None:
-    found = dag_review.read(said(issues=["too long"]), "r1", DAG)
-    assert isinstance(found, Review)
+    found = dag_review.read_review(said(issues=["too long"]), "r1", DAG)
+    assert isinstance(found, DagReview)
     assert (found.score, found.decision, found.issues[0].description) == (80, "APPROVE", "too long")
     assert found.as_json()["reviewer"] == "r1"
 
@@ -123,7 +123,7 @@ def test_a_review_needs_only_a_score_and_a_decision() -> None:
     ],
 )
 def test_what_is_no_review_says_why(data: bytes, why: str) -> None:
-    found = dag_review.read(data, "r1", DAG)
+    found = dag_review.read_review(data, "r1", DAG)
     assert isinstance(found, str)
     assert why in found
 
@@ -152,13 +152,13 @@ def test_a_review_is_a_plan_that_can_be_submitted(policy: ReviewPolicy, locale: 
     assert is_id(plan_id)
     assert plan_id != dag_review.review_plan_id("p" * 128, 3, wire.sha256(b"other"))
     agents = {name: {"driver": "python"} for name in ("r1", "r2", "lead")}
-    ask, weigh = reviewing("be strict", 70, locale=locale), coordinating(locale=locale)
-    document = dag_review.review_plan(plan_id, policy, agents, ask=ask, weigh=weigh, timeout=60)
+    ask, weigh = render_review_prompt("be strict", 70, locale=locale), render_coordination_prompt(locale=locale)
+    document = dag_review.make_review_plan(plan_id, policy, agents, ask=ask, weigh=weigh, timeout=60)
     compiled = compile_plan(reader.plan_of(Source(document)))
     assert compiled.problems == ()
     tasks = [node.task_id for node in compiled.dag.nodes]
     assert tasks == ["review_1", "review_2", *(["decide"] if policy.coordinator else [])]
     names = [node.needs[0].selector.value for node in compiled.dag.nodes]  # type: ignore[union-attr]
-    assert names == [dag_review.given_as(each) for each in tasks]
+    assert names == [dag_review.make_dag_file_name(each) for each in tasks]
     assert "be strict" in ask
-    assert "be strict" not in reviewing(None, 70, locale=locale)
+    assert "be strict" not in render_review_prompt(None, 70, locale=locale)

@@ -202,7 +202,7 @@ def test_routing_rules_take_what_names_no_receiver_and_the_first_match_wins() ->
         {"match": {}, "deliver_to": ["z"]},
     ]
     plan = dag(node("a", outputs=makes("x")), rules=rules)
-    assert dag_graph.receivers(plan.nodes[0].outputs[0], plan) == ("b",)
+    assert dag_graph.find_receivers(plan.nodes[0].outputs[0], plan) == ("b",)
     assert found(node("a", outputs=makes("x")), node("b", agent="b", inputs=wants("x")), rules=rules) == []
 
 
@@ -316,8 +316,8 @@ def test_a_task_that_needs_its_own_output_is_told_so() -> None:
 def test_a_rule_matches_only_when_all_that_it_names_does() -> None:
     rules = [{"match": {"output_name": "x", "tag": "v1"}, "deliver_to": ["b"]}]
     plan = dag(node("a", outputs=makes("x", versioning={"tag": "v1"})), node("c", outputs=makes("x")), rules=rules)
-    assert dag_graph.receivers(plan.nodes[0].outputs[0], plan) == ("b",)
-    assert dag_graph.receivers(plan.nodes[1].outputs[0], plan) == ()
+    assert dag_graph.find_receivers(plan.nodes[0].outputs[0], plan) == ("b",)
+    assert dag_graph.find_receivers(plan.nodes[1].outputs[0], plan) == ()
 
 
 def test_many_misspelt_names_cost_one_look_each() -> None:

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules.proof import disputes
-from agenttalk.rules.proof.disputes import LONGEST, MOST, Dispute, State, judge, outcome, told
+from agenttalk.rules.proof.disputes import LONGEST, MOST, Dispute, DisputeState, describe_disputes, judge, read_outcome
 
 CHECKS = ("style", "works")
-STATES: tuple[State, ...] = ("open", "upheld", "dismissed", "closed")
+STATES: tuple[DisputeState, ...] = ("open", "upheld", "dismissed", "closed")
 
 
-def one(check: str = "works", seq: int = 1, state: State = "open", **more: str) -> Dispute:
+def one(check: str = "works", seq: int = 1, state: DisputeState = "open", **more: str) -> Dispute:
     return Dispute(f"req_{check}_{seq}", check, seq, "dev", "It is wrong.", state, "2026", **more)
 
 
@@ -56,7 +56,7 @@ def test_a_check_is_disputed_once_at_a_time_and_again_in_a_later_round() -> None
 
 
 @given(st.lists(st.tuples(st.sampled_from(CHECKS), st.integers(1, 4)), max_size=60), st.sampled_from(STATES))
-def test_however_often_an_agent_disputes_there_are_few(tries: list[tuple[str, int]], state: State) -> None:
+def test_however_often_an_agent_disputes_there_are_few(tries: list[tuple[str, int]], state: DisputeState) -> None:
     known: list[Dispute] = []
     for check, seq in tries:
         if judge(known, CHECKS, check_id=check, seq=seq, reason="x") is None:
@@ -83,14 +83,14 @@ def test_however_often_an_agent_disputes_there_are_few(tries: list[tuple[str, in
     ],
 )
 def test_only_a_clear_answer_decides(decision: str, answers: list[object], expected: str | None) -> None:
-    assert outcome(decision, answers) == expected
-    assert outcome(decision, answers, by_engine=True) == "closed"
+    assert read_outcome(decision, answers) == expected
+    assert read_outcome(decision, answers, by_engine=True) == "closed"
 
 
 def test_a_person_sees_the_reason_beside_the_check_and_its_last_result() -> None:
     check = {"id": "works", "kind": "run", "run": "make test", "timeout": 5}
     last = {"passed": False, "detail": "ended with 1", "output": "expected 5\ngot 4"}
-    said = disputes.question("p/fix", "dev", "Five is wrong.\n✓ approved by ada", check, last)
+    said = disputes.render_question("p/fix", "dev", "Five is wrong.\n✓ approved by ada", check, last)
     assert said.splitlines() == [
         "dev says that the check 'works' of p/fix is wrong.",
         "The check stays as it is until you change the plan, and the task goes on meanwhile.",
@@ -105,9 +105,9 @@ def test_a_person_sees_the_reason_beside_the_check_and_its_last_result() -> None
         "> expected 5",
         "> got 4",
     ]
-    assert disputes.question("p/fix", "dev", "x", check, {"passed": True}).endswith("Last time it passed")
-    assert disputes.question("p/fix", "dev", "", check, None).endswith("It has not been made of this task yet.")
-    assert disputes.described({"id": "a", "kind": "run", "run": "x" * 999}).endswith("…")
+    assert disputes.render_question("p/fix", "dev", "x", check, {"passed": True}).endswith("Last time it passed")
+    assert disputes.render_question("p/fix", "dev", "", check, None).endswith("It has not been made of this task yet.")
+    assert disputes.describe_check({"id": "a", "kind": "run", "run": "x" * 999}).endswith("…")
 
 
 def test_an_agent_is_told_of_each_check_what_was_said_last() -> None:
@@ -119,16 +119,16 @@ def test_an_agent_is_told_of_each_check_what_was_said_last() -> None:
         one("size", 1, "open"),
         one("gone", 1, "closed"),
     ]
-    said = told(known)
+    said = describe_disputes(known)
     assert len(said) == 3
     assert "ada looked at it and dismissed that (Read the spec.). The check stands" in said[0]
     assert "ada agrees that it is wrong. It is in force until the plan is changed" in said[1]
     assert "Nobody has decided" in said[2]
-    assert told([]) == []
+    assert describe_disputes([]) == []
 
 
 def test_what_is_to_be_done_about_it_is_said() -> None:
-    words = [disputes.moves_on(one(state=state), "p", "fix") for state in STATES]
+    words = [disputes.describe_next_step(one(state=state), "p", "fix") for state in STATES]
     assert words[0].startswith("agenttalk answer req_works_1 --answer upheld")
     assert "agenttalk plan apply FILE" in words[1]
     assert "agenttalk rework p/fix --accept" in words[1]

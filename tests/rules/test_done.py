@@ -13,7 +13,16 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise, DoneCondition, RunCheck
 from agenttalk.rules.commands import promises
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof.done import TRUST, Evidence, GateResult, Trust, Verdict, decide, derive, merge
+from agenttalk.rules.proof.done import (
+    TRUST,
+    Evidence,
+    GateResult,
+    Trust,
+    Verdict,
+    decide,
+    derive_promise,
+    merge_promises,
+)
 
 ID = "cp-1717980000000-a3f1"
 RUN = {"id": "tests", "kind": "run", "run": "make test"}
@@ -343,7 +352,7 @@ OUTPUTS = [{"name": "a.md"}, {"name": "b.md", "optional": True}, {"name": "c.md"
     ],
 )
 def test_a_task_without_a_promise_gets_one(fields: dict[str, Any], score: float | None, evidence: list[str]) -> None:
-    derived = derive(node(**fields), promise_id=ID, score=score)
+    derived = derive_promise(node(**fields), promise_id=ID, score=score)
     assert promises.validate(derived).issues == ()
     assert CompletionPromise.read(derived.as_json()) == derived
     assert list(derived.required_evidence) == evidence == [each.id for each in derived.acceptance]
@@ -379,7 +388,7 @@ def test_a_command_adds_criteria_evidence_conditions_and_limits() -> None:
         objective="Something else",
         id="cp-1-ffff",
     )
-    merged = merge(nodes, commands)
+    merged = merge_promises(nodes, commands)
     assert (merged.id, merged.objective) == (ID, "It works")
     assert [each.id for each in merged.acceptance] == ["works", "documented"]
     assert [each.id for each in merged.checks] == ["tests", "docs"]
@@ -409,7 +418,7 @@ def test_a_command_cannot_give_the_nodes_names_another_meaning() -> None:
             {"type": "gate-passed", "target": "post-act"},
         ],
     )
-    merged = merge(nodes, commands)
+    merged = merge_promises(nodes, commands)
     assert [(each.id, each.evidence_required) for each in merged.acceptance] == [
         ("works", ("tests", "manual")),
         ("command:works", ("command:tests",)),
@@ -418,12 +427,12 @@ def test_a_command_cannot_give_the_nodes_names_another_meaning() -> None:
     assert [each.id for each in merged.checks] == ["tests", "command:tests", "command:manual"]
     assert merged.required_evidence == ("command:tests",)
     assert [each.target for each in merged.done_when] == ["later", "command:works", "command:manual", "post-act"]
-    assert merge(merged, commands) == merged
+    assert merge_promises(merged, commands) == merged
 
 
 def test_two_checks_of_a_command_never_get_one_name() -> None:
     other, third = ({"id": name, "kind": "run", "run": name} for name in ("tests", "command:tests"))
-    merged = merge(TESTED, promise(criterion("works", "tests", "command:tests"), checks=[other, third]))
+    merged = merge_promises(TESTED, promise(criterion("works", "tests", "command:tests"), checks=[other, third]))
     assert [(each.id, each.run) for each in merged.checks if isinstance(each, RunCheck)] == [
         ("tests", "make test"),
         ("command:tests", "tests"),
@@ -443,7 +452,7 @@ def test_evidence_that_the_node_only_names_is_not_given_by_a_check_of_the_comman
     )
     names = ["required", "present", "works", "post-act"]
     checks = [{"id": name, "kind": "run", "run": "true"} for name in names]
-    merged = merge(nodes, promise(criterion("present", "x"), criterion("post-act", "x"), checks=checks))
+    merged = merge_promises(nodes, promise(criterion("present", "x"), criterion("post-act", "x"), checks=checks))
     # What the node calls a criterion or a checkpoint is not evidence, and the other way round.
     assert [each.id for each in merged.checks] == ["command:required", "command:present", "works", "post-act"]
     assert [each.id for each in merged.acceptance] == ["works", "present", "post-act"]
@@ -453,12 +462,12 @@ def test_evidence_that_the_node_only_names_is_not_given_by_a_check_of_the_comman
 
 
 def test_a_command_that_repeats_the_nodes_promise_adds_nothing() -> None:
-    assert merge(TESTED, TESTED) == TESTED
+    assert merge_promises(TESTED, TESTED) == TESTED
 
 
 def test_a_promise_that_nothing_fulfils_is_not_saved_by_a_command() -> None:
     for hopeless in (promise(), promise(criterion("works")), promise(requiredEvidence=["tests"])):
-        assert merge(hopeless, TESTED) == hopeless
+        assert merge_promises(hopeless, TESTED) == hopeless
 
 
 @pytest.mark.parametrize(
@@ -484,13 +493,13 @@ def test_a_scope_can_only_become_narrower(
     nodes: list[str], commands: list[str], allowed: list[str], forbidden: list[str]
 ) -> None:
     own, added = (promise(criterion("works", "x"), allowedScope=globs) for globs in (nodes, commands))
-    merged = merge(own, added)
+    merged = merge_promises(own, added)
     assert (list(merged.allowed_scope), list(merged.disallowed_scope)) == (allowed, forbidden)
 
 
 def test_a_folder_of_the_same_name_elsewhere_is_not_opened_by_a_command() -> None:
-    merged = merge(*(promise(criterion("works", "x"), allowedScope=[glob]) for glob in ("src/**", "src/")))
-    assert not scope.scope(merged.allowed_scope, merged.disallowed_scope).permits("vendor/src/a.py")
+    merged = merge_promises(*(promise(criterion("works", "x"), allowedScope=[glob]) for glob in ("src/**", "src/")))
+    assert not scope.make_scope(merged.allowed_scope, merged.disallowed_scope).permits("vendor/src/a.py")
 
 
 @pytest.mark.parametrize(
@@ -504,7 +513,7 @@ def test_a_folder_of_the_same_name_elsewhere_is_not_opened_by_a_command() -> Non
 )
 def test_what_either_side_forbids_stays_forbidden(nodes: list[str], commands: list[str], forbidden: list[str]) -> None:
     own, added = (promise(criterion("works", "x"), disallowedScope=globs) for globs in (nodes, commands))
-    assert list(merge(own, added).disallowed_scope) == forbidden
+    assert list(merge_promises(own, added).disallowed_scope) == forbidden
 
 
 PATHS = ["a.py", "src/x.py", "src/a/b.py", "src/a/src/c", "docs/src/d.py", "docs/s/e", "s/f.py", "vendor/src/g.py"]
@@ -514,13 +523,13 @@ PATHS = ["a.py", "src/x.py", "src/a/b.py", "src/a/src/c", "docs/src/d.py", "docs
 def test_a_command_opens_no_path_that_the_node_keeps_shut(
     nodes: CompletionPromise, commands: CompletionPromise
 ) -> None:
-    merged = merge(nodes, commands)
-    before, after = (scope.scope(each.allowed_scope, each.disallowed_scope) for each in (nodes, merged))
+    merged = merge_promises(nodes, commands)
+    before, after = (scope.make_scope(each.allowed_scope, each.disallowed_scope) for each in (nodes, merged))
     assert set(before.breaches(PATHS)) <= set(after.breaches(PATHS))
 
 
 def test_a_limit_that_only_the_command_sets_holds() -> None:
-    merged = merge(TESTED, promise(criterion("works", "tests"), budget={"tokens": 5}))
+    merged = merge_promises(TESTED, promise(criterion("works", "tests"), budget={"tokens": 5}))
     assert merged.budget is not None
     assert merged.budget.as_json() == {"tokens": 5}
 
@@ -538,14 +547,14 @@ def test_what_a_command_adds_never_makes_done_what_was_not(
     gates: list[GateResult],
     confirmed: bool,
 ) -> None:
-    merged = merge(nodes, commands)
+    merged = merge_promises(nodes, commands)
     if decide(merged, renamed(evidence), gates, confirmed=confirmed).fulfilled:
         assert decide(nodes, evidence, gates, confirmed=confirmed).fulfilled
 
 
 @given(made, made)
 def test_nothing_of_the_nodes_promise_is_lost(nodes: CompletionPromise, commands: CompletionPromise) -> None:
-    merged = merge(nodes, commands)
+    merged = merge_promises(nodes, commands)
     for name in ("acceptance", "required_evidence", "done_when", "abort_when", "checks", "disallowed_scope"):
         theirs = list(dict.fromkeys(nodes.required_evidence)) if name == "required_evidence" else getattr(nodes, name)
         assert all(each in getattr(merged, name) for each in theirs)
@@ -555,4 +564,4 @@ def test_nothing_of_the_nodes_promise_is_lost(nodes: CompletionPromise, commands
         for limit, value in nodes.budget.as_json().items():
             assert merged.budget.as_json()[limit] <= value
     assert CompletionPromise.read(merged.as_json()) == merged
-    assert merge(merged, commands) == merged
+    assert merge_promises(merged, commands) == merged

@@ -60,7 +60,7 @@ def test_who_waits_for_another_stands_to_its_right_and_every_line_joins_its_two_
         assert line.points[0] == (begin.x + WIDTH, begin.y + HEIGHT // 2)
         assert line.points[-1] == (end.x, end.y + HEIGHT // 2)
         assert [x for x, _ in line.points] == sorted(x for x, _ in line.points)
-        assert drawing.path(line.points).startswith(f"M{begin.x + WIDTH} {begin.y + HEIGHT // 2}C")
+        assert drawing.to_svg_path(line.points).startswith(f"M{begin.x + WIDTH} {begin.y + HEIGHT // 2}C")
 
 
 @given(dags())
@@ -128,6 +128,6 @@ def test_a_plan_of_ten_times_the_size_takes_about_ten_times_the_work() -> None:
 
 
 def test_a_line_is_soft_between_layers_and_straight_along_a_bend() -> None:
-    told = drawing.path([(0, 0), (200, 40), (300, 40), (500, 0)])
+    told = drawing.to_svg_path([(0, 0), (200, 40), (300, 40), (500, 0)])
     assert [each[0] for each in re.findall(r"[MCL][^MCL]*", told)] == ["M", "C", "L", "C"]
     assert told.endswith(" 500 0")

@@ -14,7 +14,7 @@ from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RedFirst
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.done import TRUST, Evidence, decide
-from agenttalk.rules.proof.evidence import Fingerprint, Reason, Redness, Result, cache_key
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason, Redness, cache_key
 from agenttalk.rules.proof.junit import Outcomes
 
 NOW = datetime(2026, 1, 8, 10, 30, tzinfo=UTC)
@@ -30,13 +30,19 @@ def check(**fields: Any) -> AnyCheck:
     return promise({"id": "tests", "kind": "run", "run": "make test", **fields}).checks[0]
 
 
-def result(**fields: Any) -> Result:
-    return replace(Result("tests", True, "executed", "", "", NOW, NOW, Fingerprint()), **fields)
+def result(**fields: Any) -> CheckResult:
+    return replace(CheckResult("tests", True, "executed", "", "", NOW, NOW, Fingerprint()), **fields)
 
 
 def fingerprint(**fields: Any) -> Fingerprint:
     base = Fingerprint(
-        evidence.relevant(check()), "sha256:tree", {}, {"a.py": "sha256:1"}, {"in": "sha256:2"}, ("sh", "-c", "x"), True
+        evidence.to_relevant_json(check()),
+        "sha256:tree",
+        {},
+        {"a.py": "sha256:1"},
+        {"in": "sha256:2"},
+        ("sh", "-c", "x"),
+        True,
     )
     return replace(base, **fields)
 
@@ -55,7 +61,7 @@ def fingerprint(**fields: Any) -> Fingerprint:
     ],
 )
 def test_each_kind_gives_its_trust(fields: dict[str, Any], trust: str) -> None:
-    assert evidence.gives(promise({"id": "tests", **fields}).checks[0]) == trust
+    assert evidence.trust_of(promise({"id": "tests", **fields}).checks[0]) == trust
 
 
 # Caching
@@ -70,11 +76,11 @@ CHANGES: list[dict[str, Any]] = [
     {"isolated": False},
     {"network": True},
     {"base": "sha256:7"},
-    {"check": evidence.relevant(check(run="make all"))},
-    {"check": evidence.relevant(check(env={"A": "1"}))},
-    {"check": evidence.relevant(check(cwd="sub"))},
-    {"check": evidence.relevant(check(retries=1))},
-    {"check": evidence.relevant(check(protected=["tests/**"]))},
+    {"check": evidence.to_relevant_json(check(run="make all"))},
+    {"check": evidence.to_relevant_json(check(env={"A": "1"}))},
+    {"check": evidence.to_relevant_json(check(cwd="sub"))},
+    {"check": evidence.to_relevant_json(check(retries=1))},
+    {"check": evidence.to_relevant_json(check(protected=["tests/**"]))},
 ]
 
 
@@ -89,11 +95,11 @@ def test_the_name_of_a_check_and_what_is_demanded_of_it_change_nothing_of_what_i
     other = promise({"id": "b", "kind": "run", "run": "make test", "minTrust": "observed", "red_first": "off"}).checks[
         0
     ]
-    assert cache_key(fingerprint(check=evidence.relevant(other))) == cache_key(fingerprint())
+    assert cache_key(fingerprint(check=evidence.to_relevant_json(other))) == cache_key(fingerprint())
 
 
 def test_a_check_that_covers_a_part_is_not_touched_by_the_rest() -> None:
-    part = evidence.relevant(check(covers=["src/**"]))
+    part = evidence.to_relevant_json(check(covers=["src/**"]))
     covered = {"src/**": "sha256:src"}
     one = cache_key(fingerprint(check=part, covered=covered))
     assert one == cache_key(fingerprint(check=part, covered=covered, tree="sha256:other"))
@@ -117,7 +123,7 @@ def test_what_the_tree_does_not_decide_is_never_kept(fields: dict[str, Any]) -> 
 maps = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"), max_size=3)
 prints = st.builds(
     Fingerprint,
-    st.sampled_from([evidence.relevant(check()), evidence.relevant(check(run="b"))]),
+    st.sampled_from([evidence.to_relevant_json(check()), evidence.to_relevant_json(check(run="b"))]),
     st.sampled_from(["t", "u"]),
     st.just({}),
     maps,
@@ -135,9 +141,9 @@ def test_keys_are_equal_exactly_for_equal_fingerprints(one: Fingerprint, other: 
 
 def test_what_no_work_can_cause_says_nothing_of_it() -> None:
     for reason in ("exit_code", "timeout", "missing", "check_file", "unsafe"):
-        assert evidence.tells_of_the_work(result(passed=False, reason=reason))
+        assert evidence.is_about_work(result(passed=False, reason=reason))
     for reason in ("not_started", "not_isolated", "stuck", "fault", "facts_missing", "unknown_kind"):
-        assert not evidence.tells_of_the_work(result(passed=False, reason=reason))
+        assert not evidence.is_about_work(result(passed=False, reason=reason))
 
 
 OUTSIDE: tuple[Reason, ...] = (
@@ -148,11 +154,11 @@ OUTSIDE: tuple[Reason, ...] = (
 
 
 def test_luck_and_faults_of_the_machine_are_not_kept() -> None:
-    assert evidence.keepable(result())
-    assert evidence.keepable(result(passed=False, reason="exit_code"))
-    assert not evidence.keepable(result(flaky=("t::a",)))
+    assert evidence.is_cacheable(result())
+    assert evidence.is_cacheable(result(passed=False, reason="exit_code"))
+    assert not evidence.is_cacheable(result(flaky=("t::a",)))
     for reason in ("timeout", *OUTSIDE):
-        assert not evidence.keepable(result(passed=False, reason=reason))
+        assert not evidence.is_cacheable(result(passed=False, reason=reason))
 
 
 # Red before green
@@ -179,11 +185,11 @@ RED = result(passed=False, reason="tests_failed")
     ],
 )
 def test_only_a_check_that_was_seen_red_is_fully_worth_its_green(
-    setting: RedFirst, base: Result | None, redness: Redness
+    setting: RedFirst, base: CheckResult | None, redness: Redness
 ) -> None:
-    assert evidence.red_first(setting, "tests", base) == redness
-    assert evidence.red_first(setting, "file", base) == "fine"
-    assert evidence.weighed(result(), redness).weak is (redness != "fine")
+    assert evidence.judge_baseline(setting, "tests", base) == redness
+    assert evidence.judge_baseline(setting, "file", base) == "fine"
+    assert evidence.apply_redness(result(), redness).weak is (redness != "fine")
 
 
 def test_a_result_as_evidence_tells_its_doubts() -> None:
@@ -221,7 +227,7 @@ OWNED = promise({"id": "tests", "kind": "run", "run": "make test"}, requiredEvid
 @pytest.mark.shows("E01")
 @given(entries)
 def test_nothing_that_an_agent_submits_makes_a_checked_promise_fulfilled(submitted: list[str | EvidenceEntry]) -> None:
-    said = evidence.claims(OWNED, submitted, by="agent", at="then")
+    said = evidence.collect_claims(OWNED, submitted, by="agent", at="then")
     both = [*said.evidence, *said.set_aside]
     assert len(both) == len(submitted)
     assert {(each.trust, each.by, each.at) for each in both} <= {("claimed", "agent", "then")}
@@ -234,20 +240,20 @@ def test_nothing_that_an_agent_submits_makes_a_checked_promise_fulfilled(submitt
 
 
 def test_a_claim_where_claims_are_accepted_is_weighed() -> None:
-    said = evidence.claims(promise(), ["tests"], by="agent", at="then")
+    said = evidence.collect_claims(promise(), ["tests"], by="agent", at="then")
     assert decide(promise(), said.evidence, []).trust == "claimed"
 
 
 def test_whoever_hands_in_an_id_attests_it_and_an_object_says_what_it_is() -> None:
     entry = EvidenceEntry(id="b", passed=False, fresh=True, trust="executed", by="ci", at="then", detail="d")
-    assert evidence.vouched(["a", entry]) == [
+    assert evidence.read_vouched_evidence(["a", entry]) == [
         Evidence("a", passed=True, fresh=True, trust="attested", by="", at=""),
         Evidence("b", passed=False, fresh=True, trust="executed", by="ci", at="then", detail="d"),
     ]
 
 
 def test_a_result_holds_for_the_very_tree_whatever_the_check_covers() -> None:
-    covering = evidence.relevant(check(covers=["src/**"]))
+    covering = evidence.to_relevant_json(check(covers=["src/**"]))
     one, other = (
         fingerprint(check=covering, covered={"src/**": "sha256:5"}, tree=tree) for tree in ("sha256:a", "sha256:b")
     )
@@ -262,7 +268,7 @@ NAMES = st.frozensets(st.sampled_from("abcd"))
 
 def test_a_test_that_was_skipped_before_is_not_one_that_ran() -> None:
     ran, skipped = Outcomes(frozenset("ab")), Outcomes(frozenset("a"), skipped=frozenset("b"))
-    assert evidence.known_tests(ran) != evidence.known_tests(skipped)
+    assert evidence.hash_known_tests(ran) != evidence.hash_known_tests(skipped)
 
 
 @given(NAMES, NAMES, NAMES, NAMES)
@@ -271,9 +277,9 @@ def test_tests_that_were_known_before_have_one_name_and_others_another(
 ) -> None:
     one, other = Outcomes(passed, failed), Outcomes(more, worse)
     same = (one.known, one.ran, one.failed) == (other.known, other.ran, other.failed)
-    assert (evidence.known_tests(one) == evidence.known_tests(other)) is same
-    assert (evidence.known_tests(one) == "") is (one == Outcomes())
-    assert evidence.known_tests(None) == ""
+    assert (evidence.hash_known_tests(one) == evidence.hash_known_tests(other)) is same
+    assert (evidence.hash_known_tests(one) == "") is (one == Outcomes())
+    assert evidence.hash_known_tests(None) == ""
 
 
 def test_what_an_agent_submits_is_read_as_far_as_it_can_be() -> None:
@@ -291,7 +297,7 @@ def test_what_an_agent_submits_is_read_as_far_as_it_can_be() -> None:
 
 def test_a_claim_says_itself_whether_it_holds() -> None:
     entry = EvidenceEntry(id="x", passed=False, fresh=False, trust="executed", by="engine", at="now", detail="d")
-    said = evidence.claims(promise(), [entry], by="agent", at="then")
+    said = evidence.collect_claims(promise(), [entry], by="agent", at="then")
     assert said.evidence == (Evidence("x", False, False, "claimed", "agent", "then", "d"),)
 
 
@@ -300,5 +306,5 @@ def test_claims_come_as_a_tuple_too_and_half_characters_are_replaced() -> None:
 
 
 def test_claims_under_names_that_the_engine_sees_itself_are_set_aside() -> None:
-    said = evidence.claims(promise(), ["result", "review"], by="agent", at="then", seen={"result"})
+    said = evidence.collect_claims(promise(), ["result", "review"], by="agent", at="then", seen={"result"})
     assert ([each.id for each in said.evidence], [each.id for each in said.set_aside]) == (["review"], ["result"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.proof.failed_tests import MOST, ending, failed, last_lines
+from agenttalk.rules.proof.failed_tests import MOST, cut_to_end, find_failed_tests, last_lines
 
 PYTEST = """tests/test_a.py F.F
 === FAILURES ===
@@ -35,18 +35,18 @@ ERROR tests/test_b.py::test_db - OSError
     ],
 )
 def test_failed_tests_are_named(printed: str, names: tuple[str, ...]) -> None:
-    assert failed(printed) == names
+    assert find_failed_tests(printed) == names
 
 
 def test_no_more_are_named_than_somebody_reads() -> None:
-    assert len(failed("".join(f"FAILED t.py::t{n} - x\n" for n in range(100)))) == MOST
+    assert len(find_failed_tests("".join(f"FAILED t.py::t{n} - x\n" for n in range(100)))) == MOST
 
 
 @pytest.mark.mends("C6")
 def test_what_is_shown_is_the_end_and_names_what_stands_before_it() -> None:
-    assert ending("head " + "x" * 50 + " end", 10) == "xxxxxx end"
-    shown = ending(PYTEST + "noise\n" * 100, 40)
+    assert cut_to_end("head " + "x" * 50 + " end", 10) == "xxxxxx end"
+    shown = cut_to_end(PYTEST + "noise\n" * 100, 40)
     assert shown.startswith("FAILED tests/test_a.py::test_price\n")
     assert shown.endswith("noise\n")
-    assert ending(PYTEST, 10_000) == PYTEST
+    assert cut_to_end(PYTEST, 10_000) == PYTEST
     assert last_lines("a\n\n b \n\nc\n", 2) == [" b", "c"]

@@ -13,17 +13,17 @@ from agenttalk.rules.core.task_states import FINAL, Cause, State
 from agenttalk.rules.plans.failure import (
     DAYS,
     LOST,
-    Block,
+    BlockConsequence,
     Consequence,
     Ending,
-    Fallback,
-    Replan,
-    Skip,
-    attempt_ended,
-    cascade,
-    day_spent,
-    on_failed_dependency,
-    standing,
+    FallbackConsequence,
+    ReplanConsequence,
+    SkipConsequence,
+    decide_after_attempt,
+    decide_after_day_limit,
+    decide_consequence,
+    decide_consequences,
+    judge_dependency,
 )
 
 POLICIES = ["SKIP", "BLOCK", "REPLAN_REQUEST", "FALLBACK"]
@@ -42,22 +42,22 @@ def fallback(task_id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("policy", "consequence"),
     [
-        (None, Block()),
-        ({}, Block()),
-        ({"on_dependency_failed": "BLOCK"}, Block()),
-        ({"on_dependency_failed": "SKIP"}, Skip()),
-        ({"on_dependency_failed": "SKIP", "fallback_task_id": "spare"}, Skip()),
-        ({"on_dependency_failed": "REPLAN_REQUEST"}, Replan()),
-        (fallback("spare"), Fallback("spare")),
-        ({"on_dependency_failed": "FALLBACK"}, Block()),
-        (fallback("a"), Block()),
-        (fallback("b"), Block()),
+        (None, BlockConsequence()),
+        ({}, BlockConsequence()),
+        ({"on_dependency_failed": "BLOCK"}, BlockConsequence()),
+        ({"on_dependency_failed": "SKIP"}, SkipConsequence()),
+        ({"on_dependency_failed": "SKIP", "fallback_task_id": "spare"}, SkipConsequence()),
+        ({"on_dependency_failed": "REPLAN_REQUEST"}, ReplanConsequence()),
+        (fallback("spare"), FallbackConsequence("spare")),
+        ({"on_dependency_failed": "FALLBACK"}, BlockConsequence()),
+        (fallback("a"), BlockConsequence()),
+        (fallback("b"), BlockConsequence()),
     ],
 )
 def test_the_policy_of_a_task_says_what_a_failed_dependency_means(
     policy: dict[str, Any] | None, consequence: Consequence
 ) -> None:
-    assert on_failed_dependency(node("b", "a", policy=policy), "a") == consequence
+    assert decide_consequence(node("b", "a", policy=policy), "a") == consequence
 
 
 def test_a_fallback_serves_all_that_depend_on_the_failed_task() -> None:
@@ -67,21 +67,21 @@ def test_a_fallback_serves_all_that_depend_on_the_failed_task() -> None:
         node("own", "a", "c", policy=fallback("other")),
         node("elsewhere", "c"),
     ]
-    assert cascade(nodes, "a") == {
-        "skips": Fallback("spare"),
-        "first": Fallback("spare"),
-        "own": Fallback("other"),
+    assert decide_consequences(nodes, "a") == {
+        "skips": FallbackConsequence("spare"),
+        "first": FallbackConsequence("spare"),
+        "own": FallbackConsequence("other"),
     }
 
 
 def test_without_a_fallback_each_follows_its_own_policy() -> None:
     nodes = [node("blocks", "a"), node("skips", "a", policy={"on_dependency_failed": "SKIP"})]
-    assert cascade(nodes, "a") == {"blocks": Block(), "skips": Skip()}
+    assert decide_consequences(nodes, "a") == {"blocks": BlockConsequence(), "skips": SkipConsequence()}
 
 
 def test_a_fallback_never_waits_for_itself() -> None:
     nodes = [node("b", "a", policy=fallback("spare")), node("spare", "a")]
-    assert cascade(nodes, "a") == {"b": Fallback("spare"), "spare": Block()}
+    assert decide_consequences(nodes, "a") == {"b": FallbackConsequence("spare"), "spare": BlockConsequence()}
 
 
 names = st.sampled_from("abcde")
@@ -95,10 +95,10 @@ def test_every_dependant_gets_a_consequence_and_nobody_else(
     parts: list[tuple[str, list[str], dict[str, Any] | None]], failed: str
 ) -> None:
     nodes = [node(task_id, *before, policy=policy) for task_id, before, policy in parts]
-    consequences = cascade(nodes, failed)
+    consequences = decide_consequences(nodes, failed)
     assert set(consequences) == {each.task_id for each in nodes if failed in each.depends_on}
     for task_id, each in consequences.items():
-        assert each not in {Fallback(task_id), Fallback(failed)}
+        assert each not in {FallbackConsequence(task_id), FallbackConsequence(failed)}
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_every_dependant_gets_a_consequence_and_nobody_else(
     ],
 )
 def test_what_a_dependency_means_to_those_that_wait(state: State, cause: Cause | None, means: str) -> None:
-    assert standing(state, cause) == means
+    assert judge_dependency(state, cause) == means
 
 
 @given(st.sampled_from(get_args(State)), st.none() | st.sampled_from(get_args(Cause)))
 def test_only_finished_dependencies_let_anything_go_on(state: State, cause: Cause | None) -> None:
-    assert (standing(state, cause) == "open") is (state not in FINAL)
+    assert (judge_dependency(state, cause) == "open") is (state not in FINAL)
 
 
 endings = st.sampled_from(get_args(Ending))
@@ -142,19 +142,19 @@ endings = st.sampled_from(get_args(Ending))
     ],
 )
 def test_how_an_attempt_ended_decides_what_follows(how: Ending, used: int, deaths: int, cause: Cause) -> None:
-    assert attempt_ended(how, retries_used=used, retry_times=2, engine_deaths=deaths) == cause
+    assert decide_after_attempt(how, retries_used=used, retry_times=2, engine_deaths=deaths) == cause
 
 
 @given(endings, st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
 def test_only_the_agents_own_failures_use_up_retries(how: Ending, used: int, times: int, deaths: int) -> None:
-    cause = attempt_ended(how, retries_used=used, retry_times=times, engine_deaths=deaths)
+    cause = decide_after_attempt(how, retries_used=used, retry_times=times, engine_deaths=deaths)
     if how in {"engine_died", "engine_stopped"}:
-        assert cause == attempt_ended(how, retries_used=0, retry_times=0, engine_deaths=deaths)
+        assert cause == decide_after_attempt(how, retries_used=0, retry_times=0, engine_deaths=deaths)
     else:
         most = max(times, LOST) if how == "lost" else times
         assert cause == ("RETRY" if used < most else "FAILED_FOR_GOOD")
 
 
 def test_a_day_that_stops_an_attempt_counts_for_nothing_until_it_does_so_again_and_again() -> None:
-    found = [day_spent(before) for before in range(DAYS + 1)]
+    found = [decide_after_day_limit(before) for before in range(DAYS + 1)]
     assert found == [*["DAY_SPENT"] * (DAYS - 1), "NEEDS_PERSON", "NEEDS_PERSON"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import Trust
 from agenttalk.rules.proof import findings_json
-from agenttalk.rules.proof.evidence import Fingerprint, Reason, Result
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, Reason
 from agenttalk.rules.proof.junit import Outcomes
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=20)
@@ -33,7 +33,7 @@ FINGERPRINTS = st.builds(
     TEXT,
 )
 RESULTS = st.builds(
-    Result,
+    CheckResult,
     TEXT,
     st.booleans(),
     st.sampled_from(get_args(Trust)),
@@ -54,25 +54,27 @@ RESULTS = st.builds(
 
 
 @given(RESULTS)
-def test_what_is_kept_is_read_as_it_was(result: Result) -> None:
-    said = wire.read(wire.write(findings_json.kept(result)))
+def test_what_is_kept_is_read_as_it_was(result: CheckResult) -> None:
+    said = wire.read(wire.write(findings_json.to_cache_entry(result)))
     assert isinstance(said, dict)
-    assert findings_json.read(said) == result
-    again = findings_json.seen_before(said, "other", at="then", made_for="p/t")
+    assert findings_json.read_cache_entry(said) == result
+    again = findings_json.reuse_result(said, "other", at="then", made_for="p/t")
     assert again == replace(result, id="other", seen_at="then", seen_for="p/t")
 
 
 def test_what_is_told_leaves_out_what_is_not_known_and_says_when_it_was_seen() -> None:
     began = datetime(2026, 1, 1, tzinfo=UTC)
-    result = Result("t", True, "observed", "", "", began, began + timedelta(seconds=2), Fingerprint({"kind": "file"}))
-    assert findings_json.told(result) == {
+    result = CheckResult(
+        "t", True, "observed", "", "", began, began + timedelta(seconds=2), Fingerprint({"kind": "file"})
+    )
+    assert findings_json.to_json(result) == {
         "id": "t",
         "kind": "file",
         "passed": True,
         "trust": "observed",
         "seconds": 2.0,
     }
-    told = findings_json.told(replace(result, seen_at="then", seen_for="p/t", output="x" * 9000))
+    told = findings_json.to_json(replace(result, seen_at="then", seen_for="p/t", output="x" * 9000))
     assert (told["seen_at"], told["seen_for"], len(told["output"])) == ("then", "p/t", 4000)
-    recorded = findings_json.recorded(result)
+    recorded = findings_json.to_record(result)
     assert (recorded["by"], recorded["fingerprint"]["check"]) == ("engine", {"kind": "file"})

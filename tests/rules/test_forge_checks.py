@@ -11,34 +11,34 @@ from agenttalk.contracts.forge import Comment, Comparison, Issue, PullRequest, S
 from agenttalk.contracts.planfile.model import TaskSpec
 from agenttalk.contracts.promise import CompletionPromise, ForgeCheck
 from agenttalk.rules.planfile import promise_checks
-from agenttalk.rules.toolchain.accounts import Identity, Registry
-from agenttalk.rules.toolchain.forge_checks import faults, of_forge
-from agenttalk.rules.toolchain.forge_facts import Facts, Look
+from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
+from agenttalk.rules.toolchain.forge_checks import find_faults, judge_forge
+from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery
 from rules.test_read_back_rules import ANN, DEV, HEAD, NEW, REPO, review
 
-REGISTRY = Registry(identities=(Identity("dev", "work", "agent-dev", 7),))
+REGISTRY = ForgeRegistry(identities=(ForgeIdentity("dev", "work", "agent-dev", 7),))
 PULL = PullRequest(number=5, author=ANN, head_sha=HEAD, merged=True, merged_by=ANN)
-READ: dict[Look, Any] = {
-    Look("head", REPO, "5"): HEAD,
-    Look("content", REPO, NEW): "one",
-    Look("content", REPO, HEAD): "two",
-    Look("pull", REPO, "5"): PULL,
-    Look("pull", REPO, "6"): None,
-    Look("reviews", REPO, "5"): [
+READ: dict[ForgeQuery, Any] = {
+    ForgeQuery("head", REPO, "5"): HEAD,
+    ForgeQuery("content", REPO, NEW): "one",
+    ForgeQuery("content", REPO, HEAD): "two",
+    ForgeQuery("pull", REPO, "5"): PULL,
+    ForgeQuery("pull", REPO, "6"): None,
+    ForgeQuery("reviews", REPO, "5"): [
         review(),
         review("REQUEST_CHANGES", author=ANN),
         review(author=ANN),
         review("COMMENT", author=ANN),
     ],
-    Look("reviews", REPO, "6"): None,
-    Look("comments", REPO, "5"): [Comment(id=1, author=DEV, body="It is so.")],
-    Look("comments", REPO, "4"): [],
-    Look("issue", REPO, "4"): Issue(number=4, author=ANN, is_open=False),
-    Look("issue", REPO, "6"): None,
-    Look("issue", REPO, "7"): Issue(number=7, author=ANN),
-    Look("statuses", REPO, HEAD): [Status(sha=HEAD, outcome="success", context="ci")],
-    Look("statuses", REPO, "main"): [Status(sha=HEAD, outcome="failure", context="ci")],
-    Look("compare", REPO, f"{NEW}...{HEAD}"): Comparison(commits=(HEAD,)),
+    ForgeQuery("reviews", REPO, "6"): None,
+    ForgeQuery("comments", REPO, "5"): [Comment(id=1, author=DEV, body="It is so.")],
+    ForgeQuery("comments", REPO, "4"): [],
+    ForgeQuery("issue", REPO, "4"): Issue(number=4, author=ANN, is_open=False),
+    ForgeQuery("issue", REPO, "6"): None,
+    ForgeQuery("issue", REPO, "7"): Issue(number=7, author=ANN),
+    ForgeQuery("statuses", REPO, HEAD): [Status(sha=HEAD, outcome="success", context="ci")],
+    ForgeQuery("statuses", REPO, "main"): [Status(sha=HEAD, outcome="failure", context="ci")],
+    ForgeQuery("compare", REPO, f"{NEW}...{HEAD}"): Comparison(commits=(HEAD,)),
 }
 
 
@@ -79,7 +79,7 @@ def check(**fields: Any) -> ForgeCheck:
     ],
 )
 def test_everything_that_is_asked_for_must_be_so(fields: dict[str, Any], passed: bool, words: str) -> None:
-    found = of_forge(check(**fields), Facts(READ), REGISTRY, "work")
+    found = judge_forge(check(**fields), ForgeFacts(READ), REGISTRY, "work")
     assert (found.passed, found.reason) == (passed, "" if passed else "content")
     assert words in found.detail
 
@@ -103,9 +103,9 @@ def test_everything_that_is_asked_for_must_be_so(fields: dict[str, Any], passed:
 )
 def test_a_check_that_would_show_nothing_is_refused(fields: dict[str, Any], where: list[str]) -> None:
     made = check(**fields)
-    assert [name for name, _ in faults(made)] == where
+    assert [name for name, _ in find_faults(made)] == where
     if where:
-        assert of_forge(made, Facts(), REGISTRY, "work").reason == "facts_missing"
+        assert judge_forge(made, ForgeFacts(), REGISTRY, "work").reason == "facts_missing"
 
 
 def test_a_plan_with_such_a_check_is_refused() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.rules.toolchain.accounts import CiComment, Identity, Registry, same_user
+from agenttalk.rules.toolchain.accounts import CiComment, ForgeIdentity, ForgeRegistry, same_user
 
 
 def user(login: str, number: int | None = None, source: str = "work") -> ForgeUser:
     return ForgeUser(source=source, login=login, id=number)
 
 
-REGISTRY = Registry(
-    identities=(Identity("dev", "work", "Agent-Dev", 11), Identity("ops", "work", "agent-ops")),
+REGISTRY = ForgeRegistry(
+    identities=(ForgeIdentity("dev", "work", "Agent-Dev", 11), ForgeIdentity("ops", "work", "agent-ops")),
     repositories=("acme/*",),
     deploy_patterns=("deploy*",),
     ci_comments=(CiComment("work", "*build failed*", "ci-bot"),),
@@ -34,7 +34,7 @@ def test_accounts_of_the_forge_itself_are_nobody() -> None:
 
 
 def test_accounts_are_found_by_name_and_by_agent() -> None:
-    assert REGISTRY.named("work", "agent-dev") == Identity("dev", "work", "Agent-Dev", 11)
+    assert REGISTRY.named("work", "agent-dev") == ForgeIdentity("dev", "work", "Agent-Dev", 11)
     assert REGISTRY.named("other", "agent-dev") is None
     assert REGISTRY.account("work", "dev") == user("Agent-Dev", 11)
     assert REGISTRY.account("work", None) is None
@@ -52,7 +52,7 @@ def test_two_accounts_are_the_same_by_number_or_else_by_name() -> None:
 def test_patterns_match_in_any_case_and_nothing_matches_none() -> None:
     assert REGISTRY.covers("Acme/Widgets")
     assert not REGISTRY.covers("other/widgets")
-    assert not Registry().covers("acme/widgets")
+    assert not ForgeRegistry().covers("acme/widgets")
     assert REGISTRY.deploys("", "Deploy to production")
     assert not REGISTRY.deploys("", "test")
 

@@ -35,7 +35,7 @@ ABOUT = {"schema_version": "1.0", "plan_id": "p"}
 
 
 def read(kind: type[Document], document: Any) -> tuple[dict[str, Any], list[str]]:
-    said, repairs = foreign_forms.mended(kind, document)
+    said, repairs = foreign_forms.normalize_document(kind, document)
     return kind.from_json(said).as_json(), [each.field for each in repairs]
 
 
@@ -165,14 +165,14 @@ def test_of_a_foreign_manifest_only_the_commanders_have_to_be_in_our_form() -> N
 
 
 def test_a_long_value_is_cut_in_what_people_are_told() -> None:
-    _, repairs = foreign_forms.mended(Ack, ack(result={"ok": True, "details": ["x" * 500]}))
+    _, repairs = foreign_forms.normalize_document(Ack, ack(result={"ok": True, "details": ["x" * 500]}))
     assert str(repairs[0].before).endswith("…")
     assert len(str(repairs[0].before)) < 300
 
 
 @pytest.mark.parametrize("document", [[], "x", None, 3])
 def test_what_is_no_object_is_left_to_the_model(document: Any) -> None:
-    assert foreign_forms.mended(Ack, document) == (document, ())
+    assert foreign_forms.normalize_document(Ack, document) == (document, ())
 
 
 GATE = {

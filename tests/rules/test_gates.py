@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
-from agenttalk.rules.proof.score_gates import Gate, due_outputs, holds, judge, possible_outputs
+from agenttalk.rules.proof.score_gates import ScoreGateResult, due_outputs, holds, judge_gates, possible_outputs
 
 
 def node(**fields: Any) -> Node:
@@ -62,43 +62,43 @@ GATES = {
 
 
 def test_a_task_without_gates_meets_them() -> None:
-    assert judge(node(), scores={}, evidence=()) == Gate(met=True)
-    assert judge(node(gates={}), scores={}, evidence=()) == Gate(met=True)
+    assert judge_gates(node(), scores={}, evidence=()) == ScoreGateResult(met=True)
+    assert judge_gates(node(gates={}), scores={}, evidence=()) == ScoreGateResult(met=True)
 
 
 @pytest.mark.parametrize(
     ("score", "expected"),
     [
-        (49, Gate(met=True, branch=0, activate=("rescue",))),
-        (69.5, Gate(met=True, branch=1, activate=("polish", "ask"))),
+        (49, ScoreGateResult(met=True, branch=0, activate=("rescue",))),
+        (69.5, ScoreGateResult(met=True, branch=1, activate=("polish", "ask"))),
     ],
 )
-def test_the_first_branch_that_holds_answers_the_gate(score: float, expected: Gate) -> None:
-    assert judge(node(gates=GATES), scores={"t": score}, evidence=()) == expected
+def test_the_first_branch_that_holds_answers_the_gate(score: float, expected: ScoreGateResult) -> None:
+    assert judge_gates(node(gates=GATES), scores={"t": score}, evidence=()) == expected
 
 
 def test_without_a_branch_thresholds_and_documents_count() -> None:
     task = node(gates=GATES)
-    assert judge(task, scores={"t": 80, "other": 60.5}, evidence={"report.json"}) == Gate(met=True)
-    gate = judge(task, scores={"t": 79, "other": 90}, evidence={"report.json"})
+    assert judge_gates(task, scores={"t": 80, "other": 60.5}, evidence={"report.json"}) == ScoreGateResult(met=True)
+    gate = judge_gates(task, scores={"t": 79, "other": 90}, evidence={"report.json"})
     assert (gate.met, gate.unmet) == (False, ("'t' has the score 79, and at least 80 is needed",))
-    gate = judge(task, scores={"t": 80, "other": math.nan}, evidence=())
+    gate = judge_gates(task, scores={"t": 80, "other": math.nan}, evidence=())
     assert gate.unmet == (
         "'other' has no score, and at least 60.5 is needed",
         "the document 'report.json' is not there",
     )
-    assert not judge(task, scores={}, evidence={"report.json"}).met
+    assert not judge_gates(task, scores={}, evidence={"report.json"}).met
 
 
 @pytest.mark.parametrize("name", ["quality", "_min_score", "t_max_score", "t"])
 def test_a_threshold_that_nobody_knows_is_unmet(name: str) -> None:
-    gate = judge(node(gates={"required": True, "thresholds": {name: 0}}), scores={"t": 100, "": 100}, evidence=())
+    gate = judge_gates(node(gates={"required": True, "thresholds": {name: 0}}), scores={"t": 100, "": 100}, evidence=())
     assert not gate.met
     assert repr(name) in gate.unmet[0]
 
 
 def test_a_threshold_that_nobody_knows_hides_no_other() -> None:
-    gate = judge(
+    gate = judge_gates(
         node(gates={"required": True, "thresholds": {"quality": 0, "t_min_score": 80}}), scores={"t": 10}, evidence=()
     )
     assert gate.unmet == (
@@ -108,7 +108,7 @@ def test_a_threshold_that_nobody_knows_hides_no_other() -> None:
 
 
 def test_a_gate_that_need_not_be_met_only_says_what_is_unmet() -> None:
-    gate = judge(node(gates={**GATES, "required": False}), scores={"t": 75}, evidence=())
+    gate = judge_gates(node(gates={**GATES, "required": False}), scores={"t": 75}, evidence=())
     assert gate.met
     assert len(gate.unmet) == 3
 
@@ -120,7 +120,7 @@ maybe_scores = st.dictionaries(st.sampled_from(["t", "other", "third"]), st.none
 def test_a_required_gate_is_met_only_by_a_branch_or_by_everything(
     scores: dict[str, float | None], evidence: set[str]
 ) -> None:
-    gate = judge(node(gates=GATES), scores=scores, evidence=evidence)
+    gate = judge_gates(node(gates=GATES), scores=scores, evidence=evidence)
     own, other = scores.get("t"), scores.get("other")
     everything = own is not None and own >= 80 and other is not None and other >= 60.5 and "report.json" in evidence
     branch = own is not None and own < 70

@@ -14,7 +14,7 @@ from agenttalk.contracts.command import DagRef
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.generation import GenerateResult
 from agenttalk.rules.commands import validation
-from agenttalk.rules.commands.generation import generate, identity
+from agenttalk.rules.commands.generation import generate, read_identity
 from agenttalk.rules.commands.validation import Known
 from agenttalk.rules.text.wording import COMMANDS
 from samples import DIGEST, OTHER_DIGEST, command, documents, json_values
@@ -428,9 +428,9 @@ def test_a_locale_that_does_not_exist_is_refused() -> None:
 
 
 def test_whom_parameters_mean_is_known_before_they_are_settled() -> None:
-    assert identity({"plan_id": 7, "task_id": 8}) == ("7", "8")
-    assert identity(REEXECUTION) == ("plan_shop", "task_001")
-    assert identity({}) == (None, None)
+    assert read_identity({"plan_id": 7, "task_id": 8}) == ("7", "8")
+    assert read_identity(REEXECUTION) == ("plan_shop", "task_001")
+    assert read_identity({}) == (None, None)
 
 
 def test_knowing_nothing_may_be_said_as_none() -> None:

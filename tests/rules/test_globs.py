@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.core.globs import NameIndex, matching
+from agenttalk.rules.core.globs import NameIndex, match_names
 
 letters = st.text("ab.[]*?", max_size=6)
 
@@ -15,13 +15,13 @@ letters = st.text("ab.[]*?", max_size=6)
 @given(st.sets(letters, max_size=20), letters)
 def test_the_index_finds_exactly_what_trying_every_name_finds(names: set[str], glob: str) -> None:
     candidates = NameIndex(names).candidates(glob)
-    assert matching(glob, candidates) == sorted(name for name in names if fnmatchcase(name, glob))
+    assert match_names(glob, candidates) == sorted(name for name in names if fnmatchcase(name, glob))
 
 
 def test_both_ends_of_a_glob_must_match() -> None:
     names = ["feedback_a.json", "feedback_a.txt", "other.json", "feedback_.json", "feedback.json"]
-    assert matching("feedback_*.json", names) == ["feedback_a.json", "feedback_.json"]
-    assert matching("aba*aba", ["aba", "ababa", "abaaba"]) == ["abaaba"]
+    assert match_names("feedback_*.json", names) == ["feedback_a.json", "feedback_.json"]
+    assert match_names("aba*aba", ["aba", "ababa", "abaaba"]) == ["abaaba"]
 
 
 def test_fixed_beginnings_and_ends_narrow_the_search() -> None:

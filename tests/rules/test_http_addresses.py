@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import UsageError
-from agenttalk.rules.core.http_addresses import METADATA, read_allowed, refusal
+from agenttalk.rules.core.http_addresses import METADATA, explain_refusal, read_allowed
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34", "2002:5db8:d822::"])
 def test_public_addresses_are_asked(address: str) -> None:
-    assert refusal(address, 80) == ""
+    assert explain_refusal(address, 80) == ""
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_public_addresses_are_asked(address: str) -> None:
     ],
 )
 def test_addresses_of_our_own_network_are_refused(address: str) -> None:
-    assert refusal(address, 80)
+    assert explain_refusal(address, 80)
 
 
 @pytest.mark.parametrize("address", sorted(map(str, METADATA)))
 def test_addresses_that_hand_out_credentials_are_refused_even_inside_an_allowed_network(address: str) -> None:
     around = [read_allowed(text) for text in ("0.0.0.0/0", "::/0")]
-    assert "credentials" in refusal(address, 80, around)
-    assert refusal(address, 80, [*around, read_allowed(address)]) == ""
+    assert "credentials" in explain_refusal(address, 80, around)
+    assert explain_refusal(address, 80, [*around, read_allowed(address)]) == ""
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_addresses_that_hand_out_credentials_are_refused_even_inside_an_allowed_
     ],
 )
 def test_an_operator_allows_what_he_names_and_no_more(allowed: str, address: str, port: int, fine: bool) -> None:
-    assert (refusal(address, port, [read_allowed(allowed)]) == "") is fine
+    assert (explain_refusal(address, port, [read_allowed(allowed)]) == "") is fine
 
 
 @pytest.mark.parametrize("text", ["localhost", "", "10.0.0.1/8", "[::1", "127.0.0.1:x", "[10.0.0.999]:1"])
@@ -91,13 +91,13 @@ def test_what_is_no_address_cannot_be_allowed(text: str) -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_an_address_is_judged_alike_in_all_its_dresses(number: int) -> None:
     plain = IPv4Address(number)
-    judged = bool(refusal(str(plain), 80))
+    judged = bool(explain_refusal(str(plain), 80))
     for base in (0xFFFF << 32, 0x0064FF9B << 96):
-        assert bool(refusal(str(IPv6Address(base | number)), 80)) is judged
-    assert bool(refusal(str(IPv6Address(0x2002 << 112 | number << 80)), 80)) is judged
+        assert bool(explain_refusal(str(IPv6Address(base | number)), 80)) is judged
+    assert bool(explain_refusal(str(IPv6Address(0x2002 << 112 | number << 80)), 80)) is judged
 
 
 @given(st.ip_addresses(v=4))
 def test_no_private_address_is_ever_public(address: IPv4Address) -> None:
     if address.is_private or address.is_loopback or address.is_link_local or address.is_multicast:
-        assert refusal(str(address), 80)
+        assert explain_refusal(str(address), 80)

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.command import Command
-from agenttalk.rules.messages.inbox_inputs import Resolution, Shelf, laid_out, next_step, resolve
+from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution, map_input_paths, next_step, resolve
 from samples import command
 
-SHELF = Shelf(["task_a/req/requirements.md", "task_b/fb/feedback_a.json", "task_b/fb/feedback_b.json", "local.txt"])
+SHELF = InboxFiles(
+    ["task_a/req/requirements.md", "task_b/fb/feedback_a.json", "task_b/fb/feedback_b.json", "local.txt"]
+)
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
 
@@ -68,23 +70,23 @@ def test_resolved_inputs_win_and_optional_ones_are_never_missing() -> None:
 )
 def test_a_command_runs_waits_or_asks(missing: tuple[str, ...], wait: bool, seconds: int, step: str) -> None:
     since = NOW - timedelta(seconds=seconds)
-    resolution = Resolution({}, missing)
+    resolution = InputResolution({}, missing)
     assert next_step(order(wait_for_inputs=wait, timeout=60), resolution, waiting_since=since, now=NOW) == step
 
 
 @given(st.integers(1, 2**53 - 1), st.integers(0, 10**8))
 def test_no_timeout_however_long_breaks_the_clock(timeout: int, seconds: int) -> None:
     step = next_step(
-        order(timeout=timeout), Resolution({}, ("a",)), waiting_since=NOW - timedelta(seconds=seconds), now=NOW
+        order(timeout=timeout), InputResolution({}, ("a",)), waiting_since=NOW - timedelta(seconds=seconds), now=NOW
     )
     assert step == ("ask" if seconds > timeout else "wait")
 
 
 def test_files_lie_under_their_names_unless_they_are_in_each_others_way() -> None:
-    assert laid_out(["a/x.md/x.md", "b/y/one/y.md"]) == {"a/x.md/x.md": "x.md", "b/y/one/y.md": "one/y.md"}
+    assert map_input_paths(["a/x.md/x.md", "b/y/one/y.md"]) == {"a/x.md/x.md": "x.md", "b/y/one/y.md": "one/y.md"}
     for paths in (["a/x.md/x.md", "b/x.md/x.md"], ["a/x/one", "b/y/one/two"]):
-        assert laid_out(paths) == {path: path for path in paths}
-    assert laid_out(["feedback.json"]) == {"feedback.json": "feedback.json"}
+        assert map_input_paths(paths) == {path: path for path in paths}
+    assert map_input_paths(["feedback.json"]) == {"feedback.json": "feedback.json"}
 
 
 _PARTS = st.sampled_from("abc")
@@ -93,7 +95,7 @@ _PARTS = st.sampled_from("abc")
 @given(st.sets(st.lists(_PARTS, min_size=3, max_size=5).map("/".join), max_size=6))
 def test_no_file_of_an_input_is_lost_to_another(paths: set[str]) -> None:
     files = {path for path in paths if not any(other.startswith(f"{path}/") for other in paths)}
-    lies = laid_out(sorted(files))
+    lies = map_input_paths(sorted(files))
     assert lies.keys() == files
     assert len(set(lies.values())) == len(files)
     assert not any(other.startswith(f"{place}/") for place in lies.values() for other in lies.values())

@@ -7,16 +7,23 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.rules.agents.results import exit_words
-from agenttalk.rules.core.isolation import Word, Words, is_missing, raised, settled, unheeded
+from agenttalk.rules.agents.results import describe_exit
+from agenttalk.rules.core.isolation import (
+    IsolationSetting,
+    IsolationSettings,
+    apply_setting,
+    find_unheeded,
+    is_missing,
+    raise_isolation,
+)
 
 
 def profile(**keys: Any) -> AgentProfile:
     return AgentProfile.read({"agent_id": "dev", **keys})
 
 
-def word(said: dict[str, Any]) -> Word:
-    return Word(said.get("sandbox"), said.get("isolation"))
+def word(said: dict[str, Any]) -> IsolationSetting:
+    return IsolationSetting(said.get("sandbox"), said.get("isolation"))
 
 
 @pytest.mark.mends("F7", "F15")
@@ -46,22 +53,25 @@ def word(said: dict[str, Any]) -> Word:
 def test_a_plan_asks_for_as_much_as_the_operator_says_or_for_more(
     asked: dict[str, Any], said: dict[str, Any], sandbox: str, required: bool
 ) -> None:
-    found = settled(profile(**asked), word(said))
+    found = apply_setting(profile(**asked), word(said))
     assert (found.tier, found.isolated_only) == (sandbox, required)
 
 
 def test_what_is_said_of_one_agent_wins_over_what_is_said_of_all() -> None:
-    words = Words(Word("bubblewrap", "required"), {"dev": Word("plain"), "qa": Word(None, "best")})
-    assert words.of("dev") == Word("plain", "required")
-    assert words.of("qa") == Word("bubblewrap", "best")
-    assert words.of("ops") == Word("bubblewrap", "required")
-    assert Words(Word("plain")).settled(profile()).tier == "plain"
+    words = IsolationSettings(
+        IsolationSetting("bubblewrap", "required"),
+        {"dev": IsolationSetting("plain"), "qa": IsolationSetting(None, "best")},
+    )
+    assert words.of("dev") == IsolationSetting("plain", "required")
+    assert words.of("qa") == IsolationSetting("bubblewrap", "best")
+    assert words.of("ops") == IsolationSetting("bubblewrap", "required")
+    assert IsolationSettings(IsolationSetting("plain")).settled(profile()).tier == "plain"
 
 
 def test_what_a_plan_asks_for_in_vain_is_told_with_what_to_do() -> None:
     profiles = {"dev": profile(sandbox="plain", isolation="best"), "qa": profile()}
-    assert unheeded(profiles, Words(Word("plain"))) == ()
-    [first, second] = unheeded(profiles, Words(Word(None, "required")))
+    assert find_unheeded(profiles, IsolationSettings(IsolationSetting("plain"))) == ()
+    [first, second] = find_unheeded(profiles, IsolationSettings(IsolationSetting(None, "required")))
     assert (first.field, second.field) == ("agents.dev.sandbox", "agents.dev.isolation")
     assert "'best'" in first.message
     assert "agenttalk.toml" in (first.hint or "")
@@ -70,9 +80,9 @@ def test_what_a_plan_asks_for_in_vain_is_told_with_what_to_do() -> None:
 
 def test_a_plan_cannot_lower_what_an_agents_own_profile_says() -> None:
     own = {"sandbox": "bubblewrap", "isolation": "required"}
-    assert raised(own, {"sandbox": "plain"}) == own
-    assert raised({"sandbox": "landlock"}, {"sandbox": "bubblewrap"}) == {"sandbox": "bubblewrap"}
-    assert raised({}, {"sandbox": "plain", "argv": []}) == {"sandbox": "plain", "argv": []}
+    assert raise_isolation(own, {"sandbox": "plain"}) == own
+    assert raise_isolation({"sandbox": "landlock"}, {"sandbox": "bubblewrap"}) == {"sandbox": "bubblewrap"}
+    assert raise_isolation({}, {"sandbox": "plain", "argv": []}) == {"sandbox": "plain", "argv": []}
 
 
 def test_work_rests_on_no_isolation_when_its_agent_or_a_check_of_it_had_none() -> None:
@@ -87,4 +97,4 @@ def test_work_rests_on_no_isolation_when_its_agent_or_a_check_of_it_had_none() -
     [(1, "exit code 1"), (137, "exit code 137 (ended by SIGKILL)"), (152, "exit code 152 (ended by SIGXCPU)")],
 )
 def test_an_exit_code_tells_of_the_signal_that_a_sandbox_saw(code: int, words: str) -> None:
-    assert exit_words(code) == words
+    assert describe_exit(code) == words

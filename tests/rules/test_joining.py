@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.core.config_merge import BEGIN, END, THERE, into_json, into_text, into_toml
+from agenttalk.rules.core.config_merge import (
+    ALREADY_THERE,
+    BEGIN,
+    END,
+    merge_into_json,
+    merge_into_text,
+    merge_into_toml,
+)
 
 SERVER = {"command": "agenttalk", "args": ["mcp"]}
 PATH = ("mcpServers", "agenttalk")
@@ -35,7 +42,7 @@ layouts = st.sampled_from(
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
 def test_a_file_that_is_not_there_is_made(text: str | None) -> None:
-    made = into_json(text, PATH, SERVER, first={"$schema": "x"})
+    made = merge_into_json(text, PATH, SERVER, first={"$schema": "x"})
     assert json.loads(made.text or "") == {"$schema": "x", "mcpServers": {"agenttalk": SERVER}}
 
 
@@ -44,20 +51,20 @@ def test_everything_that_was_said_in_json_is_still_said_in_the_same_layout(
     said: dict[str, Any], layout: dict[str, Any], end: str
 ) -> None:
     text = json.dumps(said, **layout) + end
-    joined = into_json(text, ("our own key", "agenttalk"), SERVER)
+    joined = merge_into_json(text, ("our own key", "agenttalk"), SERVER)
     assert joined.text is not None
     after = json.loads(joined.text)
     assert after.pop("our own key") == {"agenttalk": SERVER}
     assert after == said
-    assert into_json(joined.text, ("our own key", "agenttalk"), {"other": 1}) == THERE
+    assert merge_into_json(joined.text, ("our own key", "agenttalk"), {"other": 1}) == ALREADY_THERE
     assert joined.text.startswith(text[: text.rindex("}")].rstrip())
 
 
 def test_what_stands_beside_ours_stays() -> None:
     text = '{\n    "mcpServers": {\n        "other": {"command": "x"}\n    }\n}\n'
-    assert into_json(text, PATH, SERVER).why == "writing it anew would change its layout"
+    assert merge_into_json(text, PATH, SERVER).why == "writing it anew would change its layout"
     plain = json.dumps({"mcpServers": {"other": {"command": "x"}}, "theme": "dark"}, indent=4) + "\n"
-    joined = into_json(plain, PATH, SERVER)
+    joined = merge_into_json(plain, PATH, SERVER)
     assert json.loads(joined.text or "") == {
         "mcpServers": {"other": {"command": "x"}, "agenttalk": SERVER},
         "theme": "dark",
@@ -75,7 +82,7 @@ def test_what_stands_beside_ours_stays() -> None:
     ],
 )
 def test_json_that_we_could_not_write_again_is_left_alone(text: str, why: str) -> None:
-    joined = into_json(text, PATH, SERVER)
+    joined = merge_into_json(text, PATH, SERVER)
     assert (joined.text, why in joined.why) == (None, True)
 
 
@@ -83,12 +90,12 @@ def test_json_that_we_could_not_write_again_is_left_alone(text: str, why: str) -
     "text", [None, "", "# mine\n", 'model = "o5"\n\n[tools]\nweb = true', "[mcp_servers.other]\na = 1\n"]
 )
 def test_a_table_is_put_behind_everything_in_toml(text: str | None) -> None:
-    joined = into_toml(text, TABLE, BLOCK)
+    joined = merge_into_toml(text, TABLE, BLOCK)
     assert joined.text is not None
     assert joined.text.startswith(text or "")
     after = tomllib.loads(joined.text)
     assert after["mcp_servers"]["agenttalk"] == {"command": "agenttalk"}
-    assert into_toml(joined.text, TABLE, "[x]\n") == THERE
+    assert merge_into_toml(joined.text, TABLE, "[x]\n") == ALREADY_THERE
 
 
 @pytest.mark.parametrize(
@@ -100,18 +107,18 @@ def test_a_table_is_put_behind_everything_in_toml(text: str | None) -> None:
     ],
 )
 def test_toml_that_has_no_room_is_left_alone(text: str, why: str) -> None:
-    joined = into_toml(text, TABLE, BLOCK)
+    joined = merge_into_toml(text, TABLE, BLOCK)
     assert (joined.text, why in joined.why) == (None, True)
 
 
 def test_a_block_that_would_be_taken_for_something_else_is_not_added() -> None:
-    assert "would change" in into_toml("[[mcp_servers]]\na = 1\n", ("other",), "[mcp_servers.b]\nc = 1\n").why
+    assert "would change" in merge_into_toml("[[mcp_servers]]\na = 1\n", ("other",), "[mcp_servers.b]\nc = 1\n").why
 
 
 @pytest.mark.parametrize("text", [None, "", "# Our rules\n\nBe kind.\n", "No end of line"])
 def test_a_paragraph_is_put_behind_everything_once(text: str | None) -> None:
-    joined = into_text(text, "\nTake part.\n")
+    joined = merge_into_text(text, "\nTake part.\n")
     assert joined.text is not None
     assert joined.text.startswith(text or "")
     assert joined.text.endswith(f"{BEGIN}\nTake part.\n{END}\n")
-    assert into_text(joined.text.replace("Take part.", "A person changed it."), "Take part.") == THERE
+    assert merge_into_text(joined.text.replace("Take part.", "A person changed it."), "Take part.") == ALREADY_THERE

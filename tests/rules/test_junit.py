@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.proof.junit import Outcomes, Unreadable, parse
+from agenttalk.rules.proof.junit import Outcomes, UnreadableReport, parse
 
 
 def suite(*cases: str, attributes: str = "") -> bytes:
@@ -119,13 +119,13 @@ OUTSIDE = b"""<!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]><testsuite><
 )
 def test_what_is_no_report_says_nothing(report: bytes, word: str) -> None:
     found = parse(report)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableReport)
     assert word in found.why
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
-    assert isinstance(parse(data), Outcomes | Unreadable)
+    assert isinstance(parse(data), Outcomes | UnreadableReport)
 
 
 outcomes = st.sampled_from(["", "<failure/>", "<error/>", "<skipped/>"])

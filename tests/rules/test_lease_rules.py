@@ -6,7 +6,7 @@ import pytest
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.errors import Code
-from agenttalk.rules.messages.leases import LONGEST, History, after, attempt_number, time_limit
+from agenttalk.rules.messages.leases import LONGEST, TurnHistory, attempt_number, decide_next_step, time_limit
 from samples import command
 
 
@@ -16,34 +16,34 @@ def order(**changes: object) -> Command:
 
 @pytest.mark.parametrize(("crashes", "seconds"), [(0, 100), (1, 150), (2, 225)])
 def test_each_retry_has_half_as_much_time_again(crashes: int, seconds: float) -> None:
-    assert time_limit(order(timeout=100), History(crashes=crashes)) == seconds
+    assert time_limit(order(timeout=100), TurnHistory(crashes=crashes)) == seconds
 
 
 def test_no_time_limit_is_beyond_what_a_timer_can_do() -> None:
-    assert time_limit(order(timeout=2**53 - 1), History(crashes=5_000)) == LONGEST
+    assert time_limit(order(timeout=2**53 - 1), TurnHistory(crashes=5_000)) == LONGEST
 
 
 def test_a_bad_score_gives_no_more_time() -> None:
-    assert time_limit(order(timeout=100), History(bad_scores=2)) == 100
+    assert time_limit(order(timeout=100), TurnHistory(bad_scores=2)) == 100
 
 
 @pytest.mark.parametrize(
     ("code", "history", "step"),
     [
-        (None, History(9, 9), "done"),
-        (Code.COMMAND_FAILED, History(), "again"),
-        (Code.COMMAND_FAILED, History(crashes=1, bad_scores=2), "failed"),
-        (Code.SCORE_MISSING, History(crashes=1, bad_scores=1), "again"),
-        (Code.SCORE_INVALID, History(bad_scores=2), "failed"),
-        (Code.OUTPUT_MISSING, History(), "failed"),
+        (None, TurnHistory(9, 9), "done"),
+        (Code.COMMAND_FAILED, TurnHistory(), "again"),
+        (Code.COMMAND_FAILED, TurnHistory(crashes=1, bad_scores=2), "failed"),
+        (Code.SCORE_MISSING, TurnHistory(crashes=1, bad_scores=1), "again"),
+        (Code.SCORE_INVALID, TurnHistory(bad_scores=2), "failed"),
+        (Code.OUTPUT_MISSING, TurnHistory(), "failed"),
     ],
 )
-def test_what_follows_from_the_end_of_a_turn(code: Code | None, history: History, step: str) -> None:
-    assert after(order(retry_times=1), history, code) == step
+def test_what_follows_from_the_end_of_a_turn(code: Code | None, history: TurnHistory, step: str) -> None:
+    assert decide_next_step(order(retry_times=1), history, code) == step
 
 
 def test_history_tells_crashes_from_bad_scores() -> None:
-    assert History.of(["COMMAND_FAILED", "SCORE_MISSING", "COMMAND_FAILED"]) == History(2, 1)
+    assert TurnHistory.of(["COMMAND_FAILED", "SCORE_MISSING", "COMMAND_FAILED"]) == TurnHistory(2, 1)
 
 
 def test_attempts_are_counted_for_each_command() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.mail import Mail
 from agenttalk.rules.mail import letters
-from agenttalk.rules.mail.letters import Known, Seen
+from agenttalk.rules.mail.letters import AnsweredLetter, LetterObservation
 from agenttalk.rules.proof import done
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -25,7 +25,7 @@ def letter(**changes: Any) -> Mail:
 
 
 def codes(found: Mail, **known: Any) -> list[tuple[str, str]]:
-    refused = letters.refusal(found, **{"agents": THERE, "now": NOW, **known})
+    refused = letters.find_refusal(found, **{"agents": THERE, "now": NOW, **known})
     return [(str(each.code), each.field) for each in refused.problems] if refused else []
 
 
@@ -58,16 +58,16 @@ def test_a_letter_is_taken_or_every_fault_of_it_is_named(changes: dict[str, Any]
 
 def test_only_who_wrote_or_got_a_letter_can_answer_it() -> None:
     answer = letter(in_reply_to="m0")
-    assert codes(answer, answers=Known("pm", ("ops",), 0)) == []
-    assert codes(answer, answers=Known("ops", ("dev", "pm"), 0)) == []
-    assert codes(answer, answers=Known("ops", ("dev",), 0)) == [("NAME_UNKNOWN", "in_reply_to")]
+    assert codes(answer, answers=AnsweredLetter("pm", ("ops",), 0)) == []
+    assert codes(answer, answers=AnsweredLetter("ops", ("dev", "pm"), 0)) == []
+    assert codes(answer, answers=AnsweredLetter("ops", ("dev",), 0)) == [("NAME_UNKNOWN", "in_reply_to")]
 
 
 def test_an_answer_goes_to_whoever_asked() -> None:
-    asked = Known("ops", ("pm", "dev"), 0)
+    asked = AnsweredLetter("ops", ("pm", "dev"), 0)
     assert letters.is_answer(letter(to=["dev", "ops"]), asked)
     assert not letters.is_answer(letter(to=["dev"]), asked)  # handed on
-    assert not letters.is_answer(letter(to=["ops"]), Known("ops", ("dev",), 0))  # nobody asked it
+    assert not letters.is_answer(letter(to=["ops"]), AnsweredLetter("ops", ("dev",), 0))  # nobody asked it
 
 
 def test_agents_cannot_write_requests_to_each_other_for_ever() -> None:
@@ -85,8 +85,8 @@ def test_agents_cannot_write_requests_to_each_other_for_ever() -> None:
 def test_reading_is_enough_for_a_notice_and_nothing_but_an_answer_for_a_request(
     read: bool, replied: bool, kind: letters.Kind
 ) -> None:
-    seen = Seen("dev", "2026" if read else None, "get" if read else None, "m2" if replied else None)
-    verdict = done.decide(letters.promise(kind, "Hello"), letters.evidence(seen, "2026"), ())
+    seen = LetterObservation("dev", "2026" if read else None, "get" if read else None, "m2" if replied else None)
+    verdict = done.decide(letters.make_promise(kind, "Hello"), letters.make_evidence(seen, "2026"), ())
     assert verdict.fulfilled == (read if kind == "inform" else replied)
     assert verdict.trust == ("observed" if verdict.fulfilled else None)
 
@@ -94,13 +94,13 @@ def test_reading_is_enough_for_a_notice_and_nothing_but_an_answer_for_a_request(
 @given(within=st.integers(1, 10**6), remind=st.integers(1, 10**6), given_=st.none() | st.integers(1, 10**6))
 def test_somebody_is_reminded_before_the_deadline(within: int, remind: int, given_: int | None) -> None:
     deadline = None if given_ is None else NOW + timedelta(seconds=given_)
-    found = letters.times(NOW, deadline, remind_after=remind, answer_within=within)
+    found = letters.compute_times(NOW, deadline, remind_after=remind, answer_within=within)
     assert found.deadline == (deadline or NOW + timedelta(seconds=within))
     assert NOW < found.remind_at < found.deadline
     assert found.remind_at <= NOW + timedelta(seconds=remind)
-    assert letters.due(found.deadline, found.remind_at, reminded=False) == "remind"
-    assert letters.due(found.deadline, found.remind_at, reminded=True) == "wait"
-    assert letters.due(found.deadline, found.deadline, reminded=True) == "fail"
+    assert letters.decide_due_action(found.deadline, found.remind_at, reminded=False) == "remind"
+    assert letters.decide_due_action(found.deadline, found.remind_at, reminded=True) == "wait"
+    assert letters.decide_due_action(found.deadline, found.deadline, reminded=True) == "fail"
 
 
 def test_an_answer_has_the_subject_of_its_letter() -> None:
@@ -127,17 +127,17 @@ def test_an_answer_has_the_subject_of_its_letter() -> None:
     ],
 )
 def test_a_letter_is_found_by_its_words(text: str, query: str, found: bool) -> None:
-    wanted = letters.wanted(query)
+    wanted = letters.split_query(query)
     assert wanted
-    assert (set(wanted) <= letters.words(text)) == found
+    assert (set(wanted) <= letters.index_words(text)) == found
 
 
 @given(st.text(max_size=30))
 def test_every_letter_is_found_by_its_own_words(text: str) -> None:
-    words = letters.words(text)
-    assert set(letters.wanted(text)) <= words
+    words = letters.index_words(text)
+    assert set(letters.split_query(text)) <= words
     assert all(word and len(word) <= 64 for word in words)
 
 
 def test_nothing_is_looked_for_by_signs_alone() -> None:
-    assert letters.wanted("?! \x00 …") == []
+    assert letters.split_query("?! \x00 …") == []

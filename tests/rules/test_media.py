@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.core.media_types import misfit
+from agenttalk.rules.core.media_types import explain_mismatch
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from agenttalk.rules.core.media_types import misfit
     ],
 )
 def test_what_fits_is_not_complained_of(content_type: str, data: bytes) -> None:
-    assert misfit(content_type, data) is None
+    assert explain_mismatch(content_type, data) is None
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_what_fits_is_not_complained_of(content_type: str, data: bytes) -> None:
     ],
 )
 def test_what_does_not_fit_is_named(content_type: str, data: bytes, why: str) -> None:
-    assert (misfit(content_type, data) or "").startswith(why)
+    assert (explain_mismatch(content_type, data) or "").startswith(why)

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.toolchain.mentions import Marker, added, intent, names, read_marker, write_marker
+from agenttalk.rules.toolchain.mentions import (
+    Marker,
+    detect_intent,
+    find_added_names,
+    find_names,
+    read_marker,
+    write_marker,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ from agenttalk.rules.toolchain.mentions import Marker, added, intent, names, rea
     ],
 )
 def test_a_name_in_plain_text_is_called(text: str) -> None:
-    assert names(text) == ("agent-dev",)
+    assert find_names(text) == ("agent-dev",)
 
 
 @pytest.mark.parametrize(
@@ -73,17 +80,17 @@ def test_a_name_in_plain_text_is_called(text: str) -> None:
     ],
 )
 def test_code_quotes_addresses_and_hidden_texts_call_nobody(text: str) -> None:
-    assert "agent-dev" not in names(text)
+    assert "agent-dev" not in find_names(text)
 
 
 def test_each_name_is_called_once_and_in_lower_case() -> None:
-    assert names("@B @a @b @A.b_c") == ("b", "a", "a.b_c")
+    assert find_names("@B @a @b @A.b_c") == ("b", "a", "a.b_c")
 
 
 def test_an_edit_calls_only_those_whom_the_text_did_not_call_before() -> None:
-    assert added("@a", "@a @b") == ("b",)
-    assert added("`@a`", "@a") == ("a",)
-    assert added(None, "@a") == ()
+    assert find_added_names("@a", "@a @b") == ("b",)
+    assert find_added_names("`@a`", "@a") == ("a",)
+    assert find_added_names(None, "@a") == ()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +110,7 @@ def test_an_edit_calls_only_those_whom_the_text_did_not_call_before() -> None:
     ],
 )
 def test_the_words_say_what_is_wanted_and_in_doubt_it_is_work(text: str, wanted: str) -> None:
-    assert intent(text) == wanted
+    assert detect_intent(text) == wanted
 
 
 def test_a_marker_is_read_as_it_was_written() -> None:
@@ -117,16 +124,16 @@ def test_the_highest_marker_counts_and_quoted_or_broken_ones_do_not() -> None:
     assert read_marker(f"> {one}") is None
     assert read_marker("<!-- agenttalk:task=a hop=-1 -->") is None
     assert read_marker("agenttalk:task=") is None
-    assert names(one) == ()
+    assert find_names(one) == ()
 
 
 @given(st.text(alphabet="`~>@a-b \n\t<!-", max_size=200))
 def test_no_text_is_too_strange(text: str) -> None:
-    assert all(name == name.lower() for name in names(text))
+    assert all(name == name.lower() for name in find_names(text))
 
 
 def test_long_hostile_texts_take_no_long_time() -> None:
     started = time.process_time()
     for piece in ("`", "``a`", "<!--", "> ", "@a", "@" + "a" * 90, "```\n", "`" * 3 + "a" + "`" * 5, "- \n", "\n"):
-        names(piece * (250_000 // len(piece)))
+        find_names(piece * (250_000 // len(piece)))
     assert time.process_time() - started < 20

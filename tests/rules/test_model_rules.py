@@ -14,9 +14,9 @@ from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.agents import model_services
-from agenttalk.rules.agents.model_answers import Asked
-from agenttalk.rules.agents.model_protocol import Request, Talk, line
-from agenttalk.rules.core.usage import Used
+from agenttalk.rules.agents.model_answers import AnswerSpec
+from agenttalk.rules.agents.model_protocol import ModelRequest, ModelRun, format_line
+from agenttalk.rules.core.usage import UsageTotals
 from agenttalk.rules.planfile.compiler import compile_plan
 
 
@@ -42,7 +42,7 @@ def test_a_key_is_named_or_follows_from_the_provider(use: LlmUse, name: str | No
 @pytest.mark.parametrize("url", ["https://x.example", "http://127.0.0.1:11434/v1", "http://[::1]:80/a/b"])
 def test_a_plain_address_is_taken(url: str) -> None:
     use = llm(base_url=url)
-    assert model_services.checked(use, "llm") is use
+    assert model_services.check_model_use(use, "llm") is use
 
 
 @pytest.mark.parametrize(
@@ -58,28 +58,28 @@ def test_a_plain_address_is_taken(url: str) -> None:
 )
 def test_what_cannot_be_asked_is_refused_with_what_to_do(use: LlmUse | None, driver: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        model_services.checked(use, driver)
+        model_services.check_model_use(use, driver)
 
 
 def test_a_model_on_this_machine_needs_its_file_alone() -> None:
     use = LocalUse(model_file="m.gguf")
-    assert model_services.checked(use, "local") is use
+    assert model_services.check_model_use(use, "local") is use
 
 
 def test_what_it_costs_follows_from_its_prices() -> None:
-    assert model_services.price(Prices(input_per_million=2.0, output_per_million=10), 500_000, 100_000) == 2.0
+    assert model_services.compute_price(Prices(input_per_million=2.0, output_per_million=10), 500_000, 100_000) == 2.0
 
 
 @given(st.integers(0, 10**9))
 def test_an_estimate_is_never_too_low_for_four_characters_a_token(characters: int) -> None:
-    assert 0 <= model_services.estimate(characters) * 4 - characters < 4
+    assert 0 <= model_services.estimate_tokens(characters) * 4 - characters < 4
 
 
 @given(st.integers(1, 20), st.integers(0, 10), st.none() | st.floats(0, 1000), st.floats(-10, 1000))
 def test_nobody_is_asked_sooner_than_it_says_nor_after_the_time_is_up(
     times: int, retries: int, asked: float | None, left: float
 ) -> None:
-    wait = model_services.pause(times, retries=retries, asked=asked, left=left)
+    wait = model_services.compute_pause(times, retries=retries, asked=asked, left=left)
     if wait is None:
         assert times > retries or (asked if asked is not None else 0.5 * 4 ** (times - 1)) >= left or left <= 60
     else:
@@ -88,48 +88,54 @@ def test_nobody_is_asked_sooner_than_it_says_nor_after_the_time_is_up(
 
 
 def test_pauses_grow() -> None:
-    assert [model_services.pause(n, retries=9, asked=None, left=1e9) for n in (1, 2, 3, 4, 5)] == [0.5, 2, 8, 32, 60]
+    assert [model_services.compute_pause(n, retries=9, asked=None, left=1e9) for n in (1, 2, 3, 4, 5)] == [
+        0.5,
+        2,
+        8,
+        32,
+        60,
+    ]
 
 
 def test_a_request_survives_the_way_to_the_program() -> None:
-    request = Request("llm", {"model": "m"}, "Häh?\n", Asked(score=True), 12.5, "zh")
-    assert Request.read(request.write().encode()) == request
-    assert Request.read(Request("llm", {}, "\ud800", Asked(), 1).write().encode()).prompt == "?"
+    request = ModelRequest("llm", {"model": "m"}, "Häh?\n", AnswerSpec(score=True), 12.5, "zh")
+    assert ModelRequest.read(request.write().encode()) == request
+    assert ModelRequest.read(ModelRequest("llm", {}, "\ud800", AnswerSpec(), 1).write().encode()).prompt == "?"
     assert "Häh" not in repr(request)
 
 
-def heard(*lines: bytes) -> tuple[Talk, list[tuple[str, str]]]:
-    talk = Talk()
+def heard(*lines: bytes) -> tuple[ModelRun, list[tuple[str, str]]]:
+    talk = ModelRun()
     events = [talk.take(each) for each in lines]
     return talk, [(each.kind, each.text) for each in events if each is not None]
 
 
 def test_what_is_told_is_counted() -> None:
     talk, events = heard(
-        line("model", name="gpt-x"),
-        line("text", text="Hello"),
-        line("usage", input_tokens=10, output_tokens=5, requests=1, cost_usd=0.5, estimated=False),
-        line("waiting", text="busy"),
-        line("usage", input_tokens=30, output_tokens=8, requests=2, estimated=True),
-        line("end"),
+        format_line("model", name="gpt-x"),
+        format_line("text", text="Hello"),
+        format_line("usage", input_tokens=10, output_tokens=5, requests=1, cost_usd=0.5, estimated=False),
+        format_line("waiting", text="busy"),
+        format_line("usage", input_tokens=30, output_tokens=8, requests=2, estimated=True),
+        format_line("end"),
     )
-    assert (talk.model, talk.used, talk.requests, talk.read, talk.written) == ("gpt-x", Used(38, 0.5), 2, 30, 8)
+    assert (talk.model, talk.used, talk.requests, talk.read, talk.written) == ("gpt-x", UsageTotals(38, 0.5), 2, 30, 8)
     assert (talk.ended, talk.fault, talk.estimated) == (True, None, True)
     assert [kind for kind, _ in events] == ["session", "text", "usage", "warning", "usage", "end"]
 
 
 def test_a_fault_has_a_code_and_a_reason() -> None:
-    talk, _ = heard(line("fault", code=Code.SCORE_MISSING, text="none"))
+    talk, _ = heard(format_line("fault", code=Code.SCORE_MISSING, text="none"))
     assert talk.fault == (Code.SCORE_MISSING, "none")
-    talk, _ = heard(line("fault", code="NONSENSE"))
+    talk, _ = heard(format_line("fault", code="NONSENSE"))
     assert talk.fault == (Code.COMMAND_FAILED, "it does not say why")
-    talk, _ = heard(line("fault", code=7, text=7))
+    talk, _ = heard(format_line("fault", code=7, text=7))
     assert talk.fault == (Code.COMMAND_FAILED, "it does not say why")
 
 
 @given(st.binary() | st.builds(lambda said: json.dumps(said).encode(), st.dictionaries(st.text(), st.integers())))
 def test_other_lines_mean_nothing(said: bytes) -> None:
-    assert heard(said, b'{"kind": 7}', b"[1]", line("other")) == (Talk(), [])
+    assert heard(said, b'{"kind": 7}', b"[1]", format_line("other")) == (ModelRun(), [])
 
 
 def compiled(agent: dict[str, Any], **keys: Any) -> Any:

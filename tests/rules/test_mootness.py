@@ -8,8 +8,8 @@ import pytest
 
 from agenttalk.contracts.forge import Branch, Change, Comment, ForgeUser, Issue, PullRequest, Push, Review, Status
 from agenttalk.rules.toolchain import mootness, read_back
-from agenttalk.rules.toolchain.forge_facts import Facts, Look, UnreadError
-from agenttalk.rules.toolchain.read_back import Order
+from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery, UnreadError
+from agenttalk.rules.toolchain.read_back import ReadBackOrder
 
 REPO, HEAD, NEXT = "acme/widgets", "a" * 40, "b" * 40
 
@@ -43,11 +43,11 @@ def status(outcome: str, creator: ForgeUser | None = None) -> Status:
 def stands(action: str, read: dict[str, Any], **context: Any) -> tuple[str, str]:
     """How a task stands, by what can be read: by the kind of what is looked for."""
     number = {"issue_number": 5} if action == "issue_assigned" else {"pr_number": 5}
-    order = Order(action, ME, {"repo": REPO, **number, **context}, HEAD)
-    found: dict[Look, Any] = {}
+    order = ReadBackOrder(action, ME, {"repo": REPO, **number, **context}, HEAD)
+    found: dict[ForgeQuery, Any] = {}
     for _ in range(20):
         try:
-            return tuple(mootness.standing(order, Facts(found)))  # type: ignore[return-value]
+            return tuple(mootness.judge_due_status(order, ForgeFacts(found)))  # type: ignore[return-value]
         except UnreadError as missing:
             found[missing.look] = read.get(missing.look.what)
     raise AssertionError("it asks for ever")
@@ -153,12 +153,12 @@ def test_an_escalation_is_ended_by_saying_how_it_goes_on_and_closing_it() -> Non
 
     def ends(comments: tuple[Comment, ...], *, is_open: bool, escalation: bool = True) -> bool:
         context = {"repo": REPO, "issue_number": 5, "escalation": escalation}
-        order = Order("issue_assigned", ME, context, "", "2026-05-01T10:00:00Z")
+        order = ReadBackOrder("issue_assigned", ME, context, "", "2026-05-01T10:00:00Z")
         read = {"comments": comments, "issue": issue(is_open=is_open)}
-        found: dict[Look, Any] = {}
+        found: dict[ForgeQuery, Any] = {}
         for _ in range(20):
             try:
-                return read_back.demanded(order, Facts(found)).good
+                return read_back.check_demand(order, ForgeFacts(found)).good
             except UnreadError as missing:
                 found[missing.look] = read.get(missing.look.what)
         raise AssertionError("it asks for ever")
@@ -182,7 +182,7 @@ def test_an_agent_ends_nothing_by_moving_the_head_itself(action: str) -> None:
 
 
 def test_evidence_of_what_is_moot_says_why() -> None:
-    found = read_back.moot("moot", "acme/widgets#1 was closed by ann", "2026-05-01T10:00:00Z")
+    found = read_back.make_moot_evidence("moot", "acme/widgets#1 was closed by ann", "2026-05-01T10:00:00Z")
     assert (found.id, found.passed, found.trust, found.detail) == (
         "moot",
         True,

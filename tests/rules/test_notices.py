@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import UsageError
 from agenttalk.rules.operation import notices
-from agenttalk.rules.operation.notices import Notice
+from agenttalk.rules.operation.notices import OutboundNotice
 
 ACK = {"plan_id": "shop", "task_id": "build", "consumer_agent_id": "dev"}
 
@@ -71,20 +71,22 @@ ACK = {"plan_id": "shop", "task_id": "build", "consumer_agent_id": "dev"}
     ],
 )
 def test_what_is_news(kind: str, subject: str, body: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
-    assert [tuple(each) for each in notices.of_fact(kind, subject, body)] == expected
+    assert [tuple(each) for each in notices.make_notices(kind, subject, body)] == expected
 
 
 def test_what_others_say_is_cut() -> None:
-    [notice] = notices.of_fact("plan.cancelled", "p", {"reason": "x" * 1000})
+    [notice] = notices.make_notices("plan.cancelled", "p", {"reason": "x" * 1000})
     assert len(notice.text) < 350
     assert notice.text.endswith("…")
 
 
-NOTICE = Notice("task.failed", "shop", "build", "it <failed> & <!channel> was told")
+NOTICE = OutboundNotice("task.failed", "shop", "build", "it <failed> & <!channel> was told")
 
 
 def test_a_cloud_event_has_what_it_needs() -> None:
-    data = notices.worded(NOTICE, "cloudevents", identity="evt_1", source="urn:agenttalk:x", at="2026-11-16T09:00:00Z")
+    data = notices.render_notice(
+        NOTICE, "cloudevents", identity="evt_1", source="urn:agenttalk:x", at="2026-11-16T09:00:00Z"
+    )
     assert json.loads(data) == {
         "specversion": "1.0",
         "id": "evt_1",
@@ -95,26 +97,26 @@ def test_a_cloud_event_has_what_it_needs() -> None:
         "datacontenttype": "application/json",
         "data": {"plan_id": "shop", "task_id": "build", "text": NOTICE.text},
     }
-    of_plan = notices.worded(NOTICE._replace(task_id=""), "cloudevents", identity="e", source="s", at="t")
+    of_plan = notices.render_notice(NOTICE._replace(task_id=""), "cloudevents", identity="e", source="s", at="t")
     assert json.loads(of_plan)["subject"] == "shop"
     assert "task_id" not in json.loads(of_plan)["data"]
 
 
 def test_what_slack_gets_mentions_nobody() -> None:
-    data = notices.worded(NOTICE, "slack", identity="evt_1", source="", at="")
+    data = notices.render_notice(NOTICE, "slack", identity="evt_1", source="", at="")
     assert json.loads(data) == {"text": "[task.failed] it &lt;failed&gt; &amp; &lt;!channel&gt; was told"}
 
 
 def test_it_is_signed_as_standard_webhooks_has_it() -> None:
     secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
-    found = notices.headers("cloudevents", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body, secret)
+    found = notices.make_headers("cloudevents", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body, secret)
     assert found == {
         "Content-Type": "application/cloudevents+json",
         "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
         "webhook-timestamp": "1614265330",
         "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     }
-    assert "webhook-signature" not in notices.headers("slack", "evt_1", 1, body, None)
+    assert "webhook-signature" not in notices.make_headers("slack", "evt_1", 1, body, None)
 
 
 @given(st.text(min_size=1), st.binary())
@@ -124,20 +126,20 @@ def test_any_secret_signs_and_another_body_has_another_signature(secret: str, bo
     except UnicodeEncodeError:
         return
     assume(not secret.startswith("whsec_"))
-    one = notices.signature(secret, "evt_1", 1, body)
-    assert one == notices.signature(secret, "evt_1", 1, body)
-    assert one != notices.signature(secret, "evt_1", 1, body + b".")
+    one = notices.sign_notice(secret, "evt_1", 1, body)
+    assert one == notices.sign_notice(secret, "evt_1", 1, body)
+    assert one != notices.sign_notice(secret, "evt_1", 1, body + b".")
 
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_not base64", "whsec_é", "whsec_bm9"])
 def test_a_secret_that_only_looks_like_base64_signs_nothing(secret: str) -> None:
     with pytest.raises(UsageError, match="whsec_ has base64 behind it") as refused:
-        notices.signature(secret, "e", 1, b"{}")
+        notices.sign_notice(secret, "e", 1, b"{}")
     assert "bm9" not in refused.value.message
-    assert notices.key("whsec_bm90") == b"not"
-    assert notices.key("plain") == b"plain"
+    assert notices.decode_secret("whsec_bm90") == b"not"
+    assert notices.decode_secret("plain") == b"plain"
 
 
 def test_the_id_of_a_notice_stays() -> None:
-    assert notices.identity("default", 7, NOTICE) == notices.identity("default", 7, NOTICE)
-    assert notices.identity("default", 7, NOTICE) != notices.identity("default", 8, NOTICE)
+    assert notices.make_notice_id("default", 7, NOTICE) == notices.make_notice_id("default", 7, NOTICE)
+    assert notices.make_notice_id("default", 7, NOTICE) != notices.make_notice_id("default", 8, NOTICE)

@@ -14,10 +14,10 @@ from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.core import scope
 from agenttalk.rules.planfile import check_files
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 
 
-def compiled(*checks: dict[str, Any], **promise: Any) -> Compiled:
+def compiled(*checks: dict[str, Any], **promise: Any) -> CompiledPlan:
     said = {
         "objective": "o",
         "acceptance": [{"id": "c", "description": "d", "evidenceRequired": [each["id"] for each in checks]}],
@@ -34,8 +34,8 @@ def run(**keys: Any) -> dict[str, Any]:
 
 def test_files_are_known_by_hash_and_come_along() -> None:
     plan = compiled(run(files=["t.sh", "u.sh"]), run(id="other"))
-    assert check_files.wanted(plan.dag) == ["t.sh", "u.sh"]
-    found = check_files.pinned(plan, {"t.sh": b"1", "u.sh": b"2"})
+    assert check_files.list_files(plan.dag) == ["t.sh", "u.sh"]
+    found = check_files.pin_files(plan, {"t.sh": b"1", "u.sh": b"2"})
     promise = found.dag.nodes[1].promise
     assert promise is not None
     hashes = {"t.sh": wire.sha256(b"1"), "u.sh": wire.sha256(b"2")}
@@ -55,13 +55,13 @@ def test_files_are_known_by_hash_and_come_along() -> None:
 )
 def test_what_is_wrong_with_a_file_is_said_where_it_is_named(found: dict[str, bytes | str], code: Code) -> None:
     plan = compiled(run(files=["t.sh"], files_sha256={"t.sh": wire.sha256(b"1")}))
-    [problem] = check_files.pinned(plan, found).problems
+    [problem] = check_files.pin_files(plan, found).problems
     assert (problem.code, problem.field) == (code, "tasks[1].promise.checks[0].files[0]")
 
 
 def test_a_hash_that_is_given_and_right_is_fine() -> None:
     plan = compiled(run(files=["t.sh"], files_sha256={"t.sh": wire.sha256(b"1")}))
-    assert check_files.pinned(plan, {"t.sh": b"1"}).problems == ()
+    assert check_files.pin_files(plan, {"t.sh": b"1"}).problems == ()
 
 
 def test_who_may_change_nothing_but_a_checks_file_may_change_nothing() -> None:
@@ -74,6 +74,6 @@ PATH = st.lists(st.text(st.sampled_from("ab*?[]! #\\"), min_size=1, max_size=4),
 
 @given(PATH, PATH)
 def test_a_glob_for_one_path_matches_that_one_alone(path: str, other: str) -> None:
-    found = scope.globs([scope.exactly(path)])
+    found = scope.read_globs([scope.quote_path(path)])
     assert found.covers(path)
     assert found.covers(other) is (other == path or other.startswith(f"{path}/"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.rules.people.attestation import UNKNOWN, Proof, exposed, read_proof
+from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof
 
 
 def profile(name: str, **said: Any) -> AgentProfile:
@@ -17,16 +17,16 @@ def profile(name: str, **said: Any) -> AgentProfile:
 @pytest.mark.parametrize(
     ("proof", "worth"),
     [
-        (Proof("page", "ada", isolated=True), "confirmed"),
-        (Proof("token", "ada", isolated=True), "confirmed"),
-        (Proof("operator", isolated=True), "confirmed"),
-        (Proof("page", "ada"), "attested"),
-        (Proof("file", isolated=True), "attested"),
-        (Proof("engine", isolated=True), "attested"),
+        (AnswerProof("page", "ada", isolated=True), "confirmed"),
+        (AnswerProof("token", "ada", isolated=True), "confirmed"),
+        (AnswerProof("operator", isolated=True), "confirmed"),
+        (AnswerProof("page", "ada"), "attested"),
+        (AnswerProof("file", isolated=True), "attested"),
+        (AnswerProof("engine", isolated=True), "attested"),
         (UNKNOWN, "attested"),
     ],
 )
-def test_only_what_no_agent_could_have_said_is_confirmed(proof: Proof, worth: str) -> None:
+def test_only_what_no_agent_could_have_said_is_confirmed(proof: AnswerProof, worth: str) -> None:
     assert proof.trust == worth
     assert read_proof(proof.as_json()) == proof
 
@@ -47,4 +47,4 @@ def test_agents_are_exposed_unless_something_is_known_to_confine_them() -> None:
         profile("hands", driver="folder"),
         profile("away", driver="remote"),
     ]
-    assert exposed(team) == ["away", "function", "hands", "plain"]
+    assert list_exposed_agents(team) == ["away", "function", "hands", "plain"]

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.agent import AcpUse
 from agenttalk.rules.agents import permissions
-from agenttalk.rules.agents.permissions import KINDS, Option, Policy, Wish, choose, decide
-from agenttalk.rules.core.scope import scope
+from agenttalk.rules.agents.permissions import (
+    KINDS,
+    PermissionOption,
+    PermissionPolicy,
+    ToolRequest,
+    choose_option,
+    decide,
+)
+from agenttalk.rules.core.scope import make_scope
 
 CWD = "/work/tree"
 OWN = "/work/attempt"
@@ -19,14 +26,16 @@ OWN = "/work/attempt"
 
 def policy(
     *, confined: bool = False, allowed: tuple[str, ...] = (), denied: tuple[str, ...] = (), **use: Any
-) -> Policy:
+) -> PermissionPolicy:
     said = AcpUse.model_validate({"agent": "custom", **use})
-    permissions.check(said)
-    return Policy.of(said, (CWD, "/real/tree", CWD), (OWN,), confined=confined, within=scope(allowed, denied))
+    permissions.check_patterns(said)
+    return PermissionPolicy.of(
+        said, (CWD, "/real/tree", CWD), (OWN,), confined=confined, within=make_scope(allowed, denied)
+    )
 
 
-def said(found: Policy, kind: str, about: str = "", *paths: str) -> str:
-    return decide(found, Wish(kind, about, paths)).verdict
+def said(found: PermissionPolicy, kind: str, about: str = "", *paths: str) -> str:
+    return decide(found, ToolRequest(kind, about, paths)).verdict
 
 
 @pytest.mark.parametrize(
@@ -54,7 +63,8 @@ def test_what_it_changes_lies_in_its_scope_whatever_its_profile_says(
     path: str, why: str, kind: str, *, confined: bool
 ) -> None:
     found = decide(
-        policy(confined=confined, allowed=("src/**",), denied=("src/secret.py",), allow=["*"]), Wish(kind, "x", (path,))
+        policy(confined=confined, allowed=("src/**",), denied=("src/secret.py",), allow=["*"]),
+        ToolRequest(kind, "x", (path,)),
     )
     assert found == (("refuse", why) if why else ("allow", ""))
 
@@ -93,7 +103,7 @@ def test_what_is_denied_wins_over_what_is_asked_and_that_over_what_is_allowed() 
     assert said(found, "execute", "git status") == "ask"
     assert said(found, "execute", "make && git push") == "refuse"
     assert said(found, "fetch", "http://x") == "refuse"
-    assert decide(found, Wish("fetch", "x")).reason == "its profile does not allow it"
+    assert decide(found, ToolRequest("fetch", "x")).reason == "its profile does not allow it"
     assert said(policy(otherwise="ask"), "fetch", "x") == "ask"
     assert said(policy(otherwise="ask"), "edit", "", "/etc/passwd") == "refuse"
 
@@ -155,26 +165,26 @@ def test_a_path_elsewhere_matches_no_pattern_of_paths() -> None:
 @pytest.mark.parametrize("pattern", ["wirte", "edit:", "edit:../x", "execute:", ":x", ""])
 def test_a_pattern_that_could_never_match_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"names no kind of tool|is not a pattern"):
-        permissions.check(AcpUse.model_construct(agent="custom", deny=(pattern,), allow=None, ask=()))
+        permissions.check_patterns(AcpUse.model_construct(agent="custom", deny=(pattern,), allow=None, ask=()))
 
 
 def test_only_what_is_offered_for_once_is_chosen() -> None:
     offered = [
-        Option("a", "allow_always"),
-        Option("b", "allow_once"),
-        Option("c", "reject_always"),
-        Option("d", "reject_once"),
+        PermissionOption("a", "allow_always"),
+        PermissionOption("b", "allow_once"),
+        PermissionOption("c", "reject_always"),
+        PermissionOption("d", "reject_once"),
     ]
-    assert (choose(offered, allow=True), choose(offered, allow=False)) == ("b", "d")
-    assert choose([Option("a", "allow_always")], allow=True) is None
-    assert choose([Option("c", "reject_always")], allow=False) == "c"
-    assert choose([], allow=False) is None
-    assert choose([Option("b", "allow_once"), Option("z", "allow_once")], allow=True) == "b"
+    assert (choose_option(offered, allow=True), choose_option(offered, allow=False)) == ("b", "d")
+    assert choose_option([PermissionOption("a", "allow_always")], allow=True) is None
+    assert choose_option([PermissionOption("c", "reject_always")], allow=False) == "c"
+    assert choose_option([], allow=False) is None
+    assert choose_option([PermissionOption("b", "allow_once"), PermissionOption("z", "allow_once")], allow=True) == "b"
 
 
 def test_a_wish_is_one_line() -> None:
-    assert Wish("edit", "", ("a", "b")).line == "edit a, b"
-    assert Wish("execute", "a\n b").line == "execute a b"
+    assert ToolRequest("edit", "", ("a", "b")).line == "edit a, b"
+    assert ToolRequest("execute", "a\n b").line == "execute a b"
 
 
 WORDS = st.text(alphabet="ab/.*~ ;$>", max_size=20)
@@ -215,4 +225,4 @@ def test_our_own_tools_are_permitted_unless_its_profile_says_otherwise(
     use: dict[str, Any], verdict: str, *, confined: bool
 ) -> None:
     found = policy(confined=confined, allowed=("src/**",), **use)
-    assert decide(found, Wish("other", "agenttalk send_mail {}", (), "send_mail")).verdict == verdict
+    assert decide(found, ToolRequest("other", "agenttalk send_mail {}", (), "send_mail")).verdict == verdict

@@ -21,7 +21,7 @@ def said(*checks: dict[str, Any], paths: tuple[str, ...] = PATHS, workspace: str
     if workspace != "repo":
         del told["workspace"]
     node = Node.model_validate(told)
-    return [f"{each.field}: {each.message}" for each in plan_remarks.of_tree([node], paths, ())]
+    return [f"{each.field}: {each.message}" for each in plan_remarks.find_remarks([node], paths, ())]
 
 
 @pytest.mark.mends("A3")
@@ -58,7 +58,7 @@ def test_what_checks_leave_open_or_close_by_surprise_is_said(
 def test_what_a_promise_leaves_open_is_known_without_its_files() -> None:
     check = {"id": "c", "kind": "run", "run": "pytest", "protected": [], "protect_config": False}
     said = {"id": "cp-1-0000", "objective": "o", "acceptance": [], "checks": [check, {"id": "r", "kind": "report"}]}
-    assert len(plan_remarks.left_open(CompletionPromise.model_validate(said))) == 2
+    assert len(plan_remarks.list_open_points(CompletionPromise.model_validate(said))) == 2
 
 
 def test_nothing_is_said_of_what_is_as_it_should_be() -> None:
@@ -69,8 +69,8 @@ def test_nothing_is_said_of_what_is_as_it_should_be() -> None:
 
 @pytest.mark.mends("A5")
 def test_what_is_not_committed_is_named_as_far_as_anybody_reads() -> None:
-    [few] = plan_remarks.of_tree([], PATHS, ["b.py", "a\udcff.py"])
+    [few] = plan_remarks.find_remarks([], PATHS, ["b.py", "a\udcff.py"])
     assert (few.code, few.field) == (Code.UNCOMMITTED, "workspace")
     assert "a\\xff.py, b.py" in few.message
-    [many] = plan_remarks.of_tree([], PATHS, [f"{number}.py" for number in range(12)])
+    [many] = plan_remarks.find_remarks([], PATHS, [f"{number}.py" for number in range(12)])
     assert many.message.endswith("and 2 more")

@@ -9,7 +9,7 @@ import pytest
 from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 
 MAKE = {"id": "make", "agent": "dev", "prompt": "Make it.", "outputs": [{"name": "app", "deliverable": True}]}
 SCAN = {"id": "scan", "agent": "sec", "prompt": "Scan it.", "outputs": [{"name": "security_gate_result.json"}]}
@@ -17,7 +17,7 @@ AGENTS = {name: {"driver": "python"} for name in ("dev", "sec", "qa")}
 RUN = {"kind": "run", "run": "make"}
 
 
-def compiled(*tasks: dict[str, Any], **keys: Any) -> Compiled:
+def compiled(*tasks: dict[str, Any], **keys: Any) -> CompiledPlan:
     document = {"plan_id": "p", "agents": AGENTS, "tasks": list(tasks or (MAKE, SCAN)), **keys}
     return compile_plan(reader.plan_of(Source(document)))
 

@@ -117,8 +117,8 @@ def test_the_promises_of_a_plan_get_their_ids_when_it_is_submitted() -> None:
         {"task_id": "three", "assigned_agent_id": "a"},
     ]
     dag = TaskDag.from_json({"schema_version": "1.1", "plan_id": "p", "nodes": nodes})
-    named = promises.named(dag, 1_700_000_000_000)
+    named = promises.assign_promise_ids(dag, 1_700_000_000_000)
     ids = [node.promise.id if node.promise else None for node in named.nodes]
-    assert ids == [promises.id_in_plan("p", "one", 1_700_000_000_000), "cp-7-abcd", None]
+    assert ids == [promises.make_plan_promise_id("p", "one", 1_700_000_000_000), "cp-7-abcd", None]
     assert [promises.is_unnamed(node) for node in dag.nodes] == [True, False, False]
-    assert promises.named(named, 5) is named
+    assert promises.assign_promise_ids(named, 5) is named

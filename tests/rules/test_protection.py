@@ -10,7 +10,7 @@ import pytest
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import protection, test_runners
-from agenttalk.rules.proof.protection import Boundary, Tree
+from agenttalk.rules.proof.protection import Boundary, FileTree
 
 FILES = (
     "calc.py",
@@ -29,7 +29,7 @@ FILES = (
     "tools/verify.py",
     "tools/notes.txt",
 )
-TREE = Tree.of(FILES)
+TREE = FileTree.of(FILES)
 TESTS = {path for path in FILES if test_runners.is_test(path)}
 
 
@@ -106,30 +106,30 @@ def test_what_is_a_test_is_told_by_its_name() -> None:
     ],
 )
 def test_a_check_consists_of_what_its_command_runs(command: str, files: set[str]) -> None:
-    assert protection.consists_of(ran(command), TREE) == files
+    assert protection.list_check_files(ran(command), TREE) == files
 
 
 def test_a_shell_in_a_shell_in_a_shell_is_looked_into() -> None:
     command = "sh check.sh"
     for _ in range(4):
         command = f"sh -c {shlex.quote(command)}"
-    assert "check.sh" in protection.consists_of(ran(command), TREE)
+    assert "check.sh" in protection.list_check_files(ran(command), TREE)
 
 
 def test_an_empty_list_says_that_nothing_is_protected_and_others_that_more_is() -> None:
-    assert protection.consists_of(ran("sh check.sh", protected=[]), TREE) == frozenset()
-    assert "check.sh" in protection.consists_of(ran("sh check.sh", protected=["calc.py"]), TREE)
-    assert protection.consists_of(promised({"kind": "report"}).checks[0], TREE) == frozenset()
+    assert protection.list_check_files(ran("sh check.sh", protected=[]), TREE) == frozenset()
+    assert "check.sh" in protection.list_check_files(ran("sh check.sh", protected=["calc.py"]), TREE)
+    assert protection.list_check_files(promised({"kind": "report"}).checks[0], TREE) == frozenset()
     suite = promised({"kind": "tests", "run": "./it", "junit": "r.xml"}).checks[0]
-    assert protection.consists_of(suite, TREE) == TESTS
+    assert protection.list_check_files(suite, TREE) == TESTS
     inside = promised({"kind": "run", "run": "python3 verify.py", "cwd": "tools"}).checks[0]
-    assert "tools/verify.py" in protection.consists_of(inside, TREE)
+    assert "tools/verify.py" in protection.list_check_files(inside, TREE)
 
 
 @pytest.mark.mends("A3")
 def test_a_task_whose_job_is_its_tests_may_change_them_and_that_is_told() -> None:
     suite = {"kind": "run", "run": "python3 -m pytest"}
-    held = protection.of_task(promised(suite, allowedScope=["calc.py", "tests/**"]), TREE)
+    held = protection.derive_protection(promised(suite, allowedScope=["calc.py", "tests/**"]), TREE)
     assert not held.covers("tests/test_calc.py")
     assert "tests/test_calc.py" in held.opened
     assert held.covers("pkg/test_inner.py")
@@ -152,21 +152,21 @@ def test_a_task_whose_job_is_its_tests_may_change_them_and_that_is_told() -> Non
 )
 def test_a_scope_opens_tests_only_if_it_speaks_of_them(allowed: list[str], held: bool) -> None:
     suite = {"kind": "run", "run": "npm test"}
-    assert protection.of_task(promised(suite, allowedScope=allowed), TREE).covers("src/calc.test.js") is held
+    assert protection.derive_protection(promised(suite, allowedScope=allowed), TREE).covers("src/calc.test.js") is held
 
 
 def test_what_a_command_names_is_open_to_a_task_whose_scope_names_it() -> None:
     program = {"kind": "run", "run": "python3 app.py"}
-    assert protection.of_task(promised(program), TREE).covers("app.py")
-    assert not protection.of_task(promised(program, allowedScope=["app.py"]), TREE).covers("app.py")
+    assert protection.derive_protection(promised(program), TREE).covers("app.py")
+    assert not protection.derive_protection(promised(program, allowedScope=["app.py"]), TREE).covers("app.py")
     scoped = promised(program, allowedScope=["app.py"], disallowedScope=["app.py"])
-    assert protection.of_task(scoped, TREE).covers("app.py")
+    assert protection.derive_protection(scoped, TREE).covers("app.py")
 
 
 @pytest.mark.mends("F4")
 def test_what_one_task_protects_no_other_changes_unless_its_scope_names_it() -> None:
     guard = promised({"kind": "run", "run": "python3 -m pytest", "protected": ["tools/**"]})
-    other = protection.of_task(promised({"kind": "file", "path": "README.md"}), TREE, {"guard": guard})
+    other = protection.derive_protection(promised({"kind": "file", "path": "README.md"}), TREE, {"guard": guard})
     assert other.covers("tests/test_calc.py")
     assert other.covers("tools/verify.py")
     assert other.covers("conftest.py")
@@ -174,11 +174,11 @@ def test_what_one_task_protects_no_other_changes_unless_its_scope_names_it() -> 
     assert not other.covers("tests/test_new.py")
     assert other.shared
     named = promised({"kind": "file", "path": "README.md"}, allowedScope=["tools/**", "conftest.py", "tests/**"])
-    lent = protection.of_task(named, TREE, {"guard": guard})
+    lent = protection.derive_protection(named, TREE, {"guard": guard})
     assert not lent.covers("tools/verify.py")
     assert not lent.covers("conftest.py")
     assert lent.covers("setup.cfg")
-    alone = protection.of_task(None, TREE, {"quiet": promised({"kind": "file", "path": "README.md"})})
+    alone = protection.derive_protection(None, TREE, {"quiet": promised({"kind": "file", "path": "README.md"})})
     assert not alone.covers("conftest.py")
 
 
@@ -186,14 +186,14 @@ def test_a_check_that_only_looks_holds_no_configuration() -> None:
     assert not protection.holds_configuration(ran("grep -q x app.py"))
     assert not protection.holds_configuration(ran("npm test", protect_config=False))
     assert protection.holds_configuration(ran("npm test"))
-    assert protection.configuration(promised({"kind": "report"}).checks[0]) == ()
-    assert "**/Makefile" in protection.configuration(ran("make test"))
-    assert "**/Makefile" not in protection.configuration(ran("npm test"))
+    assert protection.list_configuration(promised({"kind": "report"}).checks[0]) == ()
+    assert "**/Makefile" in protection.list_configuration(ran("make test"))
+    assert "**/Makefile" not in protection.list_configuration(ran("npm test"))
 
 
 def test_a_boundary_is_what_is_protected_and_what_the_scope_does_not_allow() -> None:
-    held = protection.of_task(promised({"kind": "run", "run": "sh check.sh"}), TREE)
-    boundary = Boundary(held, scope.scope(["calc.py", "check.sh"], []))
+    held = protection.derive_protection(promised({"kind": "run", "run": "sh check.sh"}), TREE)
+    boundary = Boundary(held, scope.make_scope(["calc.py", "check.sh"], []))
     assert [boundary.covers(path) for path in ("calc.py", "check.sh", "README.md")] == [False, True, True]
 
 
@@ -219,8 +219,8 @@ def test_a_boundary_is_what_is_protected_and_what_the_scope_does_not_allow() -> 
 )
 def test_new_modules_must_not_stand_in_the_place_of_others(command: str, path: str, found: bool) -> None:
     promise = promised({"kind": "run", "run": command}, {"kind": "report"})
-    assert protection.shadowing(promise, TREE, [path]) == ([path] if found else [])
-    assert protection.shadowing(None, TREE, [path]) == []
+    assert protection.find_shadowing_files(promise, TREE, [path]) == ([path] if found else [])
+    assert protection.find_shadowing_files(None, TREE, [path]) == []
 
 
 @pytest.mark.parametrize(
@@ -244,10 +244,10 @@ def test_new_files_must_not_stand_where_a_check_looks_first(
     command: str, env: dict[str, str], path: str, *, found: bool
 ) -> None:
     promise = promised({"kind": "run", "run": command, "env": env})
-    assert protection.shadowing(promise, TREE, [path]) == ([path] if found else [])
+    assert protection.find_shadowing_files(promise, TREE, [path]) == ([path] if found else [])
 
 
 def test_a_program_that_a_check_finds_in_the_tree_is_part_of_it() -> None:
-    tree = Tree.of([*FILES, "bin/verify"])
+    tree = FileTree.of([*FILES, "bin/verify"])
     [check] = promised({"kind": "run", "run": "PATH=bin:$PATH verify"}).checks
-    assert "bin/verify" in protection.consists_of(check, tree)
+    assert "bin/verify" in protection.list_check_files(check, tree)

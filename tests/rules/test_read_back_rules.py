@@ -28,9 +28,9 @@ from agenttalk.contracts.toolchain import ACTION_TYPES
 from agenttalk.rules.proof import done
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain import demands, forge_facts, read_back, report_claims
-from agenttalk.rules.toolchain.forge_facts import Answer, Approval, Facts, Look, UnreadError
-from agenttalk.rules.toolchain.read_back import Order
-from agenttalk.rules.toolchain.report_claims import Claim, Declared, Said
+from agenttalk.rules.toolchain.forge_facts import Approval, ForgeFacts, ForgeFinding, ForgeQuery, UnreadError
+from agenttalk.rules.toolchain.read_back import ReadBackOrder
+from agenttalk.rules.toolchain.report_claims import Claim, InapplicableStep, ReportClaims
 
 REPO = "acme/widgets"
 DEV = ForgeUser(source="work", login="Agent-Dev", id=7)
@@ -38,7 +38,7 @@ ANN = ForgeUser(source="work", login="ann", id=8)
 OLD, HEAD, NEW, MERGE = "a" * 40, "b" * 40, "c" * 40, "d" * 40
 BEFORE, SINCE, AFTER = "2026-05-01T10:00:00Z", "2026-05-01T11:00:00Z", "2026-05-01T12:00:00Z"
 LATER = "2026-05-01T13:00:00Z"
-NOTHING = Said()
+NOTHING = ReportClaims()
 
 
 def pull(**changes: Any) -> PullRequest:
@@ -56,27 +56,27 @@ def comment(**changes: Any) -> Comment:
     return Comment(**(values | changes))
 
 
-def facts(**read: Any) -> Facts:
+def facts(**read: Any) -> ForgeFacts:
     """What was read of pull request 5, issue 4 and the commits."""
     keys = {"pull": "5", "reviews": "5", "comments": "5", "issue": "4", "compare": f"{HEAD}...{NEW}"}
     keys |= {"pulls_since": SINCE, "review_comments": "5/3", "statuses": "main", "head": "5", "commit": MERGE}
     keys |= {"open_pulls": "", "pushes": "5", "files": "5", "content": NEW}
     usual: dict[str, Any] = {"head": HEAD, "commit": Commit(sha=MERGE, parents=(OLD, HEAD)), "open_pulls": ()}
     usual |= {"pushes": (), "files": ("x.py",), "content": "new", "reviews": None, "pull": pull()}
-    known = {Look(name, REPO, keys[name]): value for name, value in (usual | read).items()}  # type: ignore[arg-type]
-    return Facts({Look("content", REPO, HEAD): "old", **known})
+    known = {ForgeQuery(name, REPO, keys[name]): value for name, value in (usual | read).items()}  # type: ignore[arg-type]
+    return ForgeFacts({ForgeQuery("content", REPO, HEAD): "old", **known})
 
 
-def order(action: str, **context: Any) -> Order:
-    return Order(action, DEV, {"repo": REPO, "pr_number": 5, **context}, HEAD, SINCE)
+def order(action: str, **context: Any) -> ReadBackOrder:
+    return ReadBackOrder(action, DEV, {"repo": REPO, "pr_number": 5, **context}, HEAD, SINCE)
 
 
-def demanded(wanted: Order, known: Facts) -> Answer:
-    return read_back.demanded(wanted, known)
+def demanded(wanted: ReadBackOrder, known: ForgeFacts) -> ForgeFinding:
+    return read_back.check_demand(wanted, known)
 
 
-def issue_order() -> Order:
-    return Order("issue_assigned", DEV, {"repo": REPO, "issue_number": 4}, "", SINCE)
+def issue_order() -> ReadBackOrder:
+    return ReadBackOrder("issue_assigned", DEV, {"repo": REPO, "issue_number": 4}, "", SINCE)
 
 
 MERGED = pull(merged=True, is_open=False, merged_by=DEV, merged_at=AFTER, merge_sha=MERGE)
@@ -202,7 +202,7 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
         (order("infrastructure_failure"), {}, False, "nothing at the forge shows"),
     ],
 )
-def test_what_each_event_demands(wanted: Order, read: dict[str, Any], good: bool, words: str) -> None:
+def test_what_each_event_demands(wanted: ReadBackOrder, read: dict[str, Any], good: bool, words: str) -> None:
     found = demanded(wanted, facts(**read))
     assert found.good is good
     assert words in found.detail
@@ -241,32 +241,37 @@ def test_a_deployment_needs_a_success_of_what_failed(
 ) -> None:
     wanted = order("deploy_failure", deploy_context=context, branch="main")
     wanted = replace(wanted, deploys=lambda name: name.startswith("deploy"))
-    known = Facts({Look("statuses", REPO, "main"): on_branch, Look("statuses", REPO, HEAD): on_head})
+    known = ForgeFacts({ForgeQuery("statuses", REPO, "main"): on_branch, ForgeQuery("statuses", REPO, HEAD): on_head})
     assert demanded(wanted, known).good is good
-    assert read_back.can_be_seen("deploy_failure", wanted.context) is bool(context)
+    assert read_back.is_visible("deploy_failure", wanted.context) is bool(context)
 
 
 def test_every_action_is_either_seen_at_the_forge_or_passes_by_itself() -> None:
     for action in ACTION_TYPES:
         seen = action in read_back._DEMANDS
         assert seen is (action not in {"review_merged", "infrastructure_failure"})
-        assert read_back.can_be_seen(action, {"deploy_context": "x"})
-    assert not read_back.can_be_seen("mention", {"intent_hint": "fyi"})
-    assert demands.demand("mention", "observed", visible=False) == (("read_back", "has_action_report"), "claimed")
-    assert demands.demand("mention", "transition", visible=False) == demands.demand("mention", "transition")
+        assert read_back.is_visible(action, {"deploy_context": "x"})
+    assert not read_back.is_visible("mention", {"intent_hint": "fyi"})
+    assert demands.decide_demand("mention", "observed", visible=False) == (
+        ("read_back", "has_action_report"),
+        "claimed",
+    )
+    assert demands.decide_demand("mention", "transition", visible=False) == demands.decide_demand(
+        "mention", "transition"
+    )
 
 
 def test_what_was_not_read_is_asked_for() -> None:
     with pytest.raises(UnreadError) as caught:
-        demanded(order("ci_failure"), Facts())
-    assert caught.value.look == Look("pull", REPO, "5")
+        demanded(order("ci_failure"), ForgeFacts())
+    assert caught.value.look == ForgeQuery("pull", REPO, "5")
     assert str(caught.value) == "pull acme/widgets 5"
 
 
 def test_an_order_without_a_number_is_about_nothing() -> None:
-    assert Order("mention", DEV, {"number": "x"}).number == 0
-    assert Order("mention", DEV, {"number": 3}).number == 3
-    assert Order("mention", DEV).repository == ""
+    assert ReadBackOrder("mention", DEV, {"number": "x"}).number == 0
+    assert ReadBackOrder("mention", DEV, {"number": 3}).number == 3
+    assert ReadBackOrder("mention", DEV).repository == ""
 
 
 # Claims
@@ -307,7 +312,7 @@ SAYS: list[tuple[Claim, dict[str, Any], bool, str]] = [
 
 @pytest.mark.parametrize(("claim", "read", "good", "words"), SAYS)
 def test_each_claim_is_read_back(claim: Claim, read: dict[str, Any], good: bool, words: str) -> None:
-    found = read_back.claimed(order("review_result"), claim, facts(**read))
+    found = read_back.check_claim(order("review_result"), claim, facts(**read))
     assert found.good is good, found
     assert words in found.detail
 
@@ -320,16 +325,19 @@ def test_every_kind_of_claim_is_tried_both_ways() -> None:
 
 def test_a_push_without_a_pull_request_has_to_be_there() -> None:
     wanted = issue_order()
-    known = Facts(
-        {Look("compare", REPO, f"{NEW}...{NEW}"): Comparison(), Look("compare", REPO, f"{OLD}...{OLD}"): None}
+    known = ForgeFacts(
+        {
+            ForgeQuery("compare", REPO, f"{NEW}...{NEW}"): Comparison(),
+            ForgeQuery("compare", REPO, f"{OLD}...{OLD}"): None,
+        }
     )
-    assert read_back.claimed(wanted, Claim("push", sha=NEW), known) == (True, f"{NEW[:10]} is in {REPO}")
-    assert read_back.claimed(wanted, Claim("push", sha=OLD), known) == (False, f"{OLD[:10]} is not in {REPO}")
-    assert read_back.claimed(wanted, Claim("push"), known) == (False, "it names no commit")
+    assert read_back.check_claim(wanted, Claim("push", sha=NEW), known) == (True, f"{NEW[:10]} is in {REPO}")
+    assert read_back.check_claim(wanted, Claim("push", sha=OLD), known) == (False, f"{OLD[:10]} is not in {REPO}")
+    assert read_back.check_claim(wanted, Claim("push"), known) == (False, "it names no commit")
     of_pull = facts(pull=pull())
-    assert read_back.claimed(wanted, Claim("push", number=5), of_pull).good, "there was no head before"
-    nowhere = Order("deploy_failure", DEV, {"repo": REPO}, "", SINCE)
-    assert read_back.claimed(nowhere, Claim("deploy"), Facts()) == (False, "it names no commit")
+    assert read_back.check_claim(wanted, Claim("push", number=5), of_pull).good, "there was no head before"
+    nowhere = ReadBackOrder("deploy_failure", DEV, {"repo": REPO}, "", SINCE)
+    assert read_back.check_claim(nowhere, Claim("deploy"), ForgeFacts()) == (False, "it names no commit")
 
 
 @pytest.mark.parametrize(
@@ -358,7 +366,7 @@ def test_a_text_names_an_issue_of_this_repository(text: str, named: bool) -> Non
 
 
 def decided(action: str, verify: demands.Verify, found: list[Evidence]) -> done.Verdict:
-    wanted = demands.demand(action, verify)
+    wanted = demands.decide_demand(action, verify)
     criterion = AcceptanceCriterion.of(
         id="carried-out", description="d", evidence_required=wanted.evidence, min_trust=wanted.least
     )
@@ -366,7 +374,7 @@ def decided(action: str, verify: demands.Verify, found: list[Evidence]) -> done.
 
 
 def words(*kinds: tuple[str, str, str]) -> list[Evidence]:
-    return demands.claims([(kind, "dev", type_, body) for kind, type_, body in kinds], AFTER)
+    return demands.make_claims([(kind, "dev", type_, body) for kind, type_, body in kinds], AFTER)
 
 
 REPORT = ("comment", "action_report", "done")
@@ -392,56 +400,56 @@ REMARK = ("comment", "general", "x" * 20)
 )
 def test_the_order_of_what_decides(verify: Any, forge: Any, said: Any, passed: bool, code: str) -> None:
     known = facts(pull=MERGED if forge else pull())
-    seen = read_back.evidence(order("review_result", result="APPROVED"), NOTHING, known, AFTER)
+    seen = read_back.collect_evidence(order("review_result", result="APPROVED"), NOTHING, known, AFTER)
     found = [*words(*said), *(seen if forge is not None else [])]
     verdict = decided("review_result", verify, found)
-    result = read_back.told(verdict, found)
+    result = read_back.to_result(verdict, found)
     assert (result.passed, result.code, result.trust) == (passed, code, verdict.trust)
     assert verdict.fulfilled is passed
     assert result.infrastructure is False
 
 
 def test_a_denied_claim_spoils_everything_that_the_agent_says() -> None:
-    said = Said(claims=(Claim("merged"), Claim("comment", id=1)))
+    said = ReportClaims(claims=(Claim("merged"), Claim("comment", id=1)))
     known = facts(pull=MERGED, comments=[])
-    found = read_back.evidence(order("review_result", result="APPROVED"), said, known, AFTER)
+    found = read_back.collect_evidence(order("review_result", result="APPROVED"), said, known, AFTER)
     assert read_back.is_denied(found)
     assert [(each.id, each.passed) for each in found] == [
         ("claim:merged", True),
         ("claim:comment (id 1)", False),
         ("read_back", False),
     ]
-    spoiled = read_back.spoiled([*words(REPORT, OUTPUT, REMARK), *found])
+    spoiled = read_back.void_spoiled([*words(REPORT, OUTPUT, REMARK), *found])
     assert [each.id for each in spoiled if each.passed] == ["claim:merged"]
     verdict = decided("review_result", "transition", spoiled)
-    result = read_back.told(verdict, spoiled)
+    result = read_back.to_result(verdict, spoiled)
     assert (result.passed, result.code) == (False, "claim_denied")
     assert result.detail.startswith("the report says comment (id 1), but there is no comment 1")
 
 
 def test_words_stay_as_they_are_where_nothing_is_denied() -> None:
-    assert read_back.spoiled(words(REPORT)) == words(REPORT)
+    assert read_back.void_spoiled(words(REPORT)) == words(REPORT)
 
 
 def test_an_error_is_never_a_pass_and_an_outage_is_told_apart() -> None:
     for code, outage in ((Code.FORGE_UNREACHABLE, True), (Code.FORGE_REFUSED, False), (None, False)):
-        found = [read_back.failed("it broke", code, AFTER)]
-        result = read_back.told(decided("ci_failure", "observed", found), found)
+        found = [read_back.make_failure_evidence("it broke", code, AFTER)]
+        result = read_back.to_result(decided("ci_failure", "observed", found), found)
         assert (result.passed, result.code, result.infrastructure) == (False, "verify_error", outage)
         assert result.detail.endswith("it broke")
-        assert read_back.weighed(found, "observed") == found
-        [where] = read_back.weighed(found, "claimed")
+        assert read_back.forgive_outages(found, "observed") == found
+        [where] = read_back.forgive_outages(found, "claimed")
         assert where.id == ("forge" if outage else "read_back"), "a report will do where reports are taken"
         said = [*words(REPORT), where]
-        assert read_back.told(decided("ci_failure", "report", said), said).code == "has_action_report"
-        assert read_back.told(decided("ci_failure", "report", [where]), [where]).code == (
+        assert read_back.to_result(decided("ci_failure", "report", said), said).code == "has_action_report"
+        assert read_back.to_result(decided("ci_failure", "report", [where]), [where]).code == (
             "no_action" if outage else "verify_error"
         )
 
 
 def test_a_success_that_was_told_of_is_evidence() -> None:
-    found = [read_back.deployed("production", NEW, AFTER)]
-    assert read_back.told(decided("deploy_failure", "observed", found), found)[:3] == (
+    found = [read_back.make_deployment_evidence("production", NEW, AFTER)]
+    assert read_back.to_result(decided("deploy_failure", "observed", found), found)[:3] == (
         True,
         "read_back",
         f"'production' was deployed at {NEW[:10]}",
@@ -449,37 +457,37 @@ def test_a_success_that_was_told_of_is_evidence() -> None:
 
 
 def test_what_nobody_can_read_is_denied() -> None:
-    found = [read_back.denied(Said(faults=("no",)), AFTER)]
-    assert read_back.told(None, found)[:3] == (False, "claim_denied", "no")
+    found = [read_back.make_denial(ReportClaims(faults=("no",)), AFTER)]
+    assert read_back.to_result(None, found)[:3] == (False, "claim_denied", "no")
 
 
 def test_the_lead_s_word_decides_about_steps_that_were_left_out() -> None:
-    said = Said(declared=(Declared(1, "frozen"),))
-    seen = read_back.evidence(order("ci_failure"), NOTHING, facts(pull=pull()), AFTER)
-    yes = read_back.decided(said, seen, by="lead", approved=True, at=AFTER, trust="confirmed")
-    no = read_back.decided(said, [], by="lead", approved=False, at=AFTER)
+    said = ReportClaims(declared=(InapplicableStep(1, "frozen"),))
+    seen = read_back.collect_evidence(order("ci_failure"), NOTHING, facts(pull=pull()), AFTER)
+    yes = read_back.make_lead_evidence(said, seen, by="lead", approved=True, at=AFTER, trust="confirmed")
+    no = read_back.make_lead_evidence(said, [], by="lead", approved=False, at=AFTER)
     good = decided("ci_failure", "observed", [*seen, yes])
     assert (good.fulfilled, good.trust) == (True, "confirmed")
-    assert read_back.told(good, [*seen, yes]).code == "not_applicable"
-    bad = read_back.told(decided("ci_failure", "observed", [no]), [no])
+    assert read_back.to_result(good, [*seen, yes]).code == "not_applicable"
+    bad = read_back.to_result(decided("ci_failure", "observed", [no]), [no])
     assert bad.code == "not_applicable_refused"
     assert bad.detail == "lead does not agree: step 1 (frozen); nothing was read"
-    asked = read_back.question("lead", "T", said, seen)
+    asked = read_back.render_question("lead", "T", said, seen)
     assert asked.startswith("lead: do these steps of 'T' not apply? step 1: frozen. Seen: no_action: the head of")
     assert (
-        read_back.question("", "T", said, [])
+        read_back.render_question("", "T", said, [])
         == "Do these steps of 'T' not apply? step 1: frozen. Seen: the forge was not asked"
     )
-    shown = read_back.evidence(order("ci_failure"), NOTHING, facts(**PUSHED), AFTER)
+    shown = read_back.collect_evidence(order("ci_failure"), NOTHING, facts(**PUSHED), AFTER)
     assert shown[-1].passed
-    assert not any(each.passed for each in read_back.spoiled([*words(REPORT), *shown, no])), "a no is a no"
+    assert not any(each.passed for each in read_back.void_spoiled([*words(REPORT), *shown, no])), "a no is a no"
 
 
 def test_a_pass_of_another_kind_is_told_without_words() -> None:
     verdict = done.Verdict(True, trust="observed")
-    assert read_back.told(verdict, []) == (True, "read_back", "", "observed", False)
+    assert read_back.to_result(verdict, []) == (True, "read_back", "", "observed", False)
     ended = Evidence("turn_ended", True, True, "observed", "engine", AFTER, "the agent ended its turn")
-    assert read_back.told(verdict, [ended])[1:3] == ("turn_ended", "the agent ended its turn")
+    assert read_back.to_result(verdict, [ended])[1:3] == ("turn_ended", "the agent ended its turn")
 
 
 texts = st.text(max_size=12)
@@ -505,23 +513,23 @@ documents = st.lists(
 @given(documents, st.booleans())
 def test_no_report_makes_done_what_the_forge_does_not_show(said: list[Any], merged: bool) -> None:
     """Whatever an agent writes: with `observed` a task is done only if the forge shows it."""
-    known: dict[Look, Any] = {}
+    known: dict[ForgeQuery, Any] = {}
     wanted = order("review_result", result="APPROVED")
-    read = report_claims.read(said, 3)
+    read = report_claims.read_reports(said, 3)
     while True:
         try:
-            found = read_back.evidence(wanted, read, Facts(known), AFTER)
+            found = read_back.collect_evidence(wanted, read, ForgeFacts(known), AFTER)
             break
         except UnreadError as missing:
             merge = Commit(sha=MERGE, parents=(OLD, HEAD))
             there = {"pull": MERGED if merged else pull(), "head": HEAD, "commit": merge}
             known[missing.look] = there.get(missing.look.what)
-    everything = read_back.spoiled([*words(REPORT, OUTPUT, REMARK), *found])
+    everything = read_back.void_spoiled([*words(REPORT, OUTPUT, REMARK), *found])
     verdict = decided("review_result", "observed", everything)
     assert not verdict.fulfilled or merged
     if not said:
         assert verdict.fulfilled is merged
-    result = read_back.told(verdict, everything)
+    result = read_back.to_result(verdict, everything)
     assert result.passed is verdict.fulfilled
     assert all("\0" not in each.detail and "\n" not in each.detail for each in everything)
 
@@ -548,10 +556,10 @@ def test_who_merges_against_the_reviewers_has_done_nothing(
 ) -> None:
     known = facts(**{"pull": MERGED, "reviews": [], **read})
     for sha in (HEAD, NEW):
-        known = Facts({**known.read, Look("commit", REPO, sha): None})
-    found = read_back.evidence(order(action, result=result), NOTHING, known, AFTER)
+        known = ForgeFacts({**known.read, ForgeQuery("commit", REPO, sha): None})
+    found = read_back.collect_evidence(order(action, result=result), NOTHING, known, AFTER)
     wanted = order(action, result=result)
-    broken = forge_facts.unapproved(known, REPO, 5, DEV, Approval(HEAD) if result == "APPROVED" else Approval())
+    broken = forge_facts.explain_unapproved(known, REPO, 5, DEV, Approval(HEAD) if result == "APPROVED" else Approval())
     if not words:
         assert broken == "" or action == "review_request"
         assert not read_back.is_beyond_repair(found)
@@ -561,10 +569,12 @@ def test_who_merges_against_the_reviewers_has_done_nothing(
     assert (only.passed, only.detail) == (False, f"unapproved_merge: {broken}")
     assert read_back.is_beyond_repair(found)
     assert read_back.is_denied(found)
-    assert read_back.told(None, found).code == "unapproved_merge"
-    others = Facts({**known.read, Look("pull", REPO, "5"): MERGED.model_copy(update={"merged_by": ANN})})
-    assert forge_facts.unapproved(others, wanted.repository, 5, DEV) == "", "what somebody else merged is not judged"
-    assert forge_facts.unapproved(facts(pull=None), REPO, 5, DEV) == ""
+    assert read_back.to_result(None, found).code == "unapproved_merge"
+    others = ForgeFacts({**known.read, ForgeQuery("pull", REPO, "5"): MERGED.model_copy(update={"merged_by": ANN})})
+    assert forge_facts.explain_unapproved(others, wanted.repository, 5, DEV) == "", (
+        "what somebody else merged is not judged"
+    )
+    assert forge_facts.explain_unapproved(facts(pull=None), REPO, 5, DEV) == ""
 
 
 @pytest.mark.parametrize(
@@ -587,11 +597,11 @@ def test_an_approval_holds_for_another_branch_only_when_its_own_has_gone_into_it
 ) -> None:
     there = {"pull": MERGED, "head": HEAD, "commit": Commit(sha=MERGE, parents=(NEW, HEAD)), "branch": None}
     there |= {"reviews": [review(author=ANN)], "compare": Comparison(commits=()), **read}
-    known: dict[Look, Any] = {}
+    known: dict[ForgeQuery, Any] = {}
     for _ in range(9):
         try:
             told = Approval(HEAD, "large", rests_on)
-            found = forge_facts.unapproved(Facts(known), REPO, 5, DEV, told)
+            found = forge_facts.explain_unapproved(ForgeFacts(known), REPO, 5, DEV, told)
             break
         except UnreadError as missing:
             known[missing.look] = there[missing.look.what]
@@ -602,11 +612,11 @@ def test_a_remark_of_a_review_is_a_question_to_the_author_alone() -> None:
     asked = comment(id=7, author=ANN, created_at=SINCE, body="@agent-dev why? And @agent-ops?")
     remark = review("COMMENT", author=ANN, submitted_at=AFTER)
     read = {"pull": pull(), "comments": [asked, comment(created_at=LATER)], "reviews": [remark]}
-    known = Facts({**facts(**read).read, Look("review_comments", REPO, "5/3"): ()})
+    known = ForgeFacts({**facts(**read).read, ForgeQuery("review_comments", REPO, "5/3"): ()})
     wanted = order("mention", source_type="pull_request_comment", source_url="x#issuecomment-7")
     assert not demanded(wanted, known).good, "it answers the remark, which came later"
     others = replace(wanted, account=ANN)
-    theirs = Facts({**known.read, Look("comments", REPO, "5"): [comment(author=ANN, created_at=LATER)]})
+    theirs = ForgeFacts({**known.read, ForgeQuery("comments", REPO, "5"): [comment(author=ANN, created_at=LATER)]})
     assert demanded(others, theirs).good
 
 
@@ -617,6 +627,6 @@ def test_what_an_issue_asks_for_is_not_merged_unreviewed_where_another_reviews(
 ) -> None:
     own = MERGED.model_copy(update={"title": "For #4", "files": 1})
     known = facts(pull=own, pulls_since=(own,), reviews=[review(author=ANN)] if approved else [])
-    found = read_back.evidence(replace(issue_order(), reviewed=reviewed), NOTHING, known, AFTER)
+    found = read_back.collect_evidence(replace(issue_order(), reviewed=reviewed), NOTHING, known, AFTER)
     assert read_back.is_beyond_repair(found) is (reviewed and not approved)
     assert found[-1].passed is (approved or not reviewed)

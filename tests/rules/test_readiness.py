@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.dag import Node
-from agenttalk.rules.messages.inbox_inputs import Shelf, resolve
+from agenttalk.rules.messages.inbox_inputs import InboxFiles, resolve
 from agenttalk.rules.plans.input_selection import (
-    Ambiguous,
-    Candidate,
-    Missing,
-    Picked,
-    as_given,
-    chosen,
-    pick,
-    pick_what_there_is,
+    AmbiguousInput,
+    InputCandidate,
+    MissingInputs,
+    PickedInputs,
+    adapt_to_given_files,
+    apply_choices,
+    pick_available,
+    pick_inputs,
 )
 from samples import DIGEST, OTHER_DIGEST, command
 
@@ -39,7 +39,7 @@ def need(how: str, value: str, **fields: Any) -> dict[str, Any]:
     return {"name": "in", "selector": {"type": how, "value": value, "allowed_hashes": hashes}, **fields}
 
 
-def made(task_id: str, output: str = "spec.md", *paths: str, sha256: str = DIGEST, **fields: Any) -> Candidate:
+def made(task_id: str, output: str = "spec.md", *paths: str, sha256: str = DIGEST, **fields: Any) -> InputCandidate:
     known: dict[str, Any] = {
         "message_id": f"m_{task_id}",
         "subtype": None,
@@ -50,11 +50,11 @@ def made(task_id: str, output: str = "spec.md", *paths: str, sha256: str = DIGES
         **fields,
     }
     files = tuple((path, sha256) for path in paths or (output,))
-    return Candidate(task_id=task_id, output_name=output, paths=files, **known)
+    return InputCandidate(task_id=task_id, output_name=output, paths=files, **known)
 
 
-def paths(answer: Picked | Missing | Ambiguous) -> list[str]:
-    assert isinstance(answer, Picked)
+def paths(answer: PickedInputs | MissingInputs | AmbiguousInput) -> list[str]:
+    assert isinstance(answer, PickedInputs)
     return [path for each in answer.inputs for path in each.paths]
 
 
@@ -85,11 +85,11 @@ BOTH = {"a", "b"}
 )
 def test_inputs_are_found_by_output_file_or_glob(how: str, value: str, expected: list[str]) -> None:
     candidates = [made("a"), made("b", "docs", "m_b/x/guide.md", "notes.txt")]
-    answer = pick(node(need(how, value)), candidates, final=BOTH)
+    answer = pick_inputs(node(need(how, value)), candidates, final=BOTH)
     if expected:
         assert paths(answer) == expected
     else:
-        assert answer == Missing(("in",), waiting=False)
+        assert answer == MissingInputs(("in",), waiting=False)
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_inputs_are_found_by_output_file_or_glob(how: str, value: str, expected:
 def test_inputs_are_found_by_the_type_of_the_message(kind: str, subtype: str | None, expected: int) -> None:
     selector = {"type": "by_message_type", "type_value": kind, "subtype_value": subtype}
     task = node({"name": "in", "selector": selector, "pick_policy": "all", "required": False})
-    answer = pick(task, [A, replace(B, subtype="schema")], final=BOTH)
-    assert isinstance(answer, Picked)
+    answer = pick_inputs(task, [A, replace(B, subtype="schema")], final=BOTH)
+    assert isinstance(answer, PickedInputs)
     assert len(answer.sources.get("in", ())) == expected
 
 
 def test_what_is_picked_is_said_as_a_command_says_it() -> None:
     task = node(need("by_output_name", "spec.md"), {**need("by_file_name", "gone"), "name": "x", "required": False})
-    answer = pick(task, [A], final=BOTH)
-    assert isinstance(answer, Picked)
+    answer = pick_inputs(task, [A], final=BOTH)
+    assert isinstance(answer, PickedInputs)
     assert [each.as_json() for each in answer.inputs] == [
         {"input_name": "in", "required": True, "paths": ["a/spec.md/spec.md"]}
     ]
@@ -116,11 +116,11 @@ def test_what_is_picked_is_said_as_a_command_says_it() -> None:
 
 
 def test_a_task_without_inputs_is_ready_at_once() -> None:
-    assert pick(node(), [A, B], final=()) == Picked((), {}, ())
+    assert pick_inputs(node(), [A, B], final=()) == PickedInputs((), {}, ())
 
 
 def test_the_older_way_to_name_inputs_works_too() -> None:
-    assert paths(pick(node(required_inputs=["spec.md", "*.txt"]), [A, made("b", "n.txt")], final=BOTH)) == [
+    assert paths(pick_inputs(node(required_inputs=["spec.md", "*.txt"]), [A, made("b", "n.txt")], final=BOTH)) == [
         "a/spec.md/spec.md",
         "b/n.txt/n.txt",
     ]
@@ -128,8 +128,10 @@ def test_the_older_way_to_name_inputs_works_too() -> None:
 
 def test_of_an_output_only_the_newest_order_counts() -> None:
     old, new = made("a", seq=1, score=99), made("a", seq=2, message_id="m2", score=1)
-    answer = pick(node(need("by_output_name", "spec.md", pick_policy="highest_score")), [old, new, new], final=BOTH)
-    assert isinstance(answer, Picked)
+    answer = pick_inputs(
+        node(need("by_output_name", "spec.md", pick_policy="highest_score")), [old, new, new], final=BOTH
+    )
+    assert isinstance(answer, PickedInputs)
     assert answer.sources == {"in": (new,)}
 
 
@@ -154,7 +156,7 @@ def test_each_policy_picks_the_one_that_it_prefers(policy: str, one: dict[str, A
         ([made("a", **one), made("b", **other)], "a"),
         ([made("a", **other), made("b", **one)], "b"),
     ):
-        assert paths(pick(task, candidates, final=BOTH)) == [f"{better}/spec.md/spec.md"]
+        assert paths(pick_inputs(task, candidates, final=BOTH)) == [f"{better}/spec.md/spec.md"]
 
 
 @pytest.mark.shows("X11")
@@ -178,118 +180,118 @@ def test_ties_and_gaps_are_for_a_person(
     policy: str, one: dict[str, Any], other: dict[str, Any], why: str, doubtful: list[str]
 ) -> None:
     task = node(need("by_output_name", "spec.md", pick_policy=policy, allowed_hashes=[DIGEST]))
-    answer = pick(task, [made("a", **one), made("b", **other)], final=BOTH)
-    assert isinstance(answer, Ambiguous)
+    answer = pick_inputs(task, [made("a", **one), made("b", **other)], final=BOTH)
+    assert isinstance(answer, AmbiguousInput)
     assert (answer.name, [each.task_id for each in answer.candidates]) == ("in", doubtful)
     assert why in answer.why
 
 
 def test_an_optional_input_can_be_in_doubt_too() -> None:
     task = node(need("by_output_name", "spec.md", required=False))
-    assert isinstance(pick(task, [made("a"), made("b")], final=BOTH), Ambiguous)
+    assert isinstance(pick_inputs(task, [made("a"), made("b")], final=BOTH), AmbiguousInput)
 
 
 def test_a_hash_that_is_not_allowed_fills_nothing() -> None:
     task = node(need("by_output_name", "spec.md", pick_policy="by_sha256", allowed_hashes=[OTHER_DIGEST]))
-    assert pick(task, [A, B], final=BOTH) == Missing(("in",), waiting=False)
+    assert pick_inputs(task, [A, B], final=BOTH) == MissingInputs(("in",), waiting=False)
     unlisted = node(need("by_output_name", "spec.md", pick_policy="by_sha256"))
-    assert pick(unlisted, [A, B], final=BOTH) == Missing(("in",), waiting=False)
+    assert pick_inputs(unlisted, [A, B], final=BOTH) == MissingInputs(("in",), waiting=False)
 
 
 def test_two_files_of_the_wanted_name_in_one_artifact_are_for_a_person() -> None:
     twice = made("a", "docs", "x/guide.md", "y/guide.md")
-    assert isinstance(pick(node(need("by_file_name", "guide.md")), [twice], final=BOTH), Ambiguous)
+    assert isinstance(pick_inputs(node(need("by_file_name", "guide.md")), [twice], final=BOTH), AmbiguousInput)
     plain = made("a", "docs", "guide.md", "y/guide.md")
-    assert paths(pick(node(need("by_file_name", "guide.md")), [plain], final=BOTH)) == ["a/docs/guide.md"]
+    assert paths(pick_inputs(node(need("by_file_name", "guide.md")), [plain], final=BOTH)) == ["a/docs/guide.md"]
     every = node(need("by_file_name", "guide.md", pick_policy="all"))
-    assert paths(pick(every, [twice], final=BOTH)) == ["a/docs/x/guide.md", "a/docs/y/guide.md"]
+    assert paths(pick_inputs(every, [twice], final=BOTH)) == ["a/docs/x/guide.md", "a/docs/y/guide.md"]
 
 
 def test_a_glob_waits_for_every_dependency_that_could_still_match() -> None:
     task = node(need("by_glob", "*.md"))
-    assert pick(task, [A], final={"a"}) == Missing(("in",), waiting=True)
-    assert paths(pick(task, [A], final=BOTH)) == ["a/spec.md/spec.md"]
-    assert len(paths(pick(task, [A, B], final={"a"}))) == 2
-    assert pick(task, [A, B], final=BOTH, producers=["c"]) == Missing(("in",), waiting=True)
+    assert pick_inputs(task, [A], final={"a"}) == MissingInputs(("in",), waiting=True)
+    assert paths(pick_inputs(task, [A], final=BOTH)) == ["a/spec.md/spec.md"]
+    assert len(paths(pick_inputs(task, [A, B], final={"a"}))) == 2
+    assert pick_inputs(task, [A, B], final=BOTH, producers=["c"]) == MissingInputs(("in",), waiting=True)
 
 
 def test_an_optional_glob_takes_what_is_there() -> None:
-    assert paths(pick(node(need("by_glob", "*.md", required=False)), [A], final=())) == ["a/spec.md/spec.md"]
+    assert paths(pick_inputs(node(need("by_glob", "*.md", required=False)), [A], final=())) == ["a/spec.md/spec.md"]
 
 
 def test_of_an_artifact_every_file_must_have_an_allowed_hash() -> None:
     task = node(need("by_output_name", "spec.md", pick_policy="by_sha256", allowed_hashes=[DIGEST]))
     good = replace(A, paths=(("one", DIGEST), ("two", DIGEST)))
     mixed = replace(A, paths=(("one", DIGEST), ("two", OTHER_DIGEST)))
-    assert paths(pick(task, [good], final=BOTH)) == ["a/spec.md/one", "a/spec.md/two"]
-    assert pick(task, [mixed], final=BOTH) == Missing(("in",), waiting=False)
+    assert paths(pick_inputs(task, [good], final=BOTH)) == ["a/spec.md/one", "a/spec.md/two"]
+    assert pick_inputs(task, [mixed], final=BOTH) == MissingInputs(("in",), waiting=False)
 
 
 def test_artifacts_of_one_output_come_in_the_order_of_their_messages() -> None:
     several = [replace(A, message_id=f"m_{number}", paths=((f"{number}.md", DIGEST),)) for number in (3, 1, 5, 2, 4, 0)]
-    answer = pick(node(need("by_output_name", "spec.md", pick_policy="all")), several, final=BOTH)
+    answer = pick_inputs(node(need("by_output_name", "spec.md", pick_policy="all")), several, final=BOTH)
     assert paths(answer) == [f"a/spec.md/{number}.md" for number in range(6)]
 
 
 def test_min_count_asks_for_more() -> None:
     task = node(need("by_glob", "*.md", min_count=3))
-    assert pick(task, [A, B], final=BOTH) == Missing(("in",), waiting=False)
-    assert len(paths(pick(task, [A, made("b", "docs", "x.md", "y.md")], final=BOTH))) == 3
+    assert pick_inputs(task, [A, B], final=BOTH) == MissingInputs(("in",), waiting=False)
+    assert len(paths(pick_inputs(task, [A, made("b", "docs", "x.md", "y.md")], final=BOTH))) == 3
     outputs = node(need("by_output_name", "docs", min_count=2, pick_policy="all"))
-    assert isinstance(pick(outputs, [made("b", "docs", "x.md", "y.md")], final=BOTH), Missing)
+    assert isinstance(pick_inputs(outputs, [made("b", "docs", "x.md", "y.md")], final=BOTH), MissingInputs)
 
 
 def test_what_is_external_may_come_from_anybody_and_waits_for_nobody() -> None:
     own = made("t", "brief.md")
-    assert paths(pick(node(need("by_glob", "*.md", external=True)), [own], final=())) == ["t/brief.md/brief.md"]
-    assert pick(node(need("by_glob", "*.md")), [own], final=BOTH) == Missing(("in",), waiting=False)
+    assert paths(pick_inputs(node(need("by_glob", "*.md", external=True)), [own], final=())) == ["t/brief.md/brief.md"]
+    assert pick_inputs(node(need("by_glob", "*.md")), [own], final=BOTH) == MissingInputs(("in",), waiting=False)
 
 
 def test_missing_inputs_are_told_before_doubts() -> None:
     task = node(need("by_output_name", "spec.md"), {**need("by_output_name", "gone"), "name": "other"})
-    assert pick(task, [made("a"), made("b")], final={"a"}) == Missing(("other",), waiting=True)
+    assert pick_inputs(task, [made("a"), made("b")], final={"a"}) == MissingInputs(("other",), waiting=True)
 
 
 def test_two_contents_of_one_path_are_for_a_person() -> None:
     task = node(need("by_output_name", "spec.md", pick_policy="all"))
     again = made("a", sha256=OTHER_DIGEST, message_id="m2")
-    answer = pick(task, [A, again], final=BOTH)
-    assert isinstance(answer, Ambiguous)
+    answer = pick_inputs(task, [A, again], final=BOTH)
+    assert isinstance(answer, AmbiguousInput)
     assert "two contents of 'a/spec.md/spec.md'" in answer.why
     same = made("a", sha256=DIGEST.removeprefix("sha256:"), message_id="m2")
-    assert paths(pick(task, [A, same], final=BOTH)) == ["a/spec.md/spec.md"]
+    assert paths(pick_inputs(task, [A, same], final=BOTH)) == ["a/spec.md/spec.md"]
 
 
 @pytest.mark.parametrize("files", [(), (("x" * 1020, DIGEST),), (("../up", DIGEST),)])
 def test_what_a_command_cannot_name_is_for_a_person(files: tuple[tuple[str, str], ...]) -> None:
-    answer = pick(node(need("by_output_name", "spec.md")), [replace(A, paths=files)], final=BOTH)
-    assert isinstance(answer, Ambiguous)
+    answer = pick_inputs(node(need("by_output_name", "spec.md")), [replace(A, paths=files)], final=BOTH)
+    assert isinstance(answer, AmbiguousInput)
     assert "cannot name" in answer.why
 
 
 def test_inputs_of_the_same_name_keep_all_their_sources() -> None:
     task = node(need("by_output_name", "spec.md"), need("by_output_name", "n.txt"))
     other = made("b", "n.txt")
-    answer = pick(task, [A, other], final=BOTH)
-    assert isinstance(answer, Picked)
+    answer = pick_inputs(task, [A, other], final=BOTH)
+    assert isinstance(answer, PickedInputs)
     assert answer.sources == {"in": (A, other)}
 
 
 def test_an_output_named_in_free_text_is_found_where_it_is_kept() -> None:
     wild = made("a", "the [best] plan", "v[1]*.md")
-    answer = pick(node(need("by_file_name", "v[1]*.md")), [wild], final=BOTH)
+    answer = pick_inputs(node(need("by_file_name", "v[1]*.md")), [wild], final=BOTH)
     kept = f"a/{root_layout.segment('the [best] plan')}/v[1]*.md"
     assert paths(answer) == [kept]
-    assert isinstance(answer, Picked)
+    assert isinstance(answer, PickedInputs)
     order = Command.from_json(command(resolved_inputs=[each.as_json() for each in answer.inputs]))
-    found = resolve(order, Shelf([kept, kept.replace("v[1]*", "v1x")]))
+    found = resolve(order, InboxFiles([kept, kept.replace("v[1]*", "v1x")]))
     assert (found.found, found.missing) == ({"in": (kept,)}, ())
 
 
 file_names = st.sampled_from(["a.md", "b.md", "x/a.md", "c.json", "d"])
 digests = st.sampled_from([DIGEST, OTHER_DIGEST, ""])
 candidates_of = st.builds(
-    Candidate,
+    InputCandidate,
     message_id=st.sampled_from(["m1", "m2", "m3"]),
     task_id=st.sampled_from(["a", "b", "t"]),
     output_name=st.sampled_from(["a.md", "d", "out"]),
@@ -323,15 +325,15 @@ needs = st.fixed_dictionaries(
 
 @given(st.lists(needs, max_size=3), st.lists(candidates_of, max_size=6), st.sets(st.sampled_from(["a", "b"])))
 def test_whatever_is_there_the_answer_is_sound(
-    inputs: list[dict[str, Any]], candidates: list[Candidate], final: set[str]
+    inputs: list[dict[str, Any]], candidates: list[InputCandidate], final: set[str]
 ) -> None:
     task = node(*inputs)
-    answer = pick(task, candidates, final=final)
-    if isinstance(answer, Missing):
+    answer = pick_inputs(task, candidates, final=final)
+    if isinstance(answer, MissingInputs):
         assert answer.names
         assert set(answer.names) <= {each.name for each in task.needs if each.required}
         assert answer.waiting is (final != BOTH)
-    elif isinstance(answer, Ambiguous):
+    elif isinstance(answer, AmbiguousInput):
         assert answer.candidates
         assert set(answer.candidates) <= set(candidates)
     else:
@@ -349,20 +351,20 @@ distinct = st.lists(candidates_of, max_size=5, unique_by=lambda each: (each.task
 
 @given(st.lists(needs, max_size=2), distinct, st.randoms(use_true_random=False))
 def test_the_order_in_which_artifacts_are_looked_at_decides_nothing(
-    inputs: list[dict[str, Any]], candidates: list[Candidate], random: Any
+    inputs: list[dict[str, Any]], candidates: list[InputCandidate], random: Any
 ) -> None:
     shuffled = list(candidates)
     random.shuffle(shuffled)
     task = node(*inputs)
-    assert pick(task, candidates, final=BOTH) == pick(task, shuffled, final=BOTH)
+    assert pick_inputs(task, candidates, final=BOTH) == pick_inputs(task, shuffled, final=BOTH)
 
 
 @given(st.lists(candidates_of, max_size=5))
-def test_a_dependency_that_has_not_finished_never_makes_more_inputs_ready(candidates: list[Candidate]) -> None:
+def test_a_dependency_that_has_not_finished_never_makes_more_inputs_ready(candidates: list[InputCandidate]) -> None:
     task = node(need("by_glob", "*.md"))
-    early = pick(task, candidates, final={"a"})
-    if isinstance(early, Picked):
-        assert pick(task, candidates, final=BOTH) == early
+    early = pick_inputs(task, candidates, final={"a"})
+    if isinstance(early, PickedInputs):
+        assert pick_inputs(task, candidates, final=BOTH) == early
 
 
 # A person lets a task go on.
@@ -375,45 +377,45 @@ def test_a_dependency_that_has_not_finished_never_makes_more_inputs_ready(candid
 def test_what_a_person_gave_takes_the_place_of_what_did_not_come(asked: dict[str, Any]) -> None:
     task = node(need("by_output_name", "spec.md"), {**asked, "name": "package"})
     theirs, own = made("t", "package", command_id=None), made("t", "package")
-    assert isinstance(pick(task, [A, own], final=BOTH), Missing)
-    assert paths(pick(task, [A, theirs], final=BOTH)) == ["a/spec.md/spec.md", "t/package/package"]
-    assert as_given(task, [A, own]) == task
+    assert isinstance(pick_inputs(task, [A, own], final=BOTH), MissingInputs)
+    assert paths(pick_inputs(task, [A, theirs], final=BOTH)) == ["a/spec.md/spec.md", "t/package/package"]
+    assert adapt_to_given_files(task, [A, own]) == task
 
 
 def test_what_a_person_gave_must_have_a_hash_that_is_demanded() -> None:
     theirs = made("t", "package", command_id=None)
-    for sha256, answer in ((theirs.paths[0][1], Picked), ("sha256:" + "0" * 64, Missing)):
+    for sha256, answer in ((theirs.paths[0][1], PickedInputs), ("sha256:" + "0" * 64, MissingInputs)):
         wanted = {**need("by_output_name", "package.zip"), "name": "package", "pick_policy": "by_sha256"}
         wanted["selector"] = {**wanted["selector"], "allowed_hashes": [sha256]}
-        assert isinstance(pick(node(wanted), [theirs], final=BOTH), answer)
+        assert isinstance(pick_inputs(node(wanted), [theirs], final=BOTH), answer)
 
 
 @pytest.mark.shows("X06")
 def test_a_task_that_goes_on_without_an_input_keeps_the_others() -> None:
     asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
-    answer = pick_what_there_is(asked, [A], final=BOTH)
-    assert isinstance(answer, Picked)
+    answer = pick_available(asked, [A], final=BOTH)
+    assert isinstance(answer, PickedInputs)
     assert (paths(answer), answer.absent) == (["a/spec.md/spec.md"], ("package",))
-    assert pick_what_there_is(asked, [], final=BOTH) == Picked((), {}, ("in", "package"))
+    assert pick_available(asked, [], final=BOTH) == PickedInputs((), {}, ("in", "package"))
 
 
 @pytest.mark.mends("B1")
 def test_a_task_never_goes_on_without_what_a_person_has() -> None:
     theirs = {**need("by_output_name", "package.zip"), "name": "package", "external": True}
     asked = node(need("by_output_name", "spec.md"), theirs)
-    assert pick_what_there_is(asked, [], final=BOTH) == Missing(("package",), waiting=False)
+    assert pick_available(asked, [], final=BOTH) == MissingInputs(("package",), waiting=False)
 
 
 def test_doubts_about_the_other_inputs_are_still_asked_about() -> None:
     asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
     twins = [made("a"), made("b")]
-    assert isinstance(pick_what_there_is(asked, twins, final=BOTH), Ambiguous)
+    assert isinstance(pick_available(asked, twins, final=BOTH), AmbiguousInput)
 
 
 def test_of_several_a_person_leaves_one_and_other_names_are_untouched() -> None:
     one, two, other = made("a"), made("b"), made("b", "other.md", message_id="m_c")
-    assert chosen([one, two, other], [f"a/spec.md ({one.message_id})"]) == [one, other]
-    assert chosen([one, two, other], []) == [one, two, other]
+    assert apply_choices([one, two, other], [f"a/spec.md ({one.message_id})"]) == [one, other]
+    assert apply_choices([one, two, other], []) == [one, two, other]
 
 
 UNUSUAL: list[tuple[str, Any]] = [
@@ -443,4 +445,6 @@ def test_the_usual_case_is_picked_as_any_other() -> None:
         files = tuple((name, case["sha256"]) for name in case["names"])
         only = replace(made(case["maker"], case["output"], delivered_at=case["at"]), paths=files)
         wanted = node(need(case["how"], "spec.md", pick_policy=case["policy"], **case["fields"]))
-        assert pick(wanted, [only], final=BOTH) == pick(wanted, [only, only], final=BOTH), case  # two go the long way
+        assert pick_inputs(wanted, [only], final=BOTH) == pick_inputs(wanted, [only, only], final=BOTH), (
+            case
+        )  # two go the long way

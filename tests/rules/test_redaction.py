@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agenttalk.rules.core import redaction
-from agenttalk.rules.core.redaction import NONE, Secrets
+from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
 
 CANARY = "sk-c4n/ary+ü&=9 7\"x'"
 KNOWN = Secrets({"API_KEY": CANARY})
@@ -55,9 +55,9 @@ def test_json_values_lose_them_wherever_they_stand() -> None:
 
 
 def test_without_secrets_nothing_changes() -> None:
-    assert not NONE
-    assert (NONE.redact("a"), NONE.redact_bytes(b"a"), NONE.redact_json(["a"])) == ("a", b"a", ["a"])
-    assert (NONE.found(b"a"), NONE.longest) == (None, 0)
+    assert not NO_SECRETS
+    assert (NO_SECRETS.redact("a"), NO_SECRETS.redact_bytes(b"a"), NO_SECRETS.redact_json(["a"])) == ("a", b"a", ["a"])
+    assert (NO_SECRETS.found(b"a"), NO_SECRETS.longest) == (None, 0)
     assert KNOWN.longest >= 2 * len(CANARY)
     assert KNOWN.found(b"nothing here") is None
 
@@ -77,7 +77,7 @@ def test_without_secrets_nothing_changes() -> None:
 )
 def test_what_is_a_secret_follows_from_its_name_and_its_length(name: str, value: str, secret: bool) -> None:
     assert redaction.is_secret(name, value) is secret
-    assert bool(redaction.secrets({name: value})) is secret
+    assert bool(redaction.collect_secrets({name: value})) is secret
 
 
 def test_a_secret_is_not_shown_by_what_holds_it() -> None:
@@ -99,5 +99,5 @@ def test_any_text_is_found_in_base64_whatever_stands_around_it(value: str, befor
 
 
 def test_of_a_token_only_what_nobody_could_guess_is_kept_secret() -> None:
-    assert redaction.guarded("agt_eyJ0YXNrIjoxfQ.s3cr3t") == "s3cr3t"
-    assert redaction.guarded("op_token") == "op_token"
+    assert redaction.extract_secret_part("agt_eyJ0YXNrIjoxfQ.s3cr3t") == "s3cr3t"
+    assert redaction.extract_secret_part("op_token") == "op_token"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.plan import ReleasePolicy
-from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import release
-from agenttalk.rules.proof.release import GateFinding, Made
+from agenttalk.rules.proof.release import DeliverableState, GateFinding
 
 SHA, OTHER = wire.sha256(b"app"), wire.sha256(b"other")
 POLICY = ReleasePolicy.read(
@@ -23,13 +23,15 @@ POLICY = ReleasePolicy.read(
         "deliverables": [{"name": "app", "from_task_id": "make"}],
     }
 )
-APP = Made("app", "make", "COMPLETED", producer="dev", sha256=SHA)
+APP = DeliverableState("app", "make", "COMPLETED", producer="dev", sha256=SHA)
 BUILD = GateFinding("build", "PASS", frozenset({SHA}), "engine", "sha256:b")
 SECURITY = GateFinding("security", "PASS", frozenset({SHA}), "sec", "sha256:s")
 GATES = ("build", "security")
 
 
-def reasons(*results: GateFinding, made: tuple[Made, ...] = (APP,), policy: ReleasePolicy = POLICY, **keys: Any) -> str:
+def reasons(
+    *results: GateFinding, made: tuple[DeliverableState, ...] = (APP,), policy: ReleasePolicy = POLICY, **keys: Any
+) -> str:
     decision = release.decide(policy, keys.pop("required", GATES), made, results, **keys)
     assert decision.approved is (not decision.reasons)
     assert decision.decision == ("APPROVE" if decision.approved else "REJECT")
@@ -86,7 +88,9 @@ def test_a_validator_does_not_judge_what_it_made() -> None:
         ((replace(APP, refused_by=("qa",)),), "was refused by qa"),
     ],
 )
-def test_what_is_wrong_with_a_deliverable_is_told_without_any_gate(made: tuple[Made, ...], why: str) -> None:
+def test_what_is_wrong_with_a_deliverable_is_told_without_any_gate(
+    made: tuple[DeliverableState, ...], why: str
+) -> None:
     assert why in reasons(made=made, required=())
 
 
@@ -94,13 +98,13 @@ def test_what_did_not_have_to_be_made_is_left_out() -> None:
     policy = POLICY.model_copy(
         update={"deliverables": ReleasePolicy.read({"deliverables": [{"name": "app"}, {"name": "extra"}]}).deliverables}
     )
-    extra = Made("extra", "more", "COMPLETED", needed=False)
+    extra = DeliverableState("extra", "more", "COMPLETED", needed=False)
     assert not reasons(BUILD, SECURITY, made=(APP, extra), policy=policy)
     assert reasons(made=(extra,), policy=policy, required=()).endswith("nothing is shipped")
 
 
 def test_a_spare_that_stood_in_is_enough() -> None:
-    failed = Made("app", "first", "FAILED")
+    failed = DeliverableState("app", "first", "FAILED")
     assert not reasons(BUILD, SECURITY, made=(failed, APP))
 
 
@@ -158,12 +162,12 @@ def test_approval_means_that_each_gate_was_passed_by_its_own_judge(
     ],
 )
 def test_names_say_which_gate_a_result_is_for(name: str, gate: str | None) -> None:
-    assert release.named_gate(name) == gate
-    assert release.for_engine(name) is (gate is not None)
+    assert release.find_named_gate(name) == gate
+    assert release.is_for_engine(name) is (gate is not None)
 
 
 def test_validations_are_for_the_engine_too() -> None:
-    assert release.for_engine("artifact_validation_result_1.json")
+    assert release.is_for_engine("artifact_validation_result_1.json")
 
 
 def document(**keys: Any) -> bytes:
@@ -172,7 +176,7 @@ def document(**keys: Any) -> bytes:
 
 
 def read(name: str, data: bytes, by: str = "sec") -> GateFinding | str:
-    return release.read_result(name, data, by=by, fresh=True, agents=["sec", "dev"])
+    return release.read_gate_result(name, data, by=by, fresh=True, agents=["sec", "dev"])
 
 
 def test_a_result_is_read_for_its_gate() -> None:
@@ -199,6 +203,6 @@ def test_what_is_no_result_says_why(name: str, data: bytes, why: str) -> None:
 
 
 def test_an_artifact_of_one_file_has_its_hash_and_others_one_over_all() -> None:
-    assert bundle({"a": SHA}) == SHA
-    assert bundle({"a": SHA, "b": OTHER}) == bundle({"b": OTHER, "a": SHA})
-    assert bundle({"a": SHA, "b": OTHER}) != bundle({"a": OTHER, "b": SHA})
+    assert hash_files({"a": SHA}) == SHA
+    assert hash_files({"a": SHA, "b": OTHER}) == hash_files({"b": OTHER, "a": SHA})
+    assert hash_files({"a": SHA, "b": OTHER}) != hash_files({"a": OTHER, "b": SHA})

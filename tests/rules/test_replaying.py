@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.policy import policy_of
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.proof.done import TRUST, decide
-from agenttalk.rules.proof.policy_replay import Done, evidence, judge, strengthened
+from agenttalk.rules.proof.policy_replay import ReplayedWork, judge, rebuild_evidence, strengthen_promise
 
 CHECKS: tuple[dict[str, Any], ...] = (
     {"id": "works", "kind": "tests", "passed": True, "trust": "executed", "isolated": True},
@@ -39,10 +39,10 @@ PROMISE = CompletionPromise.model_validate(
 )
 
 
-def of(*checks: dict[str, Any], **more: Any) -> Done:
+def of(*checks: dict[str, Any], **more: Any) -> ReplayedWork:
     """Work that was called done with these checks."""
-    shown = evidence(PROMISE, checks or CHECKS, more.pop("claims", ()), at="2026", by="dev")
-    return Done(PROMISE, shown, checks=checks or CHECKS, **more)
+    shown = rebuild_evidence(PROMISE, checks or CHECKS, more.pop("claims", ()), at="2026", by="dev")
+    return ReplayedWork(PROMISE, shown, checks=checks or CHECKS, **more)
 
 
 def changed(name: str, **more: Any) -> tuple[dict[str, Any], ...]:
@@ -69,7 +69,7 @@ def changed(name: str, **more: Any) -> tuple[dict[str, Any], ...]:
         ({"approvals": 2}, of(), "1 people confirmed it, and 2 must"),
     ],
 )
-def test_a_policy_refuses_with_the_reason(policy: dict[str, Any], done: Done, words: str) -> None:
+def test_a_policy_refuses_with_the_reason(policy: dict[str, Any], done: ReplayedWork, words: str) -> None:
     found = judge(policy_of(policy), done)
     assert found.standing == "refused"
     assert any(words in each for each in found.reasons), found.reasons
@@ -91,8 +91,10 @@ def test_what_a_policy_asks_for_and_was_there_is_kept(policy: dict[str, Any]) ->
 
 def test_what_cannot_be_told_is_never_kept() -> None:
     policy = policy_of({"max_rounds": 3})
-    assert judge(policy, Done(None)).standing == "unknown"
-    lost = judge(policy, Done(PROMISE, evidence(PROMISE, CHECKS[1:], (), at="2026", by="dev"), checks=CHECKS[1:]))
+    assert judge(policy, ReplayedWork(None)).standing == "unknown"
+    lost = judge(
+        policy, ReplayedWork(PROMISE, rebuild_evidence(PROMISE, CHECKS[1:], (), at="2026", by="dev"), checks=CHECKS[1:])
+    )
     assert lost.standing == "unknown"
     assert "cannot be put together again: criterion 'tests-pass'" in lost.reasons[0]
     silent = replace(of(), checks=())
@@ -110,23 +112,25 @@ def test_a_claim_counts_as_a_claim_and_one_that_was_set_aside_as_nothing() -> No
         }
     )
     claims = [{"id": "word", "passed": True, "set_aside": False}, {"id": "other", "passed": True, "set_aside": True}]
-    shown = evidence(promise, (), claims, at="2026", by="dev")
+    shown = rebuild_evidence(promise, (), claims, at="2026", by="dev")
     assert [(each.id, each.trust, each.by) for each in shown] == [("word", "claimed", "dev")]
-    assert judge(policy_of({"refuse": ["claimed"]}), Done(promise, shown)).reasons == ("it rests on the agent's word",)
-    assert judge(policy_of({"max_rounds": 1}), Done(promise, shown)).standing == "kept"
-    [unnamed] = evidence(promise, ({"id": "x", "passed": True, "trust": "confirmed"},), (), at="2026", by="dev")
+    assert judge(policy_of({"refuse": ["claimed"]}), ReplayedWork(promise, shown)).reasons == (
+        "it rests on the agent's word",
+    )
+    assert judge(policy_of({"max_rounds": 1}), ReplayedWork(promise, shown)).standing == "kept"
+    [unnamed] = rebuild_evidence(promise, ({"id": "x", "passed": True, "trust": "confirmed"},), (), at="2026", by="dev")
     assert unnamed.by == "a person"
 
 
 @given(st.sampled_from(TRUST), st.sampled_from(["tests-*", "file", "*"]), st.sampled_from(TRUST))
 def test_a_policy_never_asks_for_less_than_the_promise(least: Any, name: str, own: Any) -> None:
     policy = policy_of({"min_trust": least, "criteria": [{"id": name, "min_trust": own}]})
-    for before, after in zip(PROMISE.acceptance, strengthened(policy, PROMISE).acceptance, strict=True):
+    for before, after in zip(PROMISE.acceptance, strengthen_promise(policy, PROMISE).acceptance, strict=True):
         assert (after.id, after.evidence_required) == (before.id, before.evidence_required)
         if after.evidence_required:
             assert after.min_trust is not None
             assert TRUST.index(after.min_trust) >= TRUST.index(least)
-    now = decide(strengthened(policy, PROMISE), of().evidence, ())
+    now = decide(strengthen_promise(policy, PROMISE), of().evidence, ())
     assert judge(policy, of()).standing == ("kept" if now.fulfilled else "refused")
 
 
@@ -135,7 +139,7 @@ def test_a_policy_never_asks_for_less_than_the_promise(least: Any, name: str, ow
 def test_what_was_not_made_before_the_work_was_not_seen_to_fail(policy: dict[str, Any]) -> None:
     checks = [each.model_copy(update={"red_first": "off"}) for each in PROMISE.checks]
     done = of()
-    quiet = Done(PROMISE.model_copy(update={"checks": tuple(checks)}), done.evidence, checks=done.checks)
+    quiet = ReplayedWork(PROMISE.model_copy(update={"checks": tuple(checks)}), done.evidence, checks=done.checks)
     found = judge(policy_of(policy), quiet)
     assert found.standing == "refused"
     assert any("red_first: off" in each for each in found.reasons)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.toolchain.report_claims import Claim, Declared, read
+from agenttalk.rules.toolchain.report_claims import Claim, InapplicableStep, read_reports
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from agenttalk.rules.toolchain.report_claims import Claim, Declared, read
     ],
 )
 def test_claims_are_read_in_many_spellings(document: Any, claim: Claim) -> None:
-    assert read([document], 2) == ((claim,), (), ())
+    assert read_reports([document], 2) == ((claim,), (), ())
 
 
 def test_a_claim_is_told_in_words() -> None:
@@ -37,7 +37,7 @@ def test_a_claim_is_told_in_words() -> None:
 
 
 def test_a_list_is_many_claims_each_once() -> None:
-    assert read([{"merged": [1, 2, 1]}, {"merged": 2}], 2).claims == (
+    assert read_reports([{"merged": [1, 2, 1]}, {"merged": 2}], 2).claims == (
         Claim("merged", number=1),
         Claim("merged", number=2),
     )
@@ -47,7 +47,7 @@ def test_a_list_is_many_claims_each_once() -> None:
     "document", [{"merged": False}, {"else": 1}, "text", None, [], [3], {"id": "x", "passed": True}]
 )
 def test_what_says_nothing_is_nothing(document: Any) -> None:
-    assert read([document], 2) == ((), (), ())
+    assert read_reports([document], 2) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_what_says_nothing_is_nothing(document: Any) -> None:
     ],
 )
 def test_what_cannot_be_read_is_a_fault(document: Any, fault: str) -> None:
-    assert read([document], 2) == ((), (), (fault,))
+    assert read_reports([document], 2) == ((), (), (fault,))
 
 
 def test_steps_that_do_not_apply() -> None:
     said = {"not_applicable": [{"step": 1, "reason": " no\nneed "}, {"step": 2, "reason": "x"}]}
-    assert read([said], 2).declared == (Declared(1, "no need"), Declared(2, "x"))
-    assert read([{"not_applicable": {"step": 2, "reason": "x"}}], 2).declared == (Declared(2, "x"),)
+    assert read_reports([said], 2).declared == (InapplicableStep(1, "no need"), InapplicableStep(2, "x"))
+    assert read_reports([{"not_applicable": {"step": 2, "reason": "x"}}], 2).declared == (InapplicableStep(2, "x"),)
 
 
 def test_too_many_claims_are_a_fault() -> None:
-    said = read([{"comment": list(range(1, 80))}], 2)
+    said = read_reports([{"comment": list(range(1, 80))}], 2)
     assert len(said.claims) == 50
     assert said.faults == ("there are more than 50 claims",)
 
@@ -92,6 +92,6 @@ def test_too_many_claims_are_a_fault() -> None:
     )
 )
 def test_anything_can_be_read(document: Any) -> None:
-    said = read([document], 3)
+    said = read_reports([document], 3)
     assert all(1 <= each.step <= 3 for each in said.declared)
     assert all("\n" not in each.as_text() for each in said.claims)

@@ -33,18 +33,20 @@ ASKED = ValidationCriteria(quality_threshold=70)
     ],
 )
 def test_only_a_plain_yes_with_enough_points_accepts(said: dict[str, Any], accepted: bool, reason: str) -> None:
-    found = rework.judged(ASKED, said)
+    found = rework.read_judgement(ASKED, said)
     assert found is not None
     assert (found.accepted, found.reason) == (accepted, reason)
 
 
 @pytest.mark.parametrize("said", [None, "fine", [], {}, {"score": 101}, {"score": True}, {"score": 5, "issues": [{}]}])
 def test_what_cannot_be_read_is_no_judgement(said: object) -> None:
-    assert rework.judged(ASKED, said) is None
+    assert rework.read_judgement(ASKED, said) is None
 
 
 def test_without_a_threshold_the_decision_counts_and_issues_are_kept() -> None:
-    found = rework.judged(ValidationCriteria(completeness="all"), {"score": 1, "decision": "ACCEPT", "issues": ["a"]})
+    found = rework.read_judgement(
+        ValidationCriteria(completeness="all"), {"score": 1, "decision": "ACCEPT", "issues": ["a"]}
+    )
     assert found is not None
     assert found.as_json() == {
         "decision": "ACCEPT",
@@ -66,11 +68,11 @@ def test_without_a_threshold_the_decision_counts_and_issues_are_kept() -> None:
     ],
 )
 def test_a_format_is_looked_at_where_bytes_can_tell(wanted: str | None, data: bytes, faults: int) -> None:
-    assert len(rework.format_faults(ValidationCriteria(format=wanted), {"a": data})) == faults
+    assert len(rework.find_format_faults(ValidationCriteria(format=wanted), {"a": data})) == faults
 
 
 def test_what_a_machine_refuses_is_an_issue_each() -> None:
-    found = rework.refused(["a is no JSON", "b is missing"])
+    found = rework.make_refusal(["a is no JSON", "b is missing"])
     assert (found.accepted, found.score, found.reason) == (False, 0, "a is no JSON")
     assert [(each.severity, each.description) for each in found.issues] == [
         ("HIGH", "a is no JSON"),
@@ -89,8 +91,10 @@ def test_somebody_is_asked_only_for_what_a_machine_cannot_tell(criteria: dict[st
 @given(st.lists(st.text(min_size=1).filter(str.strip), max_size=4))
 def test_the_same_issues_in_another_order_are_the_same(texts: list[str]) -> None:
     issues = [Issue(description=text) for text in texts]
-    assert rework.fingerprint(issues) == rework.fingerprint([*reversed(issues), *issues])
-    assert rework.fingerprint(issues) != rework.fingerprint([*issues, Issue(description="\x00 something else")])
+    assert rework.fingerprint_issues(issues) == rework.fingerprint_issues([*reversed(issues), *issues])
+    assert rework.fingerprint_issues(issues) != rework.fingerprint_issues(
+        [*issues, Issue(description="\x00 something else")]
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,21 +109,23 @@ def test_the_same_issues_in_another_order_are_the_same(texts: list[str]) -> None
     ],
 )
 def test_another_round_is_worth_it_while_something_changes(earlier: list[str], used: int, answer: str) -> None:
-    assert rework.another_round(earlier, "a", used=used, most=3) == answer
+    assert rework.decide_another_round(earlier, "a", used=used, most=3) == answer
 
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdef")), max_size=8), st.integers(0, 5))
 def test_rework_always_ends_and_a_shrinking_set_may_use_all_rounds(sets: list[frozenset[str]], most: int) -> None:
     earlier: list[list[str]] = []
     for now in sets:
-        answer = rework.another_round(earlier, sorted(now), used=len(earlier), most=most)
+        answer = rework.decide_another_round(earlier, sorted(now), used=len(earlier), most=most)
         if answer != "yes":
             assert answer == ("stuck" if sorted(now) in earlier else "limit")
             break
         earlier.append(sorted(now))
     assert len(earlier) <= most
     shrinking = [["a", "b", "c"][number:] for number in range(3)]
-    answers = {rework.another_round(shrinking[:used], now, used=used, most=3) for used, now in enumerate(shrinking)}
+    answers = {
+        rework.decide_another_round(shrinking[:used], now, used=used, most=3) for used, now in enumerate(shrinking)
+    }
     assert answers == {"yes"}
 
 
@@ -132,9 +138,9 @@ def again(**keys: Any) -> Reexecution:
 
 
 def test_a_re_execution_gets_what_was_refused_and_why() -> None:
-    assert [each.input_name for each in rework.extra_inputs(again())] == ["validation_feedback"]
+    assert [each.input_name for each in rework.list_extra_inputs(again())] == ["validation_feedback"]
     file = {"output_name": "a b", "path": "x/y.md", "sha256": f"sha256:{'0' * 64}"}
-    previous, feedback = rework.extra_inputs(again(previous=[file]))
+    previous, feedback = rework.list_extra_inputs(again(previous=[file]))
     assert (previous.input_name, previous.paths) == ("previous_output", ("previous_output/a%20%b/x/y.md",))
     assert feedback.paths == (rework.FEEDBACK,)
 
@@ -144,13 +150,13 @@ def test_feedback_says_when_and_what_is_expected() -> None:
         {"description": "no price", "category": "COMPLETENESS", "suggestion": "name it"},
         {"description": "too long"},
     ]
-    told = rework.feedback(again(validation_result=RESULT | {"issues": issues}), at="2026-01-08T10:30:00Z")
+    told = rework.make_feedback(again(validation_result=RESULT | {"issues": issues}), at="2026-01-08T10:30:00Z")
     assert told.expectations is not None
     assert (told.expectations.additions, told.expectations.modifications) == (("name it",), ("too long",))
     assert told.as_json()["validation_time"] == "2026-01-08T10:30:00Z"
     wanted = {"additions": ["a"], "modifications": []}
     said = again(validation_result=RESULT | {"expectations": wanted}, validated_at="2026-01-09T00:00:00Z")
-    told = rework.feedback(said, at="2026-01-08T10:30:00Z")
+    told = rework.make_feedback(said, at="2026-01-08T10:30:00Z")
     assert told.expectations is not None
     assert told.expectations.additions == ("a",)
     assert told.as_json()["validation_time"] == "2026-01-09T00:00:00Z"
@@ -160,17 +166,17 @@ def test_inputs_of_its_own_are_those_that_the_plan_names() -> None:
     inputs = [{"input_name": name, "required": True, "paths": ["x"]} for name in ("text", "previous_output")]
     said = command(resolved_inputs=inputs)
     plain = Command.model_validate(said)
-    assert [each.input_name for each in rework.own_inputs(plain)] == ["text", "previous_output"]
+    assert [each.input_name for each in rework.list_own_inputs(plain)] == ["text", "previous_output"]
     reworked = plain.model_copy(update={"reexecute": again()})
-    assert [each.input_name for each in rework.own_inputs(reworked)] == ["text"]
-    assert rework.own_inputs(plain.model_copy(update={"resolved_inputs": None})) == ()
+    assert [each.input_name for each in rework.list_own_inputs(reworked)] == ["text"]
+    assert rework.list_own_inputs(plain.model_copy(update={"resolved_inputs": None})) == ()
 
 
 @pytest.mark.mends("B3", "B4")
 @pytest.mark.parametrize("unusable", [0, 2])
 @pytest.mark.parametrize("more", [{}, {"expectations": {"additions": ["a"]}, "prompt": " Name it. "}])
 def test_a_judgement_survives_the_end_of_an_engine(more: dict[str, Any], unusable: int) -> None:
-    found = rework.judged(ASKED, {"score": 20, "decision": "REJECT", "reason": "no", "issues": ["x"], **more})
+    found = rework.read_judgement(ASKED, {"score": 20, "decision": "REJECT", "reason": "no", "issues": ["x"], **more})
     assert found is not None
     found = replace(found, unusable=unusable)
     assert rework.Judgement.from_json(json.loads(json.dumps(found.as_json()))) == found
@@ -180,18 +186,18 @@ def test_a_judgement_survives_the_end_of_an_engine(more: dict[str, Any], unusabl
 
 
 def test_a_validator_s_own_words_stand_in_the_feedback() -> None:
-    told = rework.feedback(again(validation_result=RESULT | {"prompt": "Name it."}), at="2026-01-09T00:00:00Z")
+    told = rework.make_feedback(again(validation_result=RESULT | {"prompt": "Name it."}), at="2026-01-09T00:00:00Z")
     assert told.prompt == "Name it."
 
 
 @pytest.mark.parametrize("expectations", [None, {"additions": ["a"]}])
 def test_a_judgement_becomes_the_result_in_a_command(expectations: dict[str, Any] | None) -> None:
     said: dict[str, Any] = {"score": 10, "decision": "REJECT", "reason": "no", "issues": ["x"]}
-    found = rework.judged(ASKED, said | ({"expectations": expectations} if expectations else {}))
+    found = rework.read_judgement(ASKED, said | ({"expectations": expectations} if expectations else {}))
     assert found is not None
     result = found.as_result("b")
     assert (result["validator"], "decision" in result, "expectations" in result) == ("b", False, bool(expectations))
-    assert rework.judged(ASKED, said | {"expectations": "all"}) is None
+    assert rework.read_judgement(ASKED, said | {"expectations": "all"}) is None
 
 
 def test_what_a_person_accepts_is_evidence_for_what_did_not_pass() -> None:
@@ -211,7 +217,9 @@ def test_what_a_person_accepts_is_evidence_for_what_did_not_pass() -> None:
     failed = Evidence("tests", False, True, "executed", "engine", "")
     stale = Evidence("lint", True, False, "executed", "engine", "")
     fine = Evidence("seen", True, True, "observed", "engine", "")
-    found = rework.confirmations(promise, [failed, stale, fine], by="ada", at="", shown="sha256:1", trust="confirmed")
+    found = rework.make_confirmations(
+        promise, [failed, stale, fine], by="ada", at="", shown="sha256:1", trust="confirmed"
+    )
     assert [(each.id, each.trust, each.passed) for each in found] == [
         ("lint", "confirmed", True),
         ("tests", "confirmed", True),
@@ -231,7 +239,7 @@ def test_who_takes_work_as_it_is_overrules_what_was_found_and_the_record_says_wh
         }
     )
     failed = Evidence("tests", False, True, "executed", "engine", "")
-    found = rework.confirmations(promise, [failed], by="ada", at="", shown="sha256:1", trust="attested")
+    found = rework.make_confirmations(promise, [failed], by="ada", at="", shown="sha256:1", trust="attested")
     verdict = done.decide(promise, [failed, *found], (), confirmed=True, word="attested")
     assert (verdict.fulfilled, verdict.trust) == (True, "attested")
 
@@ -254,11 +262,11 @@ def test_who_takes_work_as_it_is_overrules_what_was_found_and_the_record_says_wh
     ],
 )
 def test_an_answer_that_is_not_clear_decides_nothing(said: str, answers: list[object], meant: str) -> None:
-    assert str(rework.decision(said, answers)) == meant
+    assert str(rework.read_decision(said, answers)) == meant
 
 
 def test_what_a_person_says_of_an_input_counts_as_it_is_said() -> None:
-    yes, no = (rework.by_person(Confirmation("ada", approved, "")) for approved in (True, False))
+    yes, no = (rework.read_person_judgement(Confirmation("ada", approved, "")) for approved in (True, False))
     assert (yes.accepted, no.accepted) == (True, False)
     assert "ada" in no.issues[0].description
 
@@ -272,4 +280,4 @@ def test_a_command_tells_whether_others_had_changed_the_same(issues: list[str] |
     result = {"validator": "qa", "score": 1, "reason": "?", "issues": found}
     again = {"original_task_id": "a", "original_agent": "dev", "attempt": 1, "validation_result": result}
     asked = command(**({} if issues is None else {"reexecute": again}))
-    assert rework.conflicted(Command.from_json(asked)) is conflicted
+    assert rework.is_after_conflict(Command.from_json(asked)) is conflicted

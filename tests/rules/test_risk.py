@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.core.risk import level
+from agenttalk.rules.core.risk import assess_risk
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from agenttalk.rules.core.risk import level
     ],
 )
 def test_size_and_place_decide(paths: list[str] | None, lines: int | None, files: int | None, expected: str) -> None:
-    assert level(paths, lines=lines, files=files, high=("*/auth/*",)) == expected
+    assert assess_risk(paths, lines=lines, files=files, high=("*/auth/*",)) == expected

@@ -17,17 +17,17 @@ from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lift
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import (
-    Order,
-    Parcel,
+    CommandOrder,
+    MessageTally,
+    OutboxMessage,
     PlanFacts,
     Rejection,
-    Tally,
-    duplicate,
+    check_duplicate,
+    is_superseded,
     may_command,
-    may_refuse,
-    newest_first,
+    reject_reexecution,
     route,
-    superseded,
+    sort_newest_first,
     unpack,
 )
 from samples import DIGEST, OTHER_DIGEST, artifact, command, envelope
@@ -56,9 +56,9 @@ DAG = TaskDag.from_json(
 PLAN = PlanFacts(DAG, DIGEST, agents={"pm", "dev", "tester", "lead"}, foreign=True)
 
 
-def parcel(document: dict[str, Any], owner: str | None = None) -> Parcel:
+def parcel(document: dict[str, Any], owner: str | None = None) -> OutboxMessage:
     unpacked = unpack(wire.write(document), owner=owner or document["producer_agent_id"], plan_id="plan_shop")
-    assert isinstance(unpacked, Parcel), unpacked
+    assert isinstance(unpacked, OutboxMessage), unpacked
     return unpacked
 
 
@@ -120,15 +120,15 @@ def test_a_refusal_keeps_every_problem() -> None:
 def test_the_hash_is_that_of_the_file_as_it_lay_there() -> None:
     data = b" " + wire.write(artifact())
     unpacked = unpack(data, owner="pm", plan_id="plan_shop")
-    assert isinstance(unpacked, Parcel)
+    assert isinstance(unpacked, OutboxMessage)
     assert unpacked.sha256 == wire.sha256(data)
 
 
 def test_duplicates_are_found_by_id_and_hash() -> None:
     message = parcel(envelope())
-    assert duplicate(message, None) == "new"
-    assert duplicate(message, message.sha256) == "duplicate"
-    reused = duplicate(message, OTHER_DIGEST)
+    assert check_duplicate(message, None) == "new"
+    assert check_duplicate(message, message.sha256) == "duplicate"
+    reused = check_duplicate(message, OTHER_DIGEST)
     assert isinstance(reused, Rejection)
     assert reused.code is Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD
 
@@ -279,23 +279,23 @@ def test_in_a_foreign_plan_outputs_come_from_whom_the_dag_names() -> None:
 def test_what_another_router_brought_is_held_against_the_dag(
     document: dict[str, Any], receiver: str, code: Code | None
 ) -> None:
-    refused = routing.arrives(parcel(document), PLAN, receiver)
+    refused = routing.reject_arrival(parcel(document), PLAN, receiver)
     assert (refused.code if refused else None) == code
 
 
 def test_a_command_of_an_earlier_dag_is_fine_only_where_a_router_brought_it() -> None:
     old = parcel(envelope(payload={"command": command(dag_ref={"sha256": OTHER_DIGEST})}))
-    assert routing.arrives(old, PLAN, "pm") is None  # it is superseded then
-    refused = routing.unbrought(old, PLAN)
+    assert routing.reject_arrival(old, PLAN, "pm") is None  # it is superseded then
+    refused = routing.reject_unrouted(old, PLAN)
     assert refused is not None
     assert refused.code is Code.COMMAND_DAG_MISMATCH
-    assert routing.unbrought(parcel(envelope()), PLAN) is None
-    assert routing.unbrought(parcel(artifact()), PLAN) is None
+    assert routing.reject_unrouted(parcel(envelope()), PLAN) is None
+    assert routing.reject_unrouted(parcel(artifact()), PLAN) is None
 
 
 orders = st.lists(
     st.builds(
-        lambda number, task, seq: Order(f"m{number}", task, f"cmd_{task}_{seq:03d}", seq),
+        lambda number, task, seq: CommandOrder(f"m{number}", task, f"cmd_{task}_{seq:03d}", seq),
         st.integers(0, 99),
         st.sampled_from(["a", "b"]),
         st.integers(0, 4),
@@ -306,12 +306,12 @@ orders = st.lists(
 
 
 @given(orders, st.randoms())
-def test_the_largest_number_counts_whatever_the_order_of_files(found: list[Order], random: Random) -> None:
+def test_the_largest_number_counts_whatever_the_order_of_files(found: list[CommandOrder], random: Random) -> None:
     shuffled = random.sample(found, len(found))
-    newest: dict[str, Order] = {}
+    newest: dict[str, CommandOrder] = {}
     late = set()
-    for order in newest_first(shuffled, lambda each: each):
-        if superseded(order, newest.get(order.task_id)):
+    for order in sort_newest_first(shuffled, lambda each: each):
+        if is_superseded(order, newest.get(order.task_id)):
             late.add(order)
         else:
             newest[order.task_id] = order
@@ -321,13 +321,13 @@ def test_the_largest_number_counts_whatever_the_order_of_files(found: list[Order
 
 
 def test_of_equal_orders_the_files_do_not_say_which_comes_first() -> None:
-    found = [Order(message_id, "t", "cmd_t_001", 1) for message_id in ("b", "c", "a")]
-    assert [each.message_id for each in newest_first(found, lambda each: each)] == ["a", "b", "c"]
+    found = [CommandOrder(message_id, "t", "cmd_t_001", 1) for message_id in ("b", "c", "a")]
+    assert [each.message_id for each in sort_newest_first(found, lambda each: each)] == ["a", "b", "c"]
 
 
 @given(st.lists(st.integers(0, 5), min_size=5, max_size=5), st.integers(-2, 2))
 def test_every_message_is_accounted_for(places: list[int], lost: int) -> None:
-    tally = Tally(sum(places) + lost, *places)
+    tally = MessageTally(sum(places) + lost, *places)
     assert tally.lost == lost
 
 
@@ -371,7 +371,7 @@ REFUSABLE = TaskDag.from_json(
 )
 def test_who_may_have_work_done_again(sender: str, said: Reexecution, maker: str, code: Code | None) -> None:
     plan = PlanFacts(REFUSABLE, DIGEST, agents=())
-    refused = may_refuse(sender, plan.nodes["build"], maker, said, plan)
+    refused = reject_reexecution(sender, plan.nodes["build"], maker, said, plan)
     assert (refused.code if refused else None) == code
 
 
@@ -385,7 +385,7 @@ def test_what_was_refused_may_stand_at_the_top_of_a_command() -> None:
     }
     written = wire.write({**document, "payload": {"command": inside}})
     found = unpack(written, owner=document["producer_agent_id"], plan_id=document["plan_id"])
-    assert isinstance(found, Parcel)
+    assert isinstance(found, OutboxMessage)
     assert isinstance(found.envelope, CommandEnvelope)
     again = found.envelope.payload.command.reexecute
     assert again is not None

@@ -63,8 +63,8 @@ def node(**keys: Any) -> bytes:
 def test_only_the_part_that_tells_how_tests_are_run_must_stay(
     path: str, before: bytes | None, after: bytes | None, changed: bool
 ) -> None:
-    assert test_runners.retuned(path, before, after) is changed
-    assert not test_runners.retuned(path, after, after)
+    assert test_runners.has_changed_settings(path, before, after) is changed
+    assert not test_runners.has_changed_settings(path, after, after)
 
 
 @pytest.mark.mends("F9")
@@ -93,7 +93,7 @@ def test_only_the_part_that_tells_how_tests_are_run_must_stay(
     ],
 )
 def test_what_runners_of_any_language_read_is_held(path: str) -> None:
-    assert scope.globs(test_runners.configuration("./check")).covers(path)
+    assert scope.read_globs(test_runners.list_configuration("./check")).covers(path)
 
 
 def test_what_builds_is_held_where_it_is_run() -> None:
@@ -102,5 +102,5 @@ def test_what_builds_is_held_where_it_is_run() -> None:
         ("./gradlew test", "build.gradle.kts"),
         ("cargo test", "build.rs"),
     ):
-        assert scope.globs(test_runners.configuration(command)).covers(path)
-        assert not scope.globs(test_runners.configuration("pytest")).covers(path)
+        assert scope.read_globs(test_runners.list_configuration(command)).covers(path)
+        assert not scope.read_globs(test_runners.list_configuration("pytest")).covers(path)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agenttalk.contracts.core.cron import NAMED, parse
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.plans import schedules
-from agenttalk.rules.plans.schedules import Slot, after, decide, latest
+from agenttalk.rules.plans.schedules import ScheduleSlot, decide, find_latest_slot, find_next_slot
 from effort import cases
 
 BERLIN, UTC_ZONE, LORD_HOWE = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC"), ZoneInfo("Australia/Lord_Howe")
@@ -54,7 +54,7 @@ ZONES = st.sampled_from([BERLIN, UTC_ZONE, LORD_HOWE, ZoneInfo("America/St_Johns
     ],
 )
 def test_the_next_time_in_berlin(text: str, moment: str, expected: str) -> None:
-    found = after(parse(text), BERLIN, at(moment))
+    found = find_next_slot(parse(text), BERLIN, at(moment))
     assert found is not None
     assert found.at == at(expected)
 
@@ -97,33 +97,33 @@ def test_a_day_in_every_cron_is_either_the_day_of_the_month_or_of_the_week() -> 
 
 def test_a_time_that_the_clock_leaps_over_is_due_once_when_it_would_have_been() -> None:
     night = parse("30 2 * * *")
-    found = after(night, BERLIN, at("2026-03-28T12:00"))
-    assert found == Slot(at("2026-03-29T01:30"), "2026-03-29T02-30")
-    assert after(night, BERLIN, found.at) == Slot(at("2026-03-30T00:30"), "2026-03-30T02-30")
-    together = after(parse("30 2,3 * * *"), BERLIN, at("2026-03-29T01:30"))
+    found = find_next_slot(night, BERLIN, at("2026-03-28T12:00"))
+    assert found == ScheduleSlot(at("2026-03-29T01:30"), "2026-03-29T02-30")
+    assert find_next_slot(night, BERLIN, found.at) == ScheduleSlot(at("2026-03-30T00:30"), "2026-03-30T02-30")
+    together = find_next_slot(parse("30 2,3 * * *"), BERLIN, at("2026-03-29T01:30"))
     assert together is not None
     assert together.label == "2026-03-30T02-30"
 
 
 def test_a_time_that_comes_twice_is_due_the_first_time() -> None:
     night = parse("30 2 * * *")
-    found = after(night, BERLIN, at("2026-10-24T12:00"))
-    assert found == Slot(at("2026-10-25T00:30"), "2026-10-25T02-30")
-    assert after(night, BERLIN, found.at) == Slot(at("2026-10-26T01:30"), "2026-10-26T02-30")
+    found = find_next_slot(night, BERLIN, at("2026-10-24T12:00"))
+    assert found == ScheduleSlot(at("2026-10-25T00:30"), "2026-10-25T02-30")
+    assert find_next_slot(night, BERLIN, found.at) == ScheduleSlot(at("2026-10-26T01:30"), "2026-10-26T02-30")
 
 
 def test_what_is_due_in_every_hour_goes_by_the_time_that_passes() -> None:
     hourly = parse("0 * * * *")
     moment, labels = at("2026-10-24T23:59"), []
     for _ in range(4):
-        found = after(hourly, BERLIN, moment)
+        found = find_next_slot(hourly, BERLIN, moment)
         assert found is not None
         assert found.at - moment <= timedelta(hours=1)
         moment = found.at
         labels.append(found.label[-8:])
     assert labels == ["25T02-00", "02-00-again"[-8:], "25T03-00", "25T04-00"]
-    spring = after(hourly, BERLIN, at("2026-03-29T00:00"))
-    assert spring == Slot(at("2026-03-29T01:00"), "2026-03-29T03-00")
+    spring = find_next_slot(hourly, BERLIN, at("2026-03-29T00:00"))
+    assert spring == ScheduleSlot(at("2026-03-29T01:00"), "2026-03-29T03-00")
 
 
 @settings(max_examples=cases(40), deadline=None)
@@ -133,15 +133,15 @@ def test_there_is_nothing_between_a_time_and_the_next(text: str, zone: ZoneInfo,
         cron = parse(text)
     except ValueError:
         return  # a 29th in a short month, and the like
-    found = after(cron, zone, moment)
+    found = find_next_slot(cron, zone, moment)
     assert found is not None
     assert found.at > moment
-    last = latest(cron, zone, found.at)
+    last = find_latest_slot(cron, zone, found.at)
     assert last is not None
     assert last.at == found.at
-    before = latest(cron, zone, found.at - timedelta(microseconds=1))
+    before = find_latest_slot(cron, zone, found.at - timedelta(microseconds=1))
     assert before is None or before.at <= moment
-    following = after(cron, zone, found.at)
+    following = find_next_slot(cron, zone, found.at)
     assert following is not None
     assert following.label != found.label
 
@@ -152,7 +152,7 @@ def test_hours_are_those_that_a_clock_shows(text: str, minutes: int) -> None:
     cron, moment = parse(text), at("2026-10-24T00:00") + timedelta(minutes=minutes)
     local = moment.astimezone(BERLIN)
     shown = local.minute in cron.minutes and cron.is_on(local.date())
-    found = latest(cron, BERLIN, moment)
+    found = find_latest_slot(cron, BERLIN, moment)
     assert found is not None
     assert (found.at == moment) is shown
 
@@ -161,21 +161,21 @@ def test_what_is_due_is_run_once_on_time_and_made_up_for_once_if_wanted() -> Non
     cron, since = parse("0 * * * *"), at("2026-11-16T08:00")
     early = decide(cron, UTC_ZONE, since, at("2026-11-16T08:59"), catch_up=True)
     assert (early.slot, early.run, early.missed) == (None, False, False)
-    assert early.upcoming == Slot(at("2026-11-16T09:00"), "2026-11-16T09-00")
+    assert early.upcoming == ScheduleSlot(at("2026-11-16T09:00"), "2026-11-16T09-00")
     on_time = decide(cron, UTC_ZONE, since, at("2026-11-16T09:01"), catch_up=False)
     assert (on_time.slot, on_time.run, on_time.missed) == (early.upcoming, True, False)
     late = decide(cron, UTC_ZONE, since, at("2026-11-16T12:30"), catch_up=True)
-    assert (late.slot, late.run, late.missed) == (Slot(at("2026-11-16T12:00"), "2026-11-16T12-00"), True, True)
+    assert (late.slot, late.run, late.missed) == (ScheduleSlot(at("2026-11-16T12:00"), "2026-11-16T12-00"), True, True)
     assert not decide(cron, UTC_ZONE, since, at("2026-11-16T12:30"), catch_up=False).run
     assert late.slot is not None
-    assert schedules.plan_id("weekly", late.slot) == "weekly-2026-11-16T12-00"
+    assert schedules.make_plan_id("weekly", late.slot) == "weekly-2026-11-16T12-00"
 
 
 def test_an_expression_that_is_due_on_no_day_of_any_month_has_no_time() -> None:
     never = parse("0 0 1 1 *")
     never = type(never)(never.minutes, never.hours, frozenset({31}), frozenset({2}), never.weekdays, either=False)
-    assert after(never, UTC_ZONE, at("2026-11-16T08:00")) is None
-    assert latest(never, UTC_ZONE, at("2026-11-16T08:00")) is None
+    assert find_next_slot(never, UTC_ZONE, at("2026-11-16T08:00")) is None
+    assert find_latest_slot(never, UTC_ZONE, at("2026-11-16T08:00")) is None
     assert decide(never, UTC_ZONE, at("2026-11-16T08:00"), at("2026-11-16T09:00"), catch_up=True).slot is None
 
 

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code, InputError
-from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, Ignored, fault, globs, ignore_file, scope
+from agenttalk.rules.core.scope import (
+    DEFAULT_EXCLUDES,
+    IgnoreRules,
+    explain_fault,
+    make_scope,
+    read_globs,
+    read_ignore_file,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, Ignored, fault, globs, 
     ],
 )
 def test_globs_mean_what_git_means(glob: str, path: str, covered: bool) -> None:
-    assert (not fault(glob) and globs([glob]).covers(path)) is covered
+    assert (not explain_fault(glob) and read_globs([glob]).covers(path)) is covered
 
 
 VISIBLE = set(string.ascii_letters + string.digits + string.punctuation)
@@ -93,19 +100,19 @@ CLASSES = {
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_classes_of_characters_hold_what_posix_says(name: str) -> None:
-    glob = globs([f"x[[:{name}:]]"])
+    glob = read_globs([f"x[[:{name}:]]"])
     every = [chr(number) for number in range(1, 160) if chr(number) != "/"]
     assert {char for char in every if glob.covers(f"x{char}")} == CLASSES[name] - {"/", "\0"}
 
 
 def test_the_last_glob_that_matches_decides() -> None:
-    meant = globs(["src/", "!src/secret/", "src/secret/open.txt"])
+    meant = read_globs(["src/", "!src/secret/", "src/secret/open.txt"])
     assert meant.among(["src/a", "src/secret/b", "src/secret/open.txt", "other"]) == ("src/a", "src/secret/open.txt")
 
 
 def test_a_folder_itself_can_be_asked_for() -> None:
-    assert globs(["build/"]).covers("build", folder=True)
-    assert not globs(["build/"]).covers("build")
+    assert read_globs(["build/"]).covers("build", folder=True)
+    assert not read_globs(["build/"]).covers("build")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +131,7 @@ def test_what_is_disallowed_wins_and_nothing_allowed_means_all(
     allowed: list[str], disallowed: list[str], breaches: tuple[str, ...]
 ) -> None:
     changed = [".github/ci.yml", "README.md", "src/a.py", "src/secret.py"]
-    assert scope(allowed, disallowed).breaches(changed) == breaches
+    assert make_scope(allowed, disallowed).breaches(changed) == breaches
 
 
 @pytest.mark.parametrize(
@@ -148,15 +155,15 @@ def test_what_is_disallowed_wins_and_nothing_allowed_means_all(
     ],
 )
 def test_a_glob_that_protects_nothing_is_a_fault(glob: str) -> None:
-    assert fault(glob)
+    assert explain_fault(glob)
     with pytest.raises(InputError) as caught:
-        globs(["fine", glob])
+        read_globs(["fine", glob])
     assert caught.value.code is Code.FIELD_VALUE
 
 
 def test_a_gitignore_is_read_as_git_reads_it() -> None:
     text = "\ufeff# comment\n\n*.log  \nkeep\\ \n\\#odd\r\n!important.log\n[broken\n"
-    ignored = Ignored({"": text}, ())
+    ignored = IgnoreRules({"": text}, ())
     for path, expected in {
         "a.log": True,
         "important.log": False,
@@ -167,11 +174,11 @@ def test_a_gitignore_is_read_as_git_reads_it() -> None:
         "[broken": False,
     }.items():
         assert ignored.ignores(path, folder=False) is expected, path
-    assert len(ignore_file(text).globs) == 4
+    assert len(read_ignore_file(text).globs) == 4
 
 
 def test_deeper_files_decide_over_higher_ones_and_all_over_the_defaults() -> None:
-    ignored = Ignored({"": "*.txt\n!keep.pyc\n/only\n", "a": "!*.txt\nonly\n", "a/b": "*.txt\n/x/\n"})
+    ignored = IgnoreRules({"": "*.txt\n!keep.pyc\n/only\n", "a": "!*.txt\nonly\n", "a/b": "*.txt\n/x/\n"})
     assert ignored.ignores("a.txt", folder=False)
     assert not ignored.ignores("a/a.txt", folder=False)
     assert ignored.ignores("a/b/a.txt", folder=False)
@@ -186,15 +193,15 @@ def test_deeper_files_decide_over_higher_ones_and_all_over_the_defaults() -> Non
 
 
 def test_inside_a_folder_that_was_taken_back_a_glob_for_any_depth_still_holds() -> None:
-    ignored = Ignored({"": "*\n!keep/\n"}, ())
+    ignored = IgnoreRules({"": "*\n!keep/\n"}, ())
     assert not ignored.ignores("keep", folder=True)
     assert ignored.ignores("keep/x", folder=False)
 
 
 @pytest.mark.parametrize("path", ["__pycache__", "a/__pycache__", ".pytest_cache", "node_modules", ".venv"])
 def test_what_programs_leave_is_left_out(path: str) -> None:
-    assert Ignored({}).ignores(path, folder=True)
-    assert globs(DEFAULT_EXCLUDES).covers(f"{path}/x")
+    assert IgnoreRules({}).ignores(path, folder=True)
+    assert read_globs(DEFAULT_EXCLUDES).covers(f"{path}/x")
 
 
 letters = st.text("ab*?[]!-\\/", max_size=8)
@@ -202,11 +209,11 @@ letters = st.text("ab*?[]!-\\/", max_size=8)
 
 @given(letters, st.text("ab/-]", min_size=1, max_size=8))
 def test_any_text_is_a_fault_or_can_be_matched(glob: str, path: str) -> None:
-    if not fault(glob):
-        assert globs([glob]).covers(path) in {True, False}
+    if not explain_fault(glob):
+        assert read_globs([glob]).covers(path) in {True, False}
 
 
 def test_stars_cost_no_more_than_they_must() -> None:
     """Ten stars against a long name would take a backtracking matcher for ever."""
-    assert not globs(["*a" * 30 + "b"]).covers("a" * 4000)
-    assert not globs(["**/a/" * 30 + "b"]).covers("/".join("a" * 500))
+    assert not read_globs(["*a" * 30 + "b"]).covers("a" * 4000)
+    assert not read_globs(["**/a/" * 30 + "b"]).covers("/".join("a" * 500))

@@ -7,7 +7,7 @@ import pytest
 from agenttalk.contracts import promise
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import check_results, test_runners
-from agenttalk.rules.proof.check_results import Ran
+from agenttalk.rules.proof.check_results import ProgramExit
 from agenttalk.rules.proof.junit import Outcomes
 
 SUITE = promise.TestsCheck.model_validate({"id": "t", "kind": "tests", "run": "python3 -m pytest", "junit": "r.xml"})
@@ -15,7 +15,7 @@ TABLE = b'[project]\nname = "shop"\n\n[tool.pytest.ini_options]\naddopts = "-q"\
 
 
 def found(base: Outcomes, now: Outcomes) -> str:
-    return check_results.of_tests(SUITE, Ran("exited", 0), now, base).reason
+    return check_results.judge_tests(SUITE, ProgramExit("exited", 0), now, base).reason
 
 
 def test_a_module_that_could_not_be_loaded_is_no_test_that_vanished() -> None:
@@ -41,11 +41,11 @@ def test_tests_that_a_plan_lets_go_may_be_renamed_or_moved() -> None:
     base = Outcomes(passed=frozenset({"tests.test_old::test_a", "tests.test_old::test_b"}))
     now = Outcomes(passed=frozenset({"tests.test_new::test_a"}))
     renaming = SUITE.model_copy(update={"may_vanish": ("tests.test_old::*",)})
-    found = check_results.of_tests(renaming, Ran("exited", 0), now, base)
+    found = check_results.judge_tests(renaming, ProgramExit("exited", 0), now, base)
     assert found.passed
     assert "gone, as the plan permits: 'tests.test_old::test_a', 'tests.test_old::test_b'" in found.detail
     partly = SUITE.model_copy(update={"may_vanish": ("tests.test_old::test_a",)})
-    refused = check_results.of_tests(partly, Ran("exited", 0), now, base)
+    refused = check_results.judge_tests(partly, ProgramExit("exited", 0), now, base)
     assert (refused.reason, "may_vanish" in refused.detail) == ("tests_vanished", True)
 
 
@@ -66,7 +66,7 @@ def test_tests_that_a_plan_lets_go_may_be_renamed_or_moved() -> None:
     ],
 )
 def test_only_the_tables_of_tests_must_stay(before: bytes | None, after: bytes | None, changed: bool) -> None:
-    assert test_runners.retuned("pyproject.toml", before, after) is changed
+    assert test_runners.has_changed_settings("pyproject.toml", before, after) is changed
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_only_the_tables_of_tests_must_stay(before: bytes | None, after: bytes |
     ],
 )
 def test_what_the_runner_reads_is_protected(path: str) -> None:
-    assert scope.globs(test_runners.configuration("./check")).covers(path)
+    assert scope.read_globs(test_runners.list_configuration("./check")).covers(path)
 
 
 def test_a_command_that_is_only_run_has_a_runner_too() -> None:
     check = promise.RunCheck.model_validate({"id": "r", "kind": "run", "run": "python3 -m unittest -q"})
-    assert check_results.shadows(check) == ("unittest.py", "unittest/__init__.py")
+    assert check_results.list_shadowing_files(check) == ("unittest.py", "unittest/__init__.py")

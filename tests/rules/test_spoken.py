@@ -18,18 +18,18 @@ from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules.proof import done
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.text import check_words, forge_words, render, verdict_words
-from agenttalk.rules.text.message import Saying
+from agenttalk.rules.text.message import MessageTemplate
 
 SAMPLES = {"d": 7, "g": 7.5, ",": 7000, "s": "acme/site#7", "": "Ab-1"}
-ALL = render.sayings()
+ALL = render.list_templates()
 
 
-def facts_of(saying: Saying) -> dict[str, Any]:
+def facts_of(saying: MessageTemplate) -> dict[str, Any]:
     return {name: SAMPLES[kind or ""] for _, name, kind, _ in Formatter().parse(saying.en) if name}
 
 
 @pytest.mark.parametrize("saying", ALL, ids=lambda each: each.en[:40])
-def test_every_sentence_is_found_again_by_its_words_and_names_the_same(saying: Saying) -> None:
+def test_every_sentence_is_found_again_by_its_words_and_names_the_same(saying: MessageTemplate) -> None:
     facts = facts_of(saying)
     assert set(facts) == {name for _, name, *_ in Formatter().parse(saying.zh) if name}
     shown = {
@@ -37,9 +37,9 @@ def test_every_sentence_is_found_again_by_its_words_and_names_the_same(saying: S
         for _, name, kind, conversion in Formatter().parse(saying.en)
         if name
     }
-    found = render.spoken(saying(**facts), "zh")
+    found = render.translate(saying(**facts), "zh")
     assert found == (saying.zh.format(**shown) if saying.words else saying(**facts)), "one without words says nothing"
-    assert render.spoken(saying(**facts), "en") == saying(**facts)
+    assert render.translate(saying(**facts), "en") == saying(**facts)
 
 
 def test_no_two_sentences_are_the_same_in_english() -> None:
@@ -99,13 +99,13 @@ def test_a_verdict_is_told_with_everything_that_it_quotes() -> None:
             whys="scope-drift: it changed a.py, which it may not; b: its name is not UTF-8"
         ),
     )
-    assert [render.spoken(each, "zh") for each in verdict.blockers] == [
+    assert [render.translate(each, "zh") for each in verdict.blockers] == [
         "已中止：无法接收它留下的内容：scope-drift：修改了不允许修改的 a.py；b：名称不是 UTF-8",
         "标准 'c0' 未得到证明：'tests' 未通过（2 个测试失败：a 等另外 3 个；1 个通过，2 个失败）",
         "标准 'c1' 未得到证明：'page' 未通过（the page (of Bob; and others) is ugly）",
         "标准 'c2' 未得到证明：'said' 可信度只有 claimed，需要 attested",
     ]
-    joined = render.spoken("; ".join([*verdict.blockers, "the build is slow", "output:x is missing"]), "zh")
+    joined = render.translate("; ".join([*verdict.blockers, "the build is slow", "output:x is missing"]), "zh")
     assert joined.endswith("需要 attested；the build is slow；缺少 output:x")
     assert joined.count("标准") == 3
 
@@ -132,25 +132,25 @@ def test_a_verdict_is_told_with_everything_that_it_quotes() -> None:
     ],
 )
 def test_what_stands_inside_a_sentence_is_told_too_unless_others_wrote_it(text: str, told: str) -> None:
-    assert render.spoken(text, "zh") == told
+    assert render.translate(text, "zh") == told
 
 
 @pytest.mark.parametrize("text", ["", "Please mend the header; then the footer.", "name: value", "x, y", "它坏了"])
 def test_what_others_wrote_stays_as_it_is(text: str) -> None:
-    assert render.spoken(text, "zh") == text
+    assert render.translate(text, "zh") == text
 
 
 def test_what_is_very_long_or_has_very_many_parts_is_not_looked_into() -> None:
     long, many = f"{'y ' * 8_000}it ended with 3", "; ".join(["it ended with 3"] * 200)
-    assert render.spoken(long, "zh") == long
-    assert render.spoken(f"x printed: {long}", "zh") == f"x 的输出：{long}"
-    assert render.spoken(many, "zh") == many
+    assert render.translate(long, "zh") == long
+    assert render.translate(f"x printed: {long}", "zh") == f"x 的输出：{long}"
+    assert render.translate(many, "zh") == many
 
 
 @given(st.text(max_size=300) | st.lists(st.sampled_from([each.en for each in ALL]), max_size=8).map("; ".join))
 def test_whatever_is_said_can_be_told(text: str) -> None:
-    assert render.spoken(text, "en") == text
-    assert isinstance(render.spoken(text, "zh"), str)
+    assert render.translate(text, "en") == text
+    assert isinstance(render.translate(text, "zh"), str)
 
 
 def refused(**more: Any) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def refused(**more: Any) -> dict[str, Any]:
 def test_a_command_is_told_in_the_language_of_who_gets_it() -> None:
     wanted = {"additions": [verdict_words.FAILED_BECAUSE(why="it is empty")], "modifications": ["the header"]}
     command = Command.from_json(refused(expectations=wanted))
-    assert render.command(command, "en") is command
-    found = render.command(command, "zh").reexecute
+    assert render.translate_command(command, "en") is command
+    found = render.translate_command(command, "zh").reexecute
     assert isinstance(found, Reexecution)
     result = found.validation_result
     assert (result.reason, result.issues[0].description) == ("没有完成", "没有写明提交")
@@ -177,9 +177,9 @@ def test_a_command_is_told_in_the_language_of_who_gets_it() -> None:
     assert result.expectations.as_json() == {"additions": ["未通过（它是空的）"], "modifications": ["the header"]}
     again = command.reexecute
     assert again is not None
-    assert render.reexecution(again, "en") is again
+    assert render.translate_reexecution(again, "en") is again
     plain = command.model_copy(update={"reexecute": None})
-    assert render.command(plain, "zh") is plain
+    assert render.translate_command(plain, "zh") is plain
     without = Command.from_json(refused()).reexecute
     assert without is not None
-    assert render.reexecution(without, "zh").validation_result.expectations is None
+    assert render.translate_reexecution(without, "zh").validation_result.expectations is None

@@ -16,7 +16,7 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.rules.proof import done, evidence, staleness
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.evidence import Fingerprint
-from agenttalk.rules.proof.staleness import Broke, Ground, Joined, Look
+from agenttalk.rules.proof.staleness import BreakingCommit, CommitProbe, EvidenceBasis, InheritedCheck
 
 CHECK: TypeAdapter[Any] = TypeAdapter(AnyCheck)
 GLOBS = ("src/**", "docs/**", "*.toml")
@@ -30,7 +30,7 @@ def check(kind: str = "run", **keys: Any) -> Any:
 
 
 def rests_on(about: Any, **keys: Any) -> Fingerprint:
-    return Fingerprint(check=evidence.relevant(about), **keys)
+    return Fingerprint(check=evidence.to_relevant_json(about), **keys)
 
 
 @given(st.data())
@@ -47,18 +47,18 @@ def test_evidence_is_stale_exactly_when_something_that_it_covers_changed(data: s
     expected |= {"the tree"} if not covers and trees[0] != trees[1] else set()
     expected |= {name for name in files[0] if files[0][name] != files[1].get(name)}
     expected |= {name for name in inputs[0] if inputs[0][name] != inputs[1].get(name)}
-    assert set(staleness.changed(kept, about, Ground(trees[1], now, files[1], inputs[1]))) == expected
+    assert set(staleness.find_changes(kept, about, EvidenceBasis(trees[1], now, files[1], inputs[1]))) == expected
 
 
 def test_another_check_is_no_longer_the_one_that_passed() -> None:
     kept = rests_on(check(), tree="t")
-    assert staleness.changed(kept, check(run="make all"), Ground("t")) == ("the check itself",)
-    assert staleness.changed(kept, check(red_first="off", minTrust="executed"), Ground("t")) == ()
+    assert staleness.find_changes(kept, check(run="make all"), EvidenceBasis("t")) == ("the check itself",)
+    assert staleness.find_changes(kept, check(red_first="off", minTrust="executed"), EvidenceBasis("t")) == ()
 
 
 def test_what_is_covered_and_was_never_hashed_counts_as_changed() -> None:
     about = check(covers=["src/**"])
-    assert staleness.changed(rests_on(about, tree="t"), about, Ground("t", {"src/**": "h"})) == ("src/**",)
+    assert staleness.find_changes(rests_on(about, tree="t"), about, EvidenceBasis("t", {"src/**": "h"})) == ("src/**",)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_what_is_covered_and_was_never_hashed_counts_as_changed() -> None:
 )
 def test_only_what_can_be_looked_at_again_without_the_turn_becomes_stale(about: Any, *, stale: bool) -> None:
     kept = rests_on(about, tree="t", covered={"src/**": "h1"})
-    assert bool(staleness.changed(kept, about, Ground("u", {"src/**": "h2"}))) is stale
+    assert bool(staleness.find_changes(kept, about, EvidenceBasis("u", {"src/**": "h2"}))) is stale
 
 
-def search(commits: list[str], stands: dict[str, bool | None]) -> tuple[Broke, int]:
+def search(commits: list[str], stands: dict[str, bool | None]) -> tuple[BreakingCommit, int]:
     """Look wherever it says, and count the looks."""
     seen: dict[str, bool | None] = {}
-    while isinstance(step := staleness.trace(commits, seen), Look):
+    while isinstance(step := staleness.search_breaking_commit(commits, seen), CommitProbe):
         assert step.commit not in seen
         seen[step.commit] = stands[step.commit]
     return step, len(seen)
@@ -90,7 +90,7 @@ def test_the_first_red_merge_is_found_for_every_place_where_it_turned_red(count:
     commits = [f"c{number}" for number in range(count)]
     first = data.draw(st.integers(0, count - 1))
     found, looks = search(commits, {commit: number < first for number, commit in enumerate(commits)})
-    assert found == Broke(f"c{first}")
+    assert found == BreakingCommit(f"c{first}")
     assert looks <= math.ceil(math.log2(count)) + 1
 
 
@@ -108,7 +108,7 @@ def test_the_search_ends_at_a_red_merge_whatever_it_meets(pattern: list[bool | N
 
 
 def test_where_nothing_was_merged_no_merge_is_the_cause() -> None:
-    assert staleness.trace([], {}) == Broke(None)
+    assert staleness.search_breaking_commit([], {}) == BreakingCommit(None)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_where_nothing_was_merged_no_merge_is_the_cause() -> None:
     ],
 )
 def test_whose_merge_broke_it_mends_it_and_else_its_owner(merged: str | None, states: Any, who: str) -> None:
-    assert staleness.mends(merged, "one", "three", states) == who
+    assert staleness.choose_mender(merged, "one", "three", states) == who
 
 
 def promise(**keys: Any) -> CompletionPromise:
@@ -143,7 +143,7 @@ def proof(name: str, *, passed: bool = True) -> Evidence:
 
 def test_who_broke_a_check_is_done_only_when_it_passes_again() -> None:
     own = promise(abortWhen=[{"type": "unsafe"}], allowedScope=["src/**"])
-    kept = staleness.joined(own, [Joined("one", check(run="make other", red_first="required"))])
+    kept = staleness.add_inherited_checks(own, [InheritedCheck("one", check(run="make other", red_first="required"))])
     assert not done.decide(kept, [proof("it")], ()).fulfilled
     assert not done.decide(kept, [proof("it"), proof("one/it", passed=False)], ()).fulfilled
     assert done.decide(kept, [proof("it"), proof("one/it")], ()).fulfilled
@@ -153,7 +153,7 @@ def test_who_broke_a_check_is_done_only_when_it_passes_again() -> None:
 
 def test_without_checks_of_others_a_promise_stays_as_it_is() -> None:
     own = promise()
-    assert staleness.joined(own, []) is own
+    assert staleness.add_inherited_checks(own, []) is own
 
 
 PROVEN = {"objective": "o", "acceptance": [{"id": "c", "description": "d", "evidenceRequired": ["it"]}]}
@@ -173,5 +173,6 @@ def test_only_a_plan_that_proves_or_ships_something_closes(node: Any, manifest: 
     task = {"task_id": "t", "assigned_agent_id": "a", **node}
     dag = TaskDag.from_json({"schema_version": "1.1", "plan_id": "p", "nodes": [task]})
     assert (
-        staleness.closes(dag, PlanManifest.from_json({"schema_version": "1.0", "plan_id": "p", **manifest})) is closes
+        staleness.needs_final_check(dag, PlanManifest.from_json({"schema_version": "1.0", "plan_id": "p", **manifest}))
+        is closes
     )

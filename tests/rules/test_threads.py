@@ -8,7 +8,7 @@ import pytest
 
 from agenttalk.contracts.forge import Comment, ForgeUser, Review
 from agenttalk.rules.toolchain import comment_threads
-from agenttalk.rules.toolchain.comment_threads import Question
+from agenttalk.rules.toolchain.comment_threads import ThreadQuestion
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 
 DEV = ForgeUser(source="work", login="Agent-Dev", id=7)
@@ -52,19 +52,19 @@ def asked(second: int, body: str = "@agent-dev why?") -> Comment:
     ],
 )
 def test_a_comment_answers_one_question(comments: list[Comment], answer: list[int]) -> None:
-    question = Question(DEV, "tc-1", at(5), 5)
-    assert [each.id for each in comment_threads.answers(question, comments)] == answer
+    question = ThreadQuestion(DEV, "tc-1", at(5), 5)
+    assert [each.id for each in comment_threads.find_answers(question, comments)] == answer
 
 
 def test_a_question_of_several_points_takes_as_many_answers_and_later_reviews_theirs() -> None:
     def review(second: int, who: ForgeUser = ANN, verdict: Any = "COMMENT") -> Review:
         return Review(verdict=verdict, author=who, submitted_at=at(second))
 
-    question = Question(DEV, "tc-1", at(5), points=2)
+    question = ThreadQuestion(DEV, "tc-1", at(5), points=2)
     comments = [said(6), said(8), said(9)]
-    assert [each.id for each in comment_threads.answers(question, comments)] == [6, 8]
+    assert [each.id for each in comment_threads.find_answers(question, comments)] == [6, 8]
     later = [review(5), review(7), review(7, DEV), review(7, verdict="APPROVED")]
-    assert [each.id for each in comment_threads.answers(question, comments, later)] == [6, 9]
+    assert [each.id for each in comment_threads.find_answers(question, comments, later)] == [6, 9]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_a_question_of_several_points_takes_as_many_answers_and_later_reviews_th
     ],
 )
 def test_an_address_names_the_comment_that_it_leads_to(url: object, number: int) -> None:
-    assert comment_threads.asked_in(url) == number
+    assert comment_threads.find_comment_number(url) == number
 
 
 def test_without_a_number_of_the_question_those_of_the_same_second_are_the_question() -> None:
-    question = Question(DEV, "tc-1", at(5))
-    assert [each.id for each in comment_threads.answers(question, [asked(5), said(6)])] == [6]
-    assert [each.id for each in comment_threads.answers(question, [asked(5), asked(6), said(7)])] == []
+    question = ThreadQuestion(DEV, "tc-1", at(5))
+    assert [each.id for each in comment_threads.find_answers(question, [asked(5), said(6)])] == [6]
+    assert [each.id for each in comment_threads.find_answers(question, [asked(5), asked(6), said(7)])] == []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.plans.timeline import DAY, MOST_MARKS, Span, laid_out
+from agenttalk.rules.plans.timeline import DAY, MOST_MARKS, TimelineSpan, build_timeline
 
 BEGAN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -16,8 +16,8 @@ def at(seconds: float) -> datetime:
     return BEGAN + timedelta(seconds=seconds)
 
 
-def span(task_id: str, begin: float, end: float | None) -> Span:
-    return Span(task_id, at(begin), None if end is None else at(end), "succeeded")
+def span(task_id: str, begin: float, end: float | None) -> TimelineSpan:
+    return TimelineSpan(task_id, at(begin), None if end is None else at(end), "succeeded")
 
 
 spans = st.lists(
@@ -32,8 +32,8 @@ spans = st.lists(
 
 
 @given(spans, st.floats(0, 1e7))
-def test_every_span_is_a_bar_on_the_scale(found: list[Span], now: float) -> None:
-    told = laid_out(found, at(now))
+def test_every_span_is_a_bar_on_the_scale(found: list[TimelineSpan], now: float) -> None:
+    told = build_timeline(found, at(now))
     bars = [bar for _, row in told.rows for bar in row]
     assert (
         sorted(bar.span for bar in bars) == sorted(found)
@@ -46,12 +46,12 @@ def test_every_span_is_a_bar_on_the_scale(found: list[Span], now: float) -> None
 
 
 def test_nothing_was_done_yet() -> None:
-    assert laid_out([], at(0)).rows == ()
-    assert laid_out([], at(0)).marks == ()
+    assert build_timeline([], at(0)).rows == ()
+    assert build_timeline([], at(0)).marks == ()
 
 
 def test_what_still_goes_on_reaches_until_now_and_the_first_stands_at_the_top() -> None:
-    told = laid_out([span("late", 5, None), span("early", 0, 4), span("early", 6, 8)], at(10))
+    told = build_timeline([span("late", 5, None), span("early", 0, 4), span("early", 6, 8)], at(10))
     assert [name for name, _ in told.rows] == ["early", "late"]
     [late] = told.rows[1][1]
     assert (late.begin, late.length) == (500, 500)
@@ -59,10 +59,10 @@ def test_what_still_goes_on_reaches_until_now_and_the_first_stands_at_the_top() 
 
 
 def test_weeks_are_marked_by_days() -> None:
-    told = laid_out([span("long", 0, 30 * DAY)], at(0))
+    told = build_timeline([span("long", 0, 30 * DAY)], at(0))
     assert [seconds / DAY for _, seconds in told.marks] == [0, 4, 8, 12, 16, 20, 24, 28]
 
 
 def test_a_span_that_ends_before_it_begins_has_no_length() -> None:
-    told = laid_out([span("odd", 5, 3), span("fine", 0, 10)], at(10))
+    told = build_timeline([span("odd", 5, 3), span("fine", 0, 10)], at(10))
     assert told.rows[1][1][0].length == 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.core.tokens import Attempt, attempt_token, read_token, token_hash
+from agenttalk.rules.core.tokens import TokenSubject, attempt_token, read_token, token_hash
 from samples import ids
 
 
@@ -17,7 +17,7 @@ def test_a_token_says_what_it_is_for(board: str, plan: str, task: str, epoch: in
     token = attempt_token(board, plan, task, epoch, "s3cret")
     assert token.startswith("agt_")
     assert token.endswith(".s3cret")
-    assert read_token(token) == Attempt(board, plan, task, epoch)
+    assert read_token(token) == TokenSubject(board, plan, task, epoch)
 
 
 def packed(text: str) -> str:

@@ -14,11 +14,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from agenttalk.rules.operation import otlp, spans, traces
-from agenttalk.rules.operation.spans import Call, Context, Fact, Happening, Naming, Span
-from agenttalk.rules.operation.traces import Book
+from agenttalk.rules.operation.spans import AgentToolCall, Fact, Span, SpanContext, SpanEvent, TraceIds
+from agenttalk.rules.operation.traces import TraceBuilder
 from effort import cases
 
-NAMING = Naming("root-1")
+NAMING = TraceIds("root-1")
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SECOND = 1_000_000_000
 
@@ -68,16 +68,16 @@ class Ledger:
         }
         self.add("turn.ended", f"deliveries/{plan}", **told)
 
-    def told(self, *, texts: bool = False, calls: tuple[Call, ...] = ()) -> list[Span]:
+    def told(self, *, texts: bool = False, calls: tuple[AgentToolCall, ...] = ()) -> list[Span]:
         """What comes of them: the same in one piece, and when the book is opened anew after each fact."""
         whole = self.in_pieces(set(), texts=texts, calls=calls)
         assert self.in_pieces(set(range(len(self.facts))), texts=texts, calls=calls) == whole
         return whole
 
-    def in_pieces(self, cuts: set[int], *, texts: bool = False, calls: tuple[Call, ...] = ()) -> list[Span]:
+    def in_pieces(self, cuts: set[int], *, texts: bool = False, calls: tuple[AgentToolCall, ...] = ()) -> list[Span]:
         """What comes of them if the book is opened anew before some facts, from what its changes said, as after a crash."""
         kept: dict[str, str] = {}
-        book, found = Book(NAMING, texts=texts), []
+        book, found = TraceBuilder(NAMING, texts=texts), []
         for number, fact in enumerate(self.facts):
             if number in cuts:
                 for key, row in book.changes().items():
@@ -85,12 +85,12 @@ class Ledger:
                         kept.pop(key, None)
                     else:
                         kept[key] = json.dumps(row)
-                book = Book(NAMING, {key: json.loads(row) for key, row in kept.items()}, texts=texts)
+                book = TraceBuilder(NAMING, {key: json.loads(row) for key, row in kept.items()}, texts=texts)
             found += book.take(fact, calls if fact.kind == "turn.ended" else ())
         return found
 
 
-def attributes(span: Span | Happening) -> dict[str, Any]:
+def attributes(span: Span | SpanEvent) -> dict[str, Any]:
     return dict(span.attributes)
 
 
@@ -104,8 +104,8 @@ def test_a_plan_and_its_attempts_are_one_trace_with_the_times_of_their_facts() -
     assert (turn.name, plan.name) == ("invoke_agent dev", "invoke_workflow shop")
     assert turn.trace_id == plan.trace_id
     assert (turn.parent_id, plan.parent_id) == (plan.span_id, "")
-    assert (plan.began, plan.ended) == (spans.nanoseconds(at(1)), spans.nanoseconds(at(4)))
-    assert (turn.began, turn.ended) == (spans.nanoseconds(at(2)), spans.nanoseconds(at(3)))
+    assert (plan.began, plan.ended) == (spans.to_nanoseconds(at(1)), spans.to_nanoseconds(at(4)))
+    assert (turn.began, turn.ended) == (spans.to_nanoseconds(at(2)), spans.to_nanoseconds(at(3)))
     assert not turn.error
     assert not plan.error
     said = attributes(turn)
@@ -123,7 +123,7 @@ def test_an_agent_is_told_the_ids_that_its_span_will_have() -> None:
     ledger.ended("cmd_build_001")
     [turn] = ledger.told()
     told = NAMING.traceparent("default", "shop", "build", "cmd_build_001", 1)
-    assert spans.read_traceparent(told) == Context(turn.trace_id, turn.span_id)
+    assert spans.read_traceparent(told) == SpanContext(turn.trace_id, turn.span_id)
 
 
 def test_a_check_that_fails_is_a_tool_that_failed_and_a_verdict() -> None:
@@ -212,9 +212,9 @@ def test_calls_of_tools_lie_within_their_attempt() -> None:
     ]
     calls = spans.calls_of(events, at(3))
     assert calls == [
-        Call(at(2.25), at(2.5), "Write"),
-        Call(at(1), at(1), "tool"),
-        Call(at(2.75), at(3), "Bash"),
+        AgentToolCall(at(2.25), at(2.5), "Write"),
+        AgentToolCall(at(1), at(1), "tool"),
+        AgentToolCall(at(2.75), at(3), "Bash"),
     ]
     ledger = Ledger()
     ledger.submitted()
@@ -260,7 +260,7 @@ def test_what_is_called_off_ends_there_and_is_forgotten() -> None:
     ledger.add("plan.cancelled", "shop", reason="no more")
     first, second, plan = ledger.told()
     assert [each.error for each in (first, second, plan)] == ["RECALLED", "CANCELLED", "CANCELLED"]
-    book = Book(NAMING)
+    book = TraceBuilder(NAMING)
     for fact in ledger.facts:
         book.take(fact)
     assert not book.rows
@@ -407,7 +407,7 @@ SPANS = st.builds(
     st.integers(0, 2**63),
     st.integers(0, 2**63),
     PAIRS,
-    st.lists(st.builds(Happening, st.text(), st.integers(0, 2**63), PAIRS), max_size=2).map(tuple),
+    st.lists(st.builds(SpanEvent, st.text(), st.integers(0, 2**63), PAIRS), max_size=2).map(tuple),
     st.sampled_from(["", "FAILED"]),
     st.sampled_from(["", "it failed"]),
 )
@@ -417,7 +417,7 @@ SPANS = st.builds(
 @given(st.lists(SPANS, max_size=3), PAIRS)
 def test_what_is_written_is_what_others_read(written: list[Span], resource: Any) -> None:
     """The reader is the one that OpenTelemetry generates from its own definitions."""
-    data = otlp.request(written, resource=resource, version="1.2")
+    data = otlp.encode_request(written, resource=resource, version="1.2")
     [one] = ExportTraceServiceRequest.FromString(data).resource_spans
     [scoped] = one.scope_spans
     assert (scoped.scope.name, scoped.scope.version) == ("agenttalk", "1.2")
@@ -429,7 +429,7 @@ def test_what_is_written_is_what_others_read(written: list[Span], resource: Any)
         assert read.kind == {"internal": 1, "client": 3}[span.kind]
         assert _read(read.attributes) == span.attributes
         assert (
-            tuple(Happening(each.name, each.time_unix_nano, _read(each.attributes)) for each in read.events)
+            tuple(SpanEvent(each.name, each.time_unix_nano, _read(each.attributes)) for each in read.events)
             == span.happenings
         )
         assert (read.status.code, read.status.message) == ((2, span.why) if span.error else (0, ""))
@@ -441,15 +441,15 @@ def test_how_many_were_rejected_is_read(many: int, why: str) -> None:
     answer = ExportTraceServiceResponse()
     answer.partial_success.rejected_spans = many
     answer.partial_success.error_message = why
-    assert otlp.rejected(answer.SerializeToString()) == many
-    assert otlp.rejected(b"") == 0
+    assert otlp.read_rejected_count(answer.SerializeToString()) == many
+    assert otlp.read_rejected_count(b"") == 0
 
 
 @given(st.binary(max_size=40))
 def test_an_answer_that_is_none_rejects_nothing(answer: bytes) -> None:
-    assert 0 <= otlp.rejected(answer) < 2**63
-    assert otlp.rejected(b"\x0a" + b"\xff" * 12) == 0
-    assert otlp.rejected(b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01") == 0  # a negative number
+    assert 0 <= otlp.read_rejected_count(answer) < 2**63
+    assert otlp.read_rejected_count(b"\x0a" + b"\xff" * 12) == 0
+    assert otlp.read_rejected_count(b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01") == 0  # a negative number
 
 
 def _read(pairs: Any) -> tuple[tuple[str, Any], ...]:

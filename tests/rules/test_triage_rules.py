@@ -13,10 +13,17 @@ from agenttalk.rules.core.task_states import TRANSITIONS
 from agenttalk.rules.prompts import toolchain_failures as texts
 from agenttalk.rules.toolchain import mentions, triage
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
-from agenttalk.rules.toolchain.triage import Comment, Failure, Issue, Nobody, Person, Place
+from agenttalk.rules.toolchain.triage import (
+    ForgePlace,
+    NoTriage,
+    TaskFailure,
+    TriageComment,
+    TriageIssue,
+    TriageQuestion,
+)
 from forge.world import SOURCE, registry
 
-FAILURE = Failure(
+FAILURE = TaskFailure(
     "agent-dev", SOURCE, "ci_failure", "FAILED_FOR_GOOD", context={"repo": "acme/widgets", "pr_number": 5}
 )
 
@@ -35,38 +42,40 @@ FAILURE = Failure(
     ],
 )
 def test_the_way_follows_from_how_a_turn_ended(cause: str, away: bool, ways: tuple[str, ...]) -> None:
-    assert triage.ways("ci_failure", cause, away=away) == ways
+    assert triage.classify_failure("ci_failure", cause, away=away) == ways
 
 
 @pytest.mark.shows("T13")
 @pytest.mark.parametrize("cause", sorted({cause for _, cause in TRANSITIONS}))
 def test_an_outage_never_calls_for_another_outage(cause: str) -> None:
-    assert "infrastructure" not in triage.ways("infrastructure_failure", cause, away=True)
+    assert "infrastructure" not in triage.classify_failure("infrastructure_failure", cause, away=True)
 
 
 @pytest.mark.parametrize(
     ("context", "place"),
     [
-        ({"repo": "acme/widgets", "pr_number": 5, "number": 6}, Place("acme/widgets", 5)),
-        ({"repo": "acme/widgets", "issue_number": 7}, Place("acme/widgets", 7)),
-        ({"repo": "acme/widgets", "number": 8}, Place("acme/widgets", 8)),
-        ({"repo": "acme/widgets", "number": True}, Place("acme/widgets")),
-        ({"repo": "acme/widgets", "number": 0}, Place("acme/widgets")),
+        ({"repo": "acme/widgets", "pr_number": 5, "number": 6}, ForgePlace("acme/widgets", 5)),
+        ({"repo": "acme/widgets", "issue_number": 7}, ForgePlace("acme/widgets", 7)),
+        ({"repo": "acme/widgets", "number": 8}, ForgePlace("acme/widgets", 8)),
+        ({"repo": "acme/widgets", "number": True}, ForgePlace("acme/widgets")),
+        ({"repo": "acme/widgets", "number": 0}, ForgePlace("acme/widgets")),
         ({"repo": ""}, None),
         ({"pr_number": 5}, None),
     ],
 )
-def test_the_place_is_the_pull_request_or_issue(context: dict[str, Any], place: Place | None) -> None:
+def test_the_place_is_the_pull_request_or_issue(context: dict[str, Any], place: ForgePlace | None) -> None:
     assert triage.place_of(context) == place
 
 
 def test_the_agent_is_told_by_its_account_where_that_can_be() -> None:
     known = registry()
-    assert triage.to_agent(FAILURE, known, [SOURCE]) == Comment(Place("acme/widgets", 5), "agent-dev")
-    assert triage.to_agent(FAILURE, known, []) == Nobody()
-    assert triage.to_agent(replace(FAILURE, context={}), known, [SOURCE]) == Nobody()
-    assert triage.to_agent(replace(FAILURE, context={"repo": "acme/widgets"}), known, [SOURCE]) == Nobody()
-    assert triage.to_agent(replace(FAILURE, agent="agent-stranger"), known, [SOURCE]) == Nobody()
+    assert triage.choose_for_agent(FAILURE, known, [SOURCE]) == TriageComment(
+        ForgePlace("acme/widgets", 5), "agent-dev"
+    )
+    assert triage.choose_for_agent(FAILURE, known, []) == NoTriage()
+    assert triage.choose_for_agent(replace(FAILURE, context={}), known, [SOURCE]) == NoTriage()
+    assert triage.choose_for_agent(replace(FAILURE, context={"repo": "acme/widgets"}), known, [SOURCE]) == NoTriage()
+    assert triage.choose_for_agent(replace(FAILURE, agent="agent-stranger"), known, [SOURCE]) == NoTriage()
 
 
 @pytest.mark.parametrize(
@@ -84,24 +93,24 @@ def test_where_no_issue_helps_a_person_is_asked(
     changes: dict[str, Any], reached: bool, known: dict[str, Any], why: str
 ) -> None:
     failure, sources = replace(FAILURE, **changes), [SOURCE] if reached else []
-    told = triage.to_lead(failure, registry(**known), sources)
-    assert isinstance(told, Person)
+    told = triage.choose_for_lead(failure, registry(**known), sources)
+    assert isinstance(told, TriageQuestion)
     assert why in told.why
     # One without rounds has put its question already.
-    assert triage.to_lead(replace(failure, cause="REWORK_EXHAUSTED"), registry(**known), sources) == Nobody()
+    assert triage.choose_for_lead(replace(failure, cause="REWORK_EXHAUSTED"), registry(**known), sources) == NoTriage()
 
 
 def test_issues_that_follow_from_each_other_end() -> None:
     """What fails on an issue of ours opens another one, up to the cap."""
-    told: Issue | Person | Nobody = triage.to_lead(FAILURE, registry(hops=4), [SOURCE])
+    told: TriageIssue | TriageQuestion | NoTriage = triage.choose_for_lead(FAILURE, registry(hops=4), [SOURCE])
     depths = []
-    while isinstance(told, Issue):
+    while isinstance(told, TriageIssue):
         depths.append(told.hop)
         body = f"Failed {write_marker(Marker('tc-1', told.hop, by_engine=True))}"
         context = {"repo": "acme/widgets", "issue_number": 9, "issue_body": body}
-        told = triage.to_lead(replace(FAILURE, context=context), registry(hops=4), [SOURCE])
+        told = triage.choose_for_lead(replace(FAILURE, context=context), registry(hops=4), [SOURCE])
     assert depths == [1, 2, 3, 4]
-    assert isinstance(told, Person)
+    assert isinstance(told, TriageQuestion)
 
 
 @given(st.text(), st.text())
@@ -125,18 +134,18 @@ HOSTILE = st.one_of(
 @given(st.lists(HOSTILE, max_size=60), HOSTILE)
 def test_what_others_wrote_calls_nobody_and_hides_nothing(lines: list[str], title: str) -> None:
     words = texts.WORDING["en"]
-    head = words.not_done.format(login="agent-dev", title=texts.inline(title), task="tc-1", round=1)
+    head = words.not_done.format(login="agent-dev", title=texts.render_inline(title), task="tc-1", round=1)
     ours = Marker("tc-1", 2, by_engine=True)
-    body = texts.comment(head, words.missing, lines, words.back, [write_marker(ours), triage.post_marker("k")])
-    assert mentions.names(body) == ("agent-dev",)
+    body = texts.render_comment(head, words.missing, lines, words.back, [write_marker(ours), triage.post_marker("k")])
+    assert mentions.find_names(body) == ("agent-dev",)
     assert mentions.read_marker(body) == ours
     assert len(body) < 60_000
 
 
 @pytest.mark.mends("E9")
 def test_an_agent_that_always_fails_makes_no_loop_of_issues() -> None:
-    few = triage.to_lead(replace(FAILURE, lately=triage.MOST_ISSUES - 1), registry(), [SOURCE])
-    assert isinstance(few, Issue)
-    many = triage.to_lead(replace(FAILURE, lately=triage.MOST_ISSUES), registry(), [SOURCE])
-    assert isinstance(many, Person)
+    few = triage.choose_for_lead(replace(FAILURE, lately=triage.MOST_ISSUES - 1), registry(), [SOURCE])
+    assert isinstance(few, TriageIssue)
+    many = triage.choose_for_lead(replace(FAILURE, lately=triage.MOST_ISSUES), registry(), [SOURCE])
+    assert isinstance(many, TriageQuestion)
     assert "within an hour" in many.why

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Versioning, VersioningMode
-from agenttalk.rules.messages.artifact_versions import Version, judge
+from agenttalk.rules.messages.artifact_versions import ArtifactVersion, judge
 
-FIRST = Version("m1", 1, frozenset({("a.md", "sha256:1")}), "1.0.0")
-SAME = Version("m2", 1, FIRST.digests, "1.0.0")
-OTHER = Version("m3", 1, frozenset({("a.md", "sha256:2")}), "1.0.0")
-TAGGED = Version("m4", 1, OTHER.digests, "1.1.0")
+FIRST = ArtifactVersion("m1", 1, frozenset({("a.md", "sha256:1")}), "1.0.0")
+SAME = ArtifactVersion("m2", 1, FIRST.digests, "1.0.0")
+OTHER = ArtifactVersion("m3", 1, frozenset({("a.md", "sha256:2")}), "1.0.0")
+TAGGED = ArtifactVersion("m4", 1, OTHER.digests, "1.1.0")
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ modes = st.sampled_from(
 def test_a_later_order_always_replaces_and_an_earlier_one_is_always_too_late(
     mode: VersioningMode, seq: int, other: int
 ) -> None:
-    new = Version("n", seq, OTHER.digests)
-    earlier = Version("e", other, FIRST.digests)
+    new = ArtifactVersion("n", seq, OTHER.digests)
+    earlier = ArtifactVersion("e", other, FIRST.digests)
     verdict = judge(new, [earlier], Versioning(mode=mode))
     assert (verdict == "outdated") is (seq < other)
     if seq > other:

@@ -8,33 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.agents.writable_view import Listing, View, view
+from agenttalk.rules.agents.writable_view import TreeListing, WritableView, build_view
 from agenttalk.rules.core import scope
 
 
-def tree(*paths: str, folders: tuple[str, ...] = (), links: tuple[str, ...] = ()) -> Listing:
+def tree(*paths: str, folders: tuple[str, ...] = (), links: tuple[str, ...] = ()) -> TreeListing:
     """A listing that holds these files, and every folder on the way to them."""
     found = set(folders)
     for path in chain(paths, folders, links):
         parts = path.split("/")
         found |= {"/".join(parts[:count]) for count in range(1, len(parts))}
-    return Listing(frozenset(found), frozenset(paths), frozenset(links))
+    return TreeListing(frozenset(found), frozenset(paths), frozenset(links))
 
 
 REPO = tree("src/a.py", "src/deep/b.py", "docs/a.md", "docs/b.md", "README.md", "tests/test_a.py")
 
 
-def seen(allowed: list[str], disallowed: list[str] | None = None, listing: Listing = REPO, **more: int) -> View:
-    return view(allowed, disallowed or [], listing, **more)
+def seen(
+    allowed: list[str], disallowed: list[str] | None = None, listing: TreeListing = REPO, **more: int
+) -> WritableView:
+    return build_view(allowed, disallowed or [], listing, **more)
 
 
 def test_without_a_scope_the_whole_tree_is_writable() -> None:
-    assert seen([]) == View(writable=("",))
+    assert seen([]) == WritableView(writable=("",))
 
 
 def test_a_folder_that_is_allowed_is_the_only_writable_place() -> None:
     found = seen(["src/**"])
-    assert found == View(writable=("src",))
+    assert found == WritableView(writable=("src",))
     assert found.allows("src/new/c.py")
     assert not found.allows("README.md")
 
@@ -66,7 +68,7 @@ def test_a_name_at_any_depth_makes_every_folder_writable_and_the_rest_read_only(
 def test_a_folder_that_is_missing_is_made_unless_it_is_disallowed_or_a_file_stands_there() -> None:
     assert seen(["gen/api/**"]).make == ("gen", "gen/api")
     assert seen(["gen/api/**"]).writable == ("gen/api",)
-    assert seen(["gen/**"], ["gen/"]) == View()
+    assert seen(["gen/**"], ["gen/"]) == WritableView()
     assert seen(["README.md/x/**"]).make == ()
     assert seen(["gen/*/x.py"]).writable == ("gen",)
 
@@ -157,8 +159,8 @@ def test_every_existing_file_is_writable_exactly_when_the_scope_permits_it(
 ) -> None:
     links = data.draw(st.sets(st.sampled_from(paths), max_size=2)) if paths else set()
     listing = tree(*(path for path in paths if path not in links), links=tuple(links))
-    found = view(allowed, disallowed, listing, most=most)
-    permits = scope.scope(allowed, disallowed).permits
+    found = build_view(allowed, disallowed, listing, most=most)
+    permits = scope.make_scope(allowed, disallowed).permits
     for path in paths:
         given = any(path == each or path.startswith(f"{each}/") for each in found.unguarded)
         assert found.allows(path) == permits(path) or (given and found.allows(path)), path
@@ -179,10 +181,10 @@ def test_what_does_not_exist_yet_can_be_made_when_it_is_permitted_and_else_its_f
     above = {"/".join(parts[:count]) for count in range(1, len(parts))}
     if new in listing.files | listing.folders or above & listing.files:
         return
-    found = view(allowed, disallowed, listing)
+    found = build_view(allowed, disallowed, listing)
     if new in found.make:
         return
-    if scope.scope(allowed, disallowed).permits(new):
+    if scope.make_scope(allowed, disallowed).permits(new):
         assert found.allows(new)
     elif found.allows(new):
         assert any(folder == "" or new.startswith(f"{folder}/") for folder in found.loose)

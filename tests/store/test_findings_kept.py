@@ -12,12 +12,12 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import evidence_store
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.ports import Baseline, Job, Proof
-from agenttalk.rules.proof.evidence import Fingerprint, Result
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes
 from storekit import Clock, Place
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-RESULT = Result(
+RESULT = CheckResult(
     "tests",
     True,
     "executed",

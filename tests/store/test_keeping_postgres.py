@@ -19,7 +19,7 @@ from agenttalk.contracts.schedule import Schedule
 from agenttalk.doors.cli.main import call
 from agenttalk.engine.operation.notifications import NoticeResult, NotificationTarget, Notifier
 from agenttalk.engine.operation.schedules import Scheduler
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import open_root
 from storekit import NOON, Place, fact
 
@@ -109,7 +109,7 @@ def test_two_engines_on_one_store_begin_one_plan_and_tell_of_it_once(postgres: P
         told.append(headers["webhook-id"])
         return NoticeResult(ok=True)
 
-    def compiled(_: Schedule, plan_id: str) -> Compiled:
+    def compiled(_: Schedule, plan_id: str) -> CompiledPlan:
         agents = {"ada": {"driver": "human"}}
         tasks = [{"id": "look", "agent": "ada", "prompt": "Look."}]
         return compile_plan(reader.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": tasks})))

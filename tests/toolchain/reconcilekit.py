@@ -20,8 +20,8 @@ from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
-from agenttalk.rules.prompts.toolchain_steps import Place
-from agenttalk.rules.toolchain.accounts import Identity, Registry
+from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
+from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
 from agenttalk.testing import FakeGitea
 from agenttalk.testing.gitea_things import GiteaPull, GiteaRepository, GiteaUser
 from agenttalk.wiring import forge_sources, open_root
@@ -30,8 +30,8 @@ from toolchain.bench import SECRET
 T = TypeVar("T")
 REPO = "acme/widgets"
 LOGINS = ("agent-dev", "agent-reviewer", "agent-second", "agent-ops")
-REGISTRY = Registry(
-    identities=tuple(Identity(login, "work", login) for login in LOGINS),
+REGISTRY = ForgeRegistry(
+    identities=tuple(ForgeIdentity(login, "work", login) for login in LOGINS),
     default_reviewer="agent-reviewer",
     ops="agent-ops",
     repositories=("acme/*",),
@@ -156,7 +156,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) -> AsyncIterator[Scene]:
+async def scene(folder: Path, *, page: int = 50, registry: ForgeRegistry = REGISTRY) -> AsyncIterator[Scene]:
     async with FakeGitea.running(folder / "forge", page=page) as forge:
         for login in (*LOGINS, "alice", "stranger"):
             forge.user(login)
@@ -170,7 +170,7 @@ async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) 
             open_root(folder / "root", kinds={BOARD: ToolchainTaskKind()}, clock=clock) as deps,
             Gitea.opened("work", forge.url, forge.admin, patience=quick) as client,
         ):
-            setup = ToolchainSetup(registry, {"work": Place("gitea", f"{forge.url}/api/v1")}, PROFILES)
+            setup = ToolchainSetup(registry, {"work": ForgeAddresses("gitea", f"{forge.url}/api/v1")}, PROFILES)
             board = ToolchainBoard(deps, setup, lambda: "http://127.0.0.1:8083")
             sources = {"work": forge_sources.ConfiguredSource("work", "gitea", f"{forge.url}/api/v1", SECRET)}
             reading = forge_sources.ForgeReader({"work": client})

@@ -22,7 +22,7 @@ from agenttalk.engine.toolchain.outgoing import ForgePoster
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
 from agenttalk.ports import Job, KindTask, KindTurn, Performance
-from agenttalk.rules.prompts.toolchain_steps import Place
+from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.testing import FakeGitea
 from agenttalk.wiring import open_root
@@ -92,7 +92,7 @@ class Stage:
         kind = ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failures.make_follow_ups)
         setup = ToolchainSetup(
             registry=replace(registry(engines={SOURCE: "engine"}), **self.known),
-            places={SOURCE: Place("gitea", f"{self.forge.url}/api/v1")},
+            places={SOURCE: ForgeAddresses("gitea", f"{self.forge.url}/api/v1")},
             profiles={each: profile for each, profile in PROFILES.items() if each in AGENTS},
             retry_times=0,
             caps=self.caps,

@@ -24,10 +24,10 @@ from agenttalk.engine.toolchain.receiver import DeliveryReceiver
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
 from agenttalk.engine.views import toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
-from agenttalk.rules.prompts.toolchain_steps import Place
+from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.toolchain import event_tasks
-from agenttalk.rules.toolchain.accounts import Identity
+from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from agenttalk.wiring import forge_sources, open_root
 from api.enginekit import agenttalk, until
 from effort import cases
@@ -39,11 +39,11 @@ from toolchain.bench import SECRET, WAITS, served, signed, written
 
 T = TypeVar("T")
 _OURS = registry()
-REGISTRY = replace(_OURS, identities=(*_OURS.identities, Identity("agent-dev", "gitea", "agent-dev")))
+REGISTRY = replace(_OURS, identities=(*_OURS.identities, ForgeIdentity("agent-dev", "gitea", "agent-dev")))
 PROFILES = {each.agent: AgentProfile(agent_id=each.agent, driver="played") for each in REGISTRY.identities}  # type: ignore[arg-type]
 SETUP = ToolchainSetup(
     registry=REGISTRY,
-    places={SOURCE: Place("gitea", "https://git.example.test/api/v1")},
+    places={SOURCE: ForgeAddresses("gitea", "https://git.example.test/api/v1")},
     profiles=PROFILES,
     retry_times=0,
 )
@@ -206,7 +206,7 @@ def test_only_what_the_forge_shows_makes_it_done(tmp_path: Path, read_back: Any,
 
 @pytest.mark.shows("T09")
 def test_an_outage_is_done_when_its_turn_has_ended_and_is_told_once(tmp_path: Path) -> None:
-    task = event_tasks.infrastructure_failure(REGISTRY, SOURCE, outage="1", what="git.example.test does not answer")
+    task = event_tasks.make_outage_task(REGISTRY, SOURCE, outage="1", what="git.example.test does not answer")
     assert task is not None
 
     async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind
-from agenttalk.rules.prompts.toolchain_steps import Place
+from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.wiring import forge_sources
 from agenttalk.wiring import task_kinds as kinds
 from agenttalk.wiring.settings import Settings, load
@@ -102,7 +102,7 @@ repos = ["acme/*"]
     assert forge_sources.build_task_kind(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
     made = forge_sources.build_setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))
     base = "https://git.example.test"
-    assert made.places == {"work": Place("gitea", f"{base}/api/v1", web=(f"{base}/",))}
+    assert made.places == {"work": ForgeAddresses("gitea", f"{base}/api/v1", web=(f"{base}/",))}
 
 
 @pytest.mark.parametrize("role", ["default_reviewer", "ops", "lead"])

@@ -16,7 +16,7 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import Tx
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.toolchain.accounts import Identity
+from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from api.enginekit import agenttalk, until
 from toolchain.bench import served, signed, written
 from toolchain.forgekit import configured, world
@@ -334,7 +334,7 @@ def test_a_renamed_account_is_the_same_agent_and_can_be_called_by_its_new_name(t
 
     async def story(scene: Scene) -> None:
         setup = scene.board.setup
-        ids = [Identity(each.agent, each.source, each.login, scene.user(each.login).id) for each in numbered]
+        ids = [ForgeIdentity(each.agent, each.source, each.login, scene.user(each.login).id) for each in numbered]
         object.__setattr__(setup.registry, "identities", tuple(ids))
         issue = scene.issue(assignees=("agent-dev",))
         await scene.told()

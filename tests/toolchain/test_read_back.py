@@ -29,7 +29,7 @@ from agenttalk.engine.views import forge_audit, toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
 from agenttalk.rules.prompts import toolchain_steps
 from agenttalk.rules.toolchain import event_tasks
-from agenttalk.rules.toolchain.accounts import Identity, Registry
+from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
 from agenttalk.rules.toolchain.demands import Verify
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from agenttalk.testing import FakeGitea
@@ -39,8 +39,8 @@ from agenttalk.wiring import open_root
 SOURCE = "work"
 REPO = "acme/widgets"
 AGENTS = {"dev": "agent-dev", "reviewer": "agent-reviewer", "ops": "agent-ops"}
-REGISTRY = Registry(
-    identities=tuple(Identity(agent, SOURCE, login) for agent, login in AGENTS.items()),
+REGISTRY = ForgeRegistry(
+    identities=tuple(ForgeIdentity(agent, SOURCE, login) for agent, login in AGENTS.items()),
     default_reviewer="reviewer",
     ops="ops",
     repositories=("*",),
@@ -128,7 +128,7 @@ def play(
     work: Callable[[Place], Awaitable[None]],
     *,
     verify: Verify = "observed",
-    registry: Registry = REGISTRY,
+    registry: ForgeRegistry = REGISTRY,
 ) -> None:
     async def run() -> None:
         outcomes: list[KindOutcome] = []
@@ -157,7 +157,7 @@ def play(
             async with open_root(folder / "root", kinds={BOARD: kind}) as deps:
                 setup = ToolchainSetup(
                     registry=registry,
-                    places={SOURCE: toolchain_steps.Place("gitea", forge.url)},
+                    places={SOURCE: toolchain_steps.ForgeAddresses("gitea", forge.url)},
                     profiles=PROFILES,
                     retry_times=0,
                 )
@@ -654,7 +654,7 @@ def test_a_pipeline_tells_that_it_was_deployed_after_all(tmp_path: Path, told_in
 
     async def work(place: Place) -> None:
         async def told(outcome: str) -> list[str]:
-            event = event_tasks.reported(SOURCE, result(outcome), at=place.deps.stamp())
+            event = event_tasks.make_pipeline_event(SOURCE, result(outcome), at=place.deps.stamp())
             [written] = await place.board.take([(event, {})])
             return list(written.made)
 
@@ -730,7 +730,7 @@ def test_review_comments_are_answered_one_by_one_or_by_a_push(tmp_path: Path) ->
 
 
 def test_an_agent_without_an_account_proves_nothing(tmp_path: Path) -> None:
-    nobody = Registry()
+    nobody = ForgeRegistry()
 
     async def work(place: Place) -> None:
         place.board = ToolchainBoard(

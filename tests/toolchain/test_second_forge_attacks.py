@@ -11,7 +11,7 @@ import pytest
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.engine.views import toolchain
 from agenttalk.ports import Job
-from agenttalk.rules.toolchain.accounts import Identity
+from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from toolchain.test_honest_and_not import ended, merge, rejected
 from toolchain.test_read_back import REGISTRY, REPO, SOURCE, Place, approved, asked, called, only, play
@@ -349,7 +349,7 @@ def test_an_account_that_took_the_name_of_a_deleted_one_is_another_one(tmp_path:
     numbers = tuple(
         replace(each, id=100_000) if each.agent == "dev" else each
         for each in REGISTRY.identities
-        if isinstance(each, Identity)
+        if isinstance(each, ForgeIdentity)
     )
 
     async def work(place: Place) -> None:

@@ -23,7 +23,7 @@ from agenttalk.adapters.workspaces.landing import Landed
 from agenttalk.adapters.workspaces.results import Attempt, Candidate, Taken
 from agenttalk.adapters.workspaces.spec import Settings
 from agenttalk.adapters.workspaces.workspace import Workspace
-from agenttalk.rules.core.scope import globs
+from agenttalk.rules.core.scope import read_globs
 from effort import DEEP, cases, some
 from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write
 
@@ -58,7 +58,7 @@ async def turn(space: Workspace, number: int) -> None:
         write(clone.path, written)
         taken = await space.take(who, at=NOW)  # type: ignore[assignment]
     assert isinstance(taken, Taken)
-    found = await space.candidate(taken, at=NOW, protected=globs(["tests/**"]))
+    found = await space.candidate(taken, at=NOW, protected=read_globs(["tests/**"]))
     assert isinstance(found, Candidate)
     async with space.sealed(found.tree) as sealed:
         assert (sealed.path / "tests" / "test_price.py").read_text() == FILES["tests/test_price.py"]

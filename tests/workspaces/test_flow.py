@@ -15,7 +15,7 @@ from agenttalk.adapters.workspaces.results import Attempt, Author, Conflict
 from agenttalk.adapters.workspaces.tree_reader import Limits
 from agenttalk.adapters.workspaces.workspace import Workspace
 from agenttalk.contracts.errors import InputError, MachineError, UsageError
-from agenttalk.rules.core.scope import globs
+from agenttalk.rules.core.scope import read_globs
 from workspaces.treeskit import (
     FILES,
     NOW,
@@ -39,7 +39,7 @@ from workspaces.treeskit import (
 
 Make = Callable[[Path], Path]
 both = pytest.mark.parametrize("make", [repository, plain])
-TESTS = globs(["tests/**"])
+TESTS = read_globs(["tests/**"])
 
 
 @pytest.fixture
@@ -307,7 +307,7 @@ def test_a_protected_file_that_became_a_folder_is_a_file_again(space: Workspace)
     clone = begin(space, who)
     write(clone.path, {"README.md": None, "src/a.txt": "a\n"})
     write(clone.path, {"README.md/x/y": "no\n"})
-    found = candidate(space, taken(space, who), globs(["README.md"]))
+    found = candidate(space, taken(space, who), read_globs(["README.md"]))
     assert tree(space, found.tree) == {**FILES, "src/a.txt": "a\n"}
 
 
@@ -438,7 +438,7 @@ def test_whose_work_came_onto_the_branch_is_told_and_what_only_says_so_is_not(tm
 def test_what_globs_cover_has_one_hash_each(space: Workspace) -> None:
     before = run(space.tree(run(space.ensure())))
     after = merge(space, work(space, attempt("one"), {"one.txt": "1\n"})).tree
-    both = {each: globs([each]) for each in ("src/**", "*.txt")}
+    both = {each: read_globs([each]) for each in ("src/**", "*.txt")}
     old, new = run(space.hashes(before, both)), run(space.hashes(after, both))
     assert (old["src/**"] == new["src/**"], old["*.txt"] == new["*.txt"]) == (True, False)
     assert new["*.txt"] == run(space.covered(after, both["*.txt"])).digest
@@ -516,7 +516,7 @@ def test_a_clone_is_a_repository_of_its_own_with_history_and_tags(space: Workspa
 
 
 def test_fingerprints_change_with_what_they_cover_and_nothing_else(space: Workspace) -> None:
-    src = globs(["src/**"])
+    src = read_globs(["src/**"])
     tip = run(space.ensure())
     before = run(space.covered(tip, src))
     assert list(before.files) == ["src/price.py"]

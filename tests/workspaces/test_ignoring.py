@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.rules.core.scope import Ignored
+from agenttalk.rules.core.scope import IgnoreRules
 from effort import cases
 from workspaces.treeskit import git, write
 
@@ -56,9 +56,9 @@ def test_the_same_files_are_ignored_as_by_git(tmp_path: Path) -> None:
         }
         texts = {folder: text for folder, text in texts.items() if not folder or folder in folders}
         write(tmp_path, {f"{folder}/.gitignore".lstrip("/"): text for folder, text in texts.items()})
-        ignored = Ignored(texts, ())
+        ignored = IgnoreRules(texts, ())
 
-        def ours(path: str, ignored: Ignored = ignored) -> bool:
+        def ours(path: str, ignored: IgnoreRules = ignored) -> bool:
             parents = [str(parent) for parent in reversed(Path(path).parents)][1:]
             return any(ignored.ignores(parent, folder=True) for parent in parents) or ignored.ignores(
                 path, folder=False

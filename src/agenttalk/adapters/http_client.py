@@ -16,9 +16,9 @@ from typing import Final, Literal, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from agenttalk.rules.core import http_addresses
-from agenttalk.rules.core.http_addresses import Allowed
-from agenttalk.rules.proof.check_results import Answer
-from agenttalk.rules.proof.evidence import Finding
+from agenttalk.rules.core.http_addresses import AllowedAddress
+from agenttalk.rules.proof.check_results import HttpAnswer
+from agenttalk.rules.proof.evidence import CheckFinding
 from agenttalk.rules.text import check_words
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -32,7 +32,7 @@ _PIECE: Final = 64 * 1024
 class Asking:
     """How to ask."""
 
-    allowed: Sequence[Allowed] = ()
+    allowed: Sequence[AllowedAddress] = ()
     seconds: float = 30.0
     most: int = 1024 * 1024
     """Bytes of the answer that are read."""
@@ -60,7 +60,7 @@ async def resolved(host: str, port: int) -> Sequence[str]:
     return [str(entry[4][0]) for entry in found]
 
 
-async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> Answer | Finding:
+async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> HttpAnswer | CheckFinding:
     """What an address answers, or why it was not asked or did not answer. Takes no longer than it may."""
     deadline = time.monotonic() + asking.seconds
     try:
@@ -69,45 +69,45 @@ async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> Answe
         return _late(url, asking)
 
 
-def _late(url: str, asking: Asking) -> Finding:
-    return Finding(False, "timeout", check_words.NOT_ANSWERED(url=url[:200], seconds=asking.seconds))
+def _late(url: str, asking: Asking) -> CheckFinding:
+    return CheckFinding(False, "timeout", check_words.NOT_ANSWERED(url=url[:200], seconds=asking.seconds))
 
 
-async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -> Answer | Finding:
+async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -> HttpAnswer | CheckFinding:
     for _ in range(_REDIRECTS + 1):
         hop = await _judged(url, asking, resolve)
-        if isinstance(hop, Finding):
+        if isinstance(hop, CheckFinding):
             return hop
         answer = await _asked(hop, asking, deadline)
         if isinstance(answer, str):
             url = urljoin(url, answer)
             continue
         return answer
-    return Finding(False, "refused", check_words.TOO_MANY_HOPS(url=url[:200]))
+    return CheckFinding(False, "refused", check_words.TOO_MANY_HOPS(url=url[:200]))
 
 
-async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | Finding:
+async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | CheckFinding:
     """The one address that will be connected to. If any of a host's is not allowed, none is."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        return Finding(False, "refused", check_words.BAD_ADDRESS(url=url[:200], error=error))
+        return CheckFinding(False, "refused", check_words.BAD_ADDRESS(url=url[:200], error=error))
     if parts.scheme not in {"http", "https"} or not host:
-        return Finding(False, "refused", check_words.NOT_HTTP(url=url[:200]))
+        return CheckFinding(False, "refused", check_words.NOT_HTTP(url=url[:200]))
     if parts.username is not None or parts.password is not None:
-        return Finding(False, "refused", check_words.ADDRESS_WITH_NAME())
+        return CheckFinding(False, "refused", check_words.ADDRESS_WITH_NAME())
     try:
         addresses = await resolve(host, port)
     except (OSError, UnicodeError) as error:
-        return Finding(False, "unreachable", check_words.HOST_NOT_FOUND(host=host, error=error))
-    refusals = [why for each in addresses if (why := http_addresses.refusal(each, port, asking.allowed))]
+        return CheckFinding(False, "unreachable", check_words.HOST_NOT_FOUND(host=host, error=error))
+    refusals = [why for each in addresses if (why := http_addresses.explain_refusal(each, port, asking.allowed))]
     if refusals or not addresses:
-        return Finding(False, "refused", f"{host!r}: {refusals[0] if refusals else check_words.HAS_NO_ADDRESS()}")
+        return CheckFinding(False, "refused", f"{host!r}: {refusals[0] if refusals else check_words.HAS_NO_ADDRESS()}")
     return _Hop(parts, host, port, addresses[0])
 
 
-async def _asked(hop: _Hop, asking: Asking, deadline: float) -> Answer | Finding | str:
+async def _asked(hop: _Hop, asking: Asking, deadline: float) -> HttpAnswer | CheckFinding | str:
     """The answer, or where it sends us. Whoever is cancelled cuts the connection, and with it the thread ends.
 
     A connection that is only now being made sees that it has been cut as soon as it stands.
@@ -123,7 +123,7 @@ async def _asked(hop: _Hop, asking: Asking, deadline: float) -> Answer | Finding
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _exchange(connection: http.client.HTTPConnection, hop: _Hop, asking: Asking) -> Answer | Finding | str:
+def _exchange(connection: http.client.HTTPConnection, hop: _Hop, asking: Asking) -> HttpAnswer | CheckFinding | str:
     target = (hop.url.path or "/") + (f"?{hop.url.query}" if hop.url.query else "")
     usual = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "agenttalk", "Connection": "close"}
     asked = hop.url.geturl()[:200]
@@ -135,11 +135,11 @@ def _exchange(connection: http.client.HTTPConnection, hop: _Hop, asking: Asking)
             return location
         body = _body(response, asking.most + 1)
         plain = response.getheader("Content-Encoding", "identity").strip().lower() == "identity"
-        return Answer(response.status, body[: asking.most], plain and len(body) <= asking.most, asked)
+        return HttpAnswer(response.status, body[: asking.most], plain and len(body) <= asking.most, asked)
     except TimeoutError:
         return _late(asked, asking)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return Finding(False, "unreachable", f"{asked}: {type(error).__name__}: {str(error)[:200]}")
+        return CheckFinding(False, "unreachable", f"{asked}: {type(error).__name__}: {str(error)[:200]}")
     finally:
         connection.close()
 

@@ -11,7 +11,7 @@ from agenttalk import wiring
 from agenttalk.doors.cli.core.output import Output, plain
 from agenttalk.engine.people import questions
 from agenttalk.engine.people.questions import HumanQuestion
-from agenttalk.rules.people.attestation import Proof
+from agenttalk.rules.people.attestation import AnswerProof
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -69,7 +69,7 @@ async def _answer(out: Output, running: Engine, request: HumanQuestion) -> None:
     await running.service.answer(
         request.request_id,
         by="demo",
-        proof=Proof("engine", "demo"),
+        proof=AnswerProof("engine", "demo"),
         decision="PROVIDE",
         files=dict.fromkeys(names, PRICE_LIST),
         answers=(),

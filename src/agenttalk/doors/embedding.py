@@ -15,7 +15,7 @@ from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.yaml_text import Source
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import settings
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Plan:
         self.tasks.append({"id": task_id, "agent": agent, "prompt": prompt, **keys})
         return task_id
 
-    def compiled(self, agents: Iterable[str] = ()) -> Compiled:
+    def compiled(self, agents: Iterable[str] = ()) -> CompiledPlan:
         """What it comes to; raises ContractError with every problem. `agents` are functions of this program.
 
         Files of checks are taken from the current folder.
@@ -99,7 +99,11 @@ class Outcome:
 
 
 async def run(
-    plan: Plan | Compiled, *, root: Path | str, agents: Mapping[str, Agent] | Iterable[Agent] = (), wait: bool = False
+    plan: Plan | CompiledPlan,
+    *,
+    root: Path | str,
+    agents: Mapping[str, Agent] | Iterable[Agent] = (),
+    wait: bool = False,
 ) -> Outcome:
     """Run a plan in a root, which is made when it is not there; the same plan again goes on where it was.
 

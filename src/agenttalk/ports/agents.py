@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.rules.agents.progress_notes import Note
     from agenttalk.rules.budgets.aborts import Abort
-    from agenttalk.rules.proof.check_results import Stored
+    from agenttalk.rules.proof.check_results import StoredOutput
     from agenttalk.rules.proof.rework import Judgement
 
 
@@ -255,7 +255,7 @@ class Job:
     """What that place needs from elsewhere, to be read."""
     watch: Watch | None = None
     """Who is told what is used and done meanwhile."""
-    others: Mapping[str, Stored] = field(default_factory=dict)
+    others: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Outputs of other tasks that the promise wants to see, as they are stored."""
     neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
     """The promises of the plan's other tasks in the same repository: what their checks rest on is protected, too."""

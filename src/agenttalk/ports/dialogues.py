@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from agenttalk.rules.agents.events import Event
-    from agenttalk.rules.agents.permissions import Wish
+    from agenttalk.rules.agents.events import AgentEvent
+    from agenttalk.rules.agents.permissions import ToolRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Asks(NamedTuple):
     """The agent waits to be told whether it may do something."""
 
     number: int
-    wish: Wish
+    wish: ToolRequest
 
 
 class Dialogue(Protocol):
@@ -63,7 +63,7 @@ class Dialogue(Protocol):
     def begin(self) -> None:
         """Say the first words."""
 
-    def take(self, line: bytes) -> Iterator[Event | Asks]:
+    def take(self, line: bytes) -> Iterator[AgentEvent | Asks]:
         """A line of what it prints."""
 
     def rule(self, asks: Asks, *, allow: bool) -> bool:
@@ -72,7 +72,7 @@ class Dialogue(Protocol):
     def cancel(self) -> None:
         """Tell it to stop."""
 
-    def give_up(self, why: str) -> Iterator[Event]:
+    def give_up(self, why: str) -> Iterator[AgentEvent]:
         """Say no more to it, because it does not keep to the protocol."""
 
     def words(self) -> bytes:

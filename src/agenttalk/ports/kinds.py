@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agenttalk.ports.agents import Performance
     from agenttalk.ports.proof import Confirm
     from agenttalk.ports.storage import Row, Tx
-    from agenttalk.rules.prompts.context import PromptContext, Section
+    from agenttalk.rules.prompts.context import PromptContext, PromptSection
     from agenttalk.rules.prompts.wording import Locale
     from agenttalk.rules.proof.done import Evidence
 
@@ -141,7 +141,7 @@ class TaskKind(Protocol):
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """What the prompt of a task is made of."""
 
-    def prompt(self, context: PromptContext) -> list[Section]:
+    def prompt(self, context: PromptContext) -> list[PromptSection]:
         """The sections of the prompt."""
 
     def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from agenttalk.ports.agents import Handed, Job, Made, Performance
     from agenttalk.rules.proof.check_results import Confirmation
     from agenttalk.rules.proof.done import Evidence
-    from agenttalk.rules.proof.evidence import Fingerprint, Result
-    from agenttalk.rules.proof.staleness import Ground
+    from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
+    from agenttalk.rules.proof.staleness import EvidenceBasis
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Proof:
     """What the plan's branch was moved to."""
     foreign: tuple[str, ...] = ()
     """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
-    results: tuple[Result, ...] = ()
+    results: tuple[CheckResult, ...] = ()
     """What came of each check, with what that rests on: kept as evidence when the task is done."""
     left: str = ""
     """The commit that keeps what the agent left in a repository, merged or not."""
@@ -60,7 +60,7 @@ class Baseline:
 
     onto: str
     """The tip of the plan's branch where the first attempt began; empty without a repository."""
-    results: Mapping[str, Result] = field(default_factory=dict)
+    results: Mapping[str, CheckResult] = field(default_factory=dict)
     """By the ids of the checks that were looked at."""
 
 
@@ -73,10 +73,10 @@ class Findings(Protocol):
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that. The tip that was kept first stays."""
 
-    async def known(self, job: Job, key: str, check_id: str) -> Result | None:
+    async def known(self, job: Job, key: str, check_id: str) -> CheckResult | None:
         """What came of a check that rests on the same (`evidence.cache_key`); it says when it was seen."""
 
-    async def keep(self, job: Job, key: str, result: Result) -> None:
+    async def keep(self, job: Job, key: str, result: CheckResult) -> None:
         """Keep a result under its key, with whom it was made for. What is there already stays."""
 
 
@@ -85,7 +85,7 @@ class Tip:
     """Where a plan's branch stands, and how everything stands there that evidence can rest on."""
 
     commit: str
-    ground: Ground
+    ground: EvidenceBasis
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Prover(Protocol):
     async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
         """Where the branch of a job's plan stands now, and what each glob matches there."""
 
-    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> Result:
+    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
         """Make a check of a job's promise at a commit of the plan's branch; `kept` says what its evidence rests on.
 
         Nothing is run if its result is known. Changes nothing.

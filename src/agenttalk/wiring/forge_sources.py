@@ -26,8 +26,8 @@ from agenttalk.engine.toolchain.board import ToolchainLimits, ToolchainSetup
 from agenttalk.engine.toolchain.task_kind import ToolchainTaskKind, VerificationMode
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
 from agenttalk.rules.core import risk
-from agenttalk.rules.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
-from agenttalk.rules.toolchain.accounts import CiComment, Identity, Registry, same_user
+from agenttalk.rules.prompts.toolchain_steps import FailedJob, ForgeAddresses, ForgeContent, ReviewPoint, StepStyle
+from agenttalk.rules.toolchain.accounts import CiComment, ForgeIdentity, ForgeRegistry, same_user
 from agenttalk.rules.toolchain.proposal import Lookup
 from agenttalk.wiring import task_kinds as kinds
 from agenttalk.wiring.settings.mail import mail_rules
@@ -123,7 +123,7 @@ def read_secret(root: Path, variable: str | None, file: str | None, environ: Map
     return text
 
 
-def build_registry(settings: Settings) -> Registry:
+def build_registry(settings: Settings) -> ForgeRegistry:
     """Who is who, and what forge events come to. Raises UsageError for an agent or source that is not there."""
     said = settings.toolchain
     for role, agent in (("default_reviewer", said.default_reviewer), ("ops", said.ops), ("lead", said.lead)):
@@ -138,7 +138,7 @@ def build_registry(settings: Settings) -> Registry:
                 raise UsageError(
                     Code.NAME_UNKNOWN, f"agents.{agent}.forge names {source!r}, which is no source", hint=hint
                 )
-            identities.append(Identity(agent, source, account.login, account.id))
+            identities.append(ForgeIdentity(agent, source, account.login, account.id))
     _require_apart(identities, {name: each.login for name, each in settings.sources.items() if each.login})
     comments = [
         CiComment(name, pattern, login)
@@ -146,7 +146,7 @@ def build_registry(settings: Settings) -> Registry:
         for login, patterns in source.ci_comment_patterns.items()
         for pattern in patterns
     ]
-    return Registry(
+    return ForgeRegistry(
         identities=tuple(identities),
         default_reviewer=said.default_reviewer,
         ops=said.ops,
@@ -162,7 +162,7 @@ def build_registry(settings: Settings) -> Registry:
     )
 
 
-def _require_apart(identities: Sequence[Identity], engines: Mapping[str, str]) -> None:
+def _require_apart(identities: Sequence[ForgeIdentity], engines: Mapping[str, str]) -> None:
     """Raise UsageError for an account that two have: nobody could tell who did what."""
     holders: dict[tuple[str, str | int], str] = {
         (source, login.lower()): "the engine" for source, login in engines.items()
@@ -183,9 +183,9 @@ def build_setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> T
     said = settings.toolchain
     profiles = {agent: profile(agent) for agent in settings.agents}
 
-    def style(agent: str) -> Style:
+    def style(agent: str) -> StepStyle:
         known = profiles.get(agent)
-        return Style(known.locale if known else settings.locale, said.steps)
+        return StepStyle(known.locale if known else settings.locale, said.steps)
 
     return ToolchainSetup(
         registry=build_registry(settings),
@@ -205,9 +205,9 @@ def build_setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> T
     )
 
 
-def place_of(said: SourceSettings) -> Place:
+def place_of(said: SourceSettings) -> ForgeAddresses:
     """Where a source is, and which addresses an agent is sent to."""
-    return Place(said.kind, api_url_of(said), web=(said.base_url, *said.ci_urls))
+    return ForgeAddresses(said.kind, api_url_of(said), web=(said.base_url, *said.ci_urls))
 
 
 def build_task_kind(settings: Settings, **more: Any) -> ToolchainTaskKind:
@@ -275,7 +275,7 @@ async def open_clients(
         yield found
 
 
-def _client(name: str, said: SourceSettings, token: str, known: Registry) -> AbstractAsyncContextManager[Forge]:
+def _client(name: str, said: SourceSettings, token: str, known: ForgeRegistry) -> AbstractAsyncContextManager[Forge]:
     def is_agent(user: ForgeUser) -> bool:
         return known.agent(user) is not None
 
@@ -317,34 +317,34 @@ class ForgeReader:
         self.known[about] = (now + _BELIEVED, may)
         return may
 
-    async def gather(self, event: ForgeEvent, task: ProposedTask) -> Content:
+    async def gather(self, event: ForgeEvent, task: ProposedTask) -> ForgeContent:
         """Comments of a review, jobs that are red, files that changed. Raises ForgeError."""
         forge = self.forges.get(event.source)
         number = task.context.get("pr_number")
         if forge is None or not isinstance(number, int):
-            return Content()
+            return ForgeContent()
         try:
             async with asyncio.timeout(GATHER):
                 return await self._content(forge, event, task, number)
         except TimeoutError as error:
             raise ForgeError(Code.FORGE_UNREACHABLE, f"{event.source} did not answer in time") from error
 
-    async def _content(self, forge: Forge, event: ForgeEvent, task: ProposedTask, number: int) -> Content:
+    async def _content(self, forge: Forge, event: ForgeEvent, task: ProposedTask, number: int) -> ForgeContent:
         repository = event.repository.full_name
         if task.action_type in _REVIEWED:
-            return Content(review_points=await _points(forge, repository, number, event))
+            return ForgeContent(review_points=await _points(forge, repository, number, event))
         if task.action_type == "ci_failure":
             statuses = await forge.statuses(repository, task.head_sha)
             red = [each for each in statuses if each.outcome == "failure"]
-            return Content(failed_jobs=tuple(FailedJob(each.context, each.url) for each in red))
+            return ForgeContent(failed_jobs=tuple(FailedJob(each.context, each.url) for each in red))
         if task.action_type in {"review_request", "review_updated"}:
             files = await forge.changed_files(repository, number)
             pull = event.pull_request
             lines, count = (pull.lines, pull.files) if pull else (None, None)
-            return Content(
-                changed_files=files, risk_level=risk.level(files, lines=lines, files=count, high=self.high_risk)
+            return ForgeContent(
+                changed_files=files, risk_level=risk.assess_risk(files, lines=lines, files=count, high=self.high_risk)
             )
-        return Content()
+        return ForgeContent()
 
     async def asked(self, event: ForgeEvent) -> ForgeEvent:
         """The event with those who are really asked for a review. Raises ForgeError."""

@@ -28,7 +28,7 @@ from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.boards import VIRTUAL, list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.rules.operation import retention
-from agenttalk.rules.operation.retention import Item, Keep, Kind
+from agenttalk.rules.operation.retention import Kind, RemovableItem, RetentionLimit
 
 TRASH: Final = ".agenttalk-trash"
 """Where things lie that are being removed; in the folder in which they lay."""
@@ -53,7 +53,7 @@ class GarbageCollector:
     """Removes garbage from a root."""
 
     deps: Deps
-    keeps: Mapping[Kind, Keep]
+    keeps: Mapping[Kind, RetentionLimit]
 
     async def collect(self, *, dry_run: bool = False) -> dict[str, Any]:
         """Remove what is too old or too much; what it was. With `dry_run`, only say so."""
@@ -62,7 +62,7 @@ class GarbageCollector:
         now = self.deps.now()
         items = await asyncio.to_thread(lambda: list(_left(root, ended)))
         items += await asyncio.to_thread(self._unnamed, root, now)
-        chosen = retention.chosen(items, self.keeps, now)
+        chosen = retention.choose_removals(items, self.keeps, now)
         if not dry_run:
             await asyncio.to_thread(_finish, root, ended, now)
             chosen = [item async for item in self._removed(root, chosen, now)]
@@ -89,7 +89,7 @@ class GarbageCollector:
                 found[plan_id, task_id] = datetime.fromisoformat(at)
         return found
 
-    async def _removed(self, root: Path, chosen: list[Item], now: datetime) -> AsyncIterator[Item]:
+    async def _removed(self, root: Path, chosen: list[RemovableItem], now: datetime) -> AsyncIterator[RemovableItem]:
         """Remove things one by one. What a plan has begun to need again meanwhile stays."""
         loop, looked, ended = asyncio.get_running_loop(), -_AGAIN, {}
         for item in chosen:
@@ -105,14 +105,14 @@ class GarbageCollector:
             if await asyncio.to_thread(_remove, root, item):
                 yield item
 
-    def _unnamed(self, root: Path, now: datetime) -> list[Item]:
+    def _unnamed(self, root: Path, now: datetime) -> list[RemovableItem]:
         """Contents that nothing refers to; those are looked for first, because a content is there before its name."""
         if self.deps.shared:
             return []
         old = list(_old_blobs(root / _BLOBS, now.timestamp() - _DAY))
         named = blob_references.named(root) if old else set()
         return [
-            Item("blobs", str(path.relative_to(root)), status.st_blocks * _BLOCK, _time(status.st_mtime))
+            RemovableItem("blobs", str(path.relative_to(root)), status.st_blocks * _BLOCK, _time(status.st_mtime))
             for path, status in old
             if path.parent.name + path.name not in named
         ]
@@ -150,7 +150,7 @@ def _forgotten(aside: Path, cutoff: float) -> bool:
     return old
 
 
-def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Item]:
+def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[RemovableItem]:
     """What plans that have ended left in folders."""
     for plan_id, task_id in ended:
         if not task_id and is_id(plan_id):
@@ -173,21 +173,21 @@ def _folders(top: Folder, path: str) -> list[str]:
         return []
 
 
-def _clones(root: Path, plan_id: str, at: datetime) -> Iterator[Item]:
+def _clones(root: Path, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
     for name in _OF_CLONES:
         folder = root / _CLONES / plan_id / name
         for path in sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else ():
-            yield Item("clones", str(path.relative_to(root)), _size(path), at, plan_id)
+            yield RemovableItem("clones", str(path.relative_to(root)), _size(path), at, plan_id)
 
 
-def _of_task(top: Folder, path: str, plan_id: str, at: datetime) -> Iterator[Item]:
+def _of_task(top: Folder, path: str, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
     """A working folder and the transcripts in it. A folder that holds nothing else is no item."""
     size = sum(_size(top.path / path / name) for name in _rubbish(top, path))
     if size:
-        yield Item("workspaces", path, size, at, plan_id)
+        yield RemovableItem("workspaces", path, size, at, plan_id)
     for name in _transcripts(top, path):
         where = f"{path}/{_TURNS}/{name}"
-        yield Item("transcripts", where, _size(top.path / where), at, plan_id)
+        yield RemovableItem("transcripts", where, _size(top.path / where), at, plan_id)
 
 
 def _names(top: Folder, path: str) -> list[tuple[str, str]]:
@@ -210,7 +210,7 @@ def _rubbish(top: Folder, path: str) -> list[str]:
     return own + [f"{_TURNS}/{name}" for name, _ in _names(top, f"{path}/{_TURNS}") if name not in kept]
 
 
-def _remove(root: Path, item: Item) -> bool:
+def _remove(root: Path, item: RemovableItem) -> bool:
     """Move something into the trash of its folder, and empty that. Nothing is followed that is a link."""
     if item.kind == "clones":
         home = root.joinpath(*Path(item.path).parts[:2])

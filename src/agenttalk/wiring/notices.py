@@ -46,7 +46,7 @@ def _signing_secret(name: str, variable: str | None) -> str | None:
     setting = f"notify.{name}.secret_env"
     secret = _variable(setting, variable)
     try:
-        notices.key(secret)
+        notices.decode_secret(secret)
     except UsageError as error:
         raise UsageError(error.code, f"{setting} ({variable}): {error.message}", hint=error.hint) from None
     return secret

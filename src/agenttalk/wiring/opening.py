@@ -19,13 +19,13 @@ from agenttalk.adapters.store.ledger_heads import Heads
 from agenttalk.adapters.store.root import MAIL, RootStores
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.deps import Deps, EngineLimits, SandboxPaths
-from agenttalk.rules.core.isolation import Operator, Words
+from agenttalk.rules.core.isolation import IsolationSettings, OperatorIsolation
 from agenttalk.wiring.machine import RandomIds, SystemClock
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.secrets import SecretGuard
     from agenttalk.ports import Clock, Ids, TaskKind
-    from agenttalk.rules.core.usage import Billed
+    from agenttalk.rules.core.usage import BilledTokens
     from agenttalk.wiring.settings import Settings
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
@@ -51,7 +51,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
     kinds: Mapping[str, TaskKind] | None = None,
     traced: bool = False,
     answers_by_file: bool = False,
-    words: Words | None = None,
+    words: IsolationSettings | None = None,
     unrouted: bool = False,
 ) -> AsyncIterator[Deps]:
     """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
@@ -78,7 +78,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
                 shared=bool(url),
                 unrouted=unrouted,
                 walls=walls,
-                operator=Operator(words or Words()),
+                operator=OperatorIsolation(words or IsolationSettings()),
                 traced=traced,
                 answers_by_file=answers_by_file,
                 kinds=kinds or {},
@@ -94,7 +94,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
                 await asyncio.to_thread(heads.flush)
 
 
-def _price(model: str, billed: Billed) -> float | None:
+def _price(model: str, billed: BilledTokens) -> float | None:
     """What a request to a model costs; the prices are loaded when something is to be priced."""
     from agenttalk.adapters.drivers.prices import price
 

@@ -19,11 +19,11 @@ from agenttalk.contracts.planfile.model import PlanFile
 from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.core import isolation
-from agenttalk.rules.planfile.compiler import Compiled, compile_plan
+from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import settings
 
 
-def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> Compiled:
+def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> CompiledPlan:
     """A plan file, and what it comes to. Programs that lie beside it are named by their whole path.
 
     What the root's settings say of agents wins over the plan file. `plan_id` is used in place of its own.
@@ -39,7 +39,7 @@ def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | No
     return _compile_for_root(plan, root, file.absolute().parent)
 
 
-def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> Compiled:
+def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> CompiledPlan:
     """The plan that a schedule is run as."""
     if schedule.plan is not None:
         return compile_plan_file(root / schedule.plan, root, plan_id=plan_id)
@@ -61,12 +61,12 @@ def merge_profiles(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]
             data = fsio.read_file(folder / agent_id / PROFILE, limit=ENVELOPE_LIMIT)
             own = AgentProfile.from_bytes(data).as_json()
         said = plan.agents[AgentId(agent_id)].as_json() if agent_id in plan.agents else {}
-        said = isolation.raised(own, said)
+        said = isolation.raise_isolation(own, said)
         found[agent_id] = AgentProfile.from_json(configured.profile(agent_id, {**own, "agent_id": agent_id, **said}))
     return found
 
 
-def _compile_for_root(plan: PlanFile, root: Path | None, beside: Path) -> Compiled:
+def _compile_for_root(plan: PlanFile, root: Path | None, beside: Path) -> CompiledPlan:
     compiled = compile_plan(plan, agents=merge_profiles(root, plan))
     compiled = add_unheeded_warnings(compiled, root)
     profiles = {
@@ -91,10 +91,10 @@ def find_overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
                 yield Problem(Code.PLAN_DOUBTFUL, where, message, hint)
 
 
-def add_unheeded_warnings(compiled: Compiled, root: Path | None) -> Compiled:
+def add_unheeded_warnings(compiled: CompiledPlan, root: Path | None) -> CompiledPlan:
     """The same, with what it asks for in vain because the operator says otherwise."""
-    words = settings.load(root).words if root is not None else isolation.Words()
-    return replace(compiled, warnings=(*compiled.warnings, *isolation.unheeded(compiled.profiles, words)))
+    words = settings.load(root).words if root is not None else isolation.IsolationSettings()
+    return replace(compiled, warnings=(*compiled.warnings, *isolation.find_unheeded(compiled.profiles, words)))
 
 
 def _placed(manifest: PlanManifest, beside: Path) -> PlanManifest:

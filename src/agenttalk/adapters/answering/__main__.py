@@ -9,8 +9,8 @@ from agenttalk.adapters.answering import exchange
 from agenttalk.adapters.answering.exchange import Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents import model_protocol
-from agenttalk.rules.agents.model_answers import Answer
-from agenttalk.rules.agents.model_protocol import Request
+from agenttalk.rules.agents.model_answers import ModelAnswer
+from agenttalk.rules.agents.model_protocol import ModelRequest
 
 
 def main() -> int:
@@ -21,18 +21,18 @@ def main() -> int:
         out.write(line)
         out.flush()
 
-    request = Request.read(sys.stdin.buffer.read())
+    request = ModelRequest.read(sys.stdin.buffer.read())
     try:
         exchange.leave(_answered(request, tell))
     except UnansweredError as error:
         why = error.why.encode("utf-8", "replace").decode()
-        tell(model_protocol.line("fault", code=error.code, text=why))
+        tell(model_protocol.format_line("fault", code=error.code, text=why))
         return 1
-    tell(model_protocol.line("end"))
+    tell(model_protocol.format_line("end"))
     return 0
 
 
-def _answered(request: Request, tell: Tell) -> Answer:
+def _answered(request: ModelRequest, tell: Tell) -> ModelAnswer:
     if request.driver == "local":
         from agenttalk.adapters.answering import local
 

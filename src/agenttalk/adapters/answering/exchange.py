@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents import model_protocol
-from agenttalk.rules.agents.model_answers import Answer
+from agenttalk.rules.agents.model_answers import ModelAnswer
 
 _SHOWN: Final = 16 * 1024
 """Characters of an answer that are told."""
@@ -43,13 +43,13 @@ class Account:
     def answered(self, text: str) -> None:
         """Tell what the model said, and what it has used by now."""
         shown = text.encode("utf-8", "replace").decode()
-        self.tell(model_protocol.line("text", text=shown[:_SHOWN]))
+        self.tell(model_protocol.format_line("text", text=shown[:_SHOWN]))
         counts = {"input_tokens": self.read, "output_tokens": self.written, "requests": self.requests}
         more = {"cost_usd": self.cost_usd} if self.cost_usd else {}
-        self.tell(model_protocol.line("usage", **counts, **more, estimated=self.estimated))
+        self.tell(model_protocol.format_line("usage", **counts, **more, estimated=self.estimated))
 
 
-def leave(answer: Answer, environ: Mapping[str, str] = os.environ) -> None:
+def leave(answer: ModelAnswer, environ: Mapping[str, str] = os.environ) -> None:
     """Put an answer where programs leave their results."""
     outputs = Path(environ["AGENTTALK_OUTPUTS"])
     for name, text in answer.outputs.items():

@@ -11,38 +11,41 @@ from agenttalk.adapters.answering.exchange import Account, Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LocalUse
 from agenttalk.rules.agents import model_answers, model_protocol
-from agenttalk.rules.agents.model_answers import Answer
-from agenttalk.rules.agents.model_protocol import Request
-from agenttalk.rules.agents.results import Fault
-from agenttalk.rules.prompts.model_answers import again
+from agenttalk.rules.agents.model_answers import ModelAnswer
+from agenttalk.rules.agents.model_protocol import ModelRequest
+from agenttalk.rules.agents.results import TurnFault
+from agenttalk.rules.prompts.model_answers import render_retry
 from agenttalk.rules.text import answer_words
-from agenttalk.rules.text.render import spoken
+from agenttalk.rules.text.render import translate
 
 
-def ask(request: Request, tell: Tell) -> Answer:
+def ask(request: ModelRequest, tell: Tell) -> ModelAnswer:
     """Have the model answer, and again with the reason while it does not answer in the form that was asked for.
 
     Its words are forced into the form as they come, so that what is wrong is mostly what they say.
     """
     use = LocalUse.model_validate(dict(request.use))
     server = _loaded(use)
-    tell(model_protocol.line("model", name=Path(use.model_file).name))
+    tell(model_protocol.format_line("model", name=Path(use.model_file).name))
     account = Account(tell)
     messages = [{"role": "user", "content": request.prompt}]
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": model_answers.schema(request.asked)}}
+    form = {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": model_answers.build_schema(request.asked)},
+    }
     wanted: dict[str, Any] = {"max_tokens": use.max_tokens, "response_format": form}
     wanted |= {"temperature": use.temperature} if use.temperature is not None else {}
-    fault = Fault(Code.ANSWER_INVALID, "it was not asked")
+    fault = TurnFault(Code.ANSWER_INVALID, "it was not asked")
     for number in range(use.retries + 1):
         seed = {"seed": use.seed + number} if use.seed is not None else {}
         text, whole = _said(server, {"messages": messages, **wanted, **seed}, account)
-        found = model_answers.read(request.asked, text)
-        if isinstance(found, Answer):
+        found = model_answers.read_answer(request.asked, text)
+        if isinstance(found, ModelAnswer):
             return found
-        fault = found if whole else Fault(found.code, answer_words.CUT_OFF(limit=use.max_tokens))
+        fault = found if whole else TurnFault(found.code, answer_words.CUT_OFF(limit=use.max_tokens))
         messages = [*messages, {"role": "assistant", "content": text}]
         messages.append(
-            {"role": "user", "content": again(spoken(fault.message, request.locale), locale=request.locale)}
+            {"role": "user", "content": render_retry(translate(fault.message, request.locale), locale=request.locale)}
         )
     raise UnansweredError(fault.code, fault.message)
 

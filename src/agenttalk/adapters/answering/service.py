@@ -18,11 +18,11 @@ from agenttalk.adapters.answering.exchange import Account, Tell, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LlmUse
 from agenttalk.rules.agents import model_answers, model_protocol, model_services
-from agenttalk.rules.agents.model_answers import Answer
-from agenttalk.rules.agents.model_protocol import Request
-from agenttalk.rules.agents.results import Fault
-from agenttalk.rules.prompts.model_answers import again
-from agenttalk.rules.text.render import spoken
+from agenttalk.rules.agents.model_answers import ModelAnswer
+from agenttalk.rules.agents.model_protocol import ModelRequest
+from agenttalk.rules.agents.results import TurnFault
+from agenttalk.rules.prompts.model_answers import render_retry
+from agenttalk.rules.text.render import translate
 
 _BUSY = (
     exceptions.ModelRateLimitError,
@@ -37,13 +37,13 @@ _CONNECT = 10.0
 _SHOWN = 500
 
 
-async def ask(request: Request, tell: Tell, key: str) -> Answer:
+async def ask(request: ModelRequest, tell: Tell, key: str) -> ModelAnswer:
     """Have the model answer, and again with the reason while it does not answer in the form that was asked for."""
     use = LlmUse.model_validate(dict(request.use))
     ends = time.monotonic() + request.seconds
     timeout = httpx2.Timeout(request.seconds, connect=min(_CONNECT, request.seconds))
     async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as client:
-        tell(model_protocol.line("model", name=use.model))
+        tell(model_protocol.format_line("model", name=use.model))
         return await _Conversation(use, request, tell, ends).hold(_model(use, key, client))
 
 
@@ -77,7 +77,7 @@ def _model(use: LlmUse, key: str, client: httpx2.AsyncClient) -> Model[Any]:
 class _Conversation:
     """One conversation with a model, until it has answered."""
 
-    def __init__(self, use: LlmUse, request: Request, tell: Tell, ends: float) -> None:
+    def __init__(self, use: LlmUse, request: ModelRequest, tell: Tell, ends: float) -> None:
         self._use = use
         self._request = request
         self._tell = tell
@@ -85,11 +85,11 @@ class _Conversation:
         self._account = Account(tell)
         self._said = len(request.prompt)
         """Characters of the conversation so far."""
-        self._fault = Fault(Code.ANSWER_INVALID, "it did not answer")
+        self._fault = TurnFault(Code.ANSWER_INVALID, "it did not answer")
         """What is wrong with the last answer."""
-        self._answer: Answer | None = None
+        self._answer: ModelAnswer | None = None
 
-    async def hold(self, model: Model[Any]) -> Answer:
+    async def hold(self, model: Model[Any]) -> ModelAnswer:
         """Ask until there is an answer. Raises UnansweredError with what is wrong."""
         try:
             await self._held(self._agent(model))
@@ -113,7 +113,7 @@ class _Conversation:
             settings["temperature"] = use.temperature
         if use.max_tokens is not None:
             settings["max_tokens"] = use.max_tokens
-        form = StructuredDict(model_answers.schema(self._request.asked), name="answer")
+        form = StructuredDict(model_answers.build_schema(self._request.asked), name="answer")
         agent: Agent[object, Any] = Agent(
             model,
             output_type=ToolOutput(form, name="answer", description="Your one answer, which ends this conversation"),
@@ -133,10 +133,10 @@ class _Conversation:
 
     def _judge(self, said: Any) -> Any:
         """Take an answer, or send it back with the reason."""
-        found = model_answers.judged(self._request.asked, said)
-        if isinstance(found, Fault):
+        found = model_answers.check_answer(self._request.asked, said)
+        if isinstance(found, TurnFault):
             self._fault = found
-            raise ModelRetry(again(spoken(found.message, self._request.locale), locale=self._request.locale))
+            raise ModelRetry(render_retry(translate(found.message, self._request.locale), locale=self._request.locale))
         self._answer = found
         return said
 
@@ -154,27 +154,27 @@ class _Conversation:
             account.written += used.output_tokens
         else:
             account.estimated = True
-            account.read += model_services.estimate(self._said)
-            account.written += model_services.estimate(len(text))
+            account.read += model_services.estimate_tokens(self._said)
+            account.written += model_services.estimate_tokens(len(text))
         self._said += len(text)
         if self._use.prices is not None:
-            account.cost_usd = model_services.price(self._use.prices, account.read, account.written)
+            account.cost_usd = model_services.compute_price(self._use.prices, account.read, account.written)
         elif cost is not None:
             account.cost_usd = float(cost)
         account.answered(text)
         self._fault = _first_fault(response, text, called=bool(calls))
 
 
-def _first_fault(response: ModelResponse, text: str, *, called: bool) -> Fault:
+def _first_fault(response: ModelResponse, text: str, *, called: bool) -> TurnFault:
     if response.finish_reason == "content_filter":
         why = (response.provider_details or {}).get("refusal") or text or "it does not say why"
         raise UnansweredError(Code.MODEL_REFUSED, f"the model would not answer: {str(why)[:_SHOWN]}")
     if response.finish_reason == "length":
-        return Fault(Code.ANSWER_INVALID, "the answer was cut off, because it has more tokens than one may have")
+        return TurnFault(Code.ANSWER_INVALID, "the answer was cut off, because it has more tokens than one may have")
     if not text.strip():
-        return Fault(Code.AGENT_SILENT, "the answer is empty")
+        return TurnFault(Code.AGENT_SILENT, "the answer is empty")
     what = "holds no object" if called else "is a text, and not in the form that was asked for"
-    return Fault(Code.ANSWER_INVALID, f"the answer {what}: {' '.join(text.split())[:_SHOWN]!r}")
+    return TurnFault(Code.ANSWER_INVALID, f"the answer {what}: {' '.join(text.split())[:_SHOWN]!r}")
 
 
 class _Patience(AbstractCapability[Any]):  # type: ignore[misc]  # its types are not looked into
@@ -192,10 +192,10 @@ class _Patience(AbstractCapability[Any]):  # type: ignore[misc]  # its types are
             raise error
         self._failed += 1
         left = self._ends - time.monotonic()
-        wait = model_services.pause(self._failed, retries=self._retries, asked=error.retry_after, left=left)
+        wait = model_services.compute_pause(self._failed, retries=self._retries, asked=error.retry_after, left=left)
         if wait is None:
             raise error
-        self._tell(model_protocol.line("waiting", text=f"{_why(error)}; it is asked again in {wait:g} s"))
+        self._tell(model_protocol.format_line("waiting", text=f"{_why(error)}; it is asked again in {wait:g} s"))
         await asyncio.sleep(wait)
         raise RetryModelRequest
 

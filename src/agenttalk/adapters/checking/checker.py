@@ -33,14 +33,14 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.ports import Clock, Driver, Folder, Ids, Turn
 from agenttalk.rules.proof import check_results, evidence, junit
-from agenttalk.rules.proof.check_results import Confirmation, GitFacts, Ran, Seen, Stored
-from agenttalk.rules.proof.evidence import Finding, Fingerprint, Result
-from agenttalk.rules.proof.junit import Outcomes, Unreadable
+from agenttalk.rules.proof.check_results import Confirmation, FileFacts, GitFacts, ProgramExit, StoredOutput
+from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Fingerprint
+from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 
 Again = Callable[[], Awaitable[Folder]]
 """Makes another checkout of the same tree."""
-AskForge = Callable[[ForgeCheck], Awaitable[Finding]]
+AskForge = Callable[[ForgeCheck], Awaitable[CheckFinding]]
 """Reads at a forge whether what a check asks for is so."""
 
 _LARGEST: Final = 1 << 42
@@ -64,7 +64,7 @@ class Facts:
     base: Outcomes | None = None
     """Tests of the check at the baseline."""
     git: GitFacts | None = None
-    artifacts: Mapping[str, Stored] = field(default_factory=dict)
+    artifacts: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Output → what is stored."""
     report: str | None = None
     """What the agent reported."""
@@ -86,7 +86,7 @@ class Facts:
 class _Found:
     """What came of a check, before it is written up."""
 
-    finding: Finding
+    finding: CheckFinding
     done: Done | None = None
     tests: Outcomes | None = None
     flaky: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class Checker:
 
     async def check(
         self, check: AnyCheck, checkout: Folder | None, facts: Facts, context: Context, *, again: Again | None = None
-    ) -> Result:
+    ) -> CheckResult:
         """Make a check in a sealed checkout, which nobody else touches meanwhile.
 
         Never raises for what it meets: whatever goes wrong is a check that did not pass, with its reason.
@@ -142,12 +142,14 @@ class Checker:
         except AgentTalkError as error:
             found = _Found(_of_error(error))
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            found = _Found(Finding(False, "fault", check_words.CHECK_BROKE(kind=type(error).__name__, error=error)))
+            found = _Found(
+                CheckFinding(False, "fault", check_words.CHECK_BROKE(kind=type(error).__name__, error=error))
+            )
         done = found.done
-        return Result(
+        return CheckResult(
             check.id,
             found.finding.passed,
-            found.trust or evidence.gives(check),
+            found.trust or evidence.trust_of(check),
             found.finding.reason,
             found.finding.detail,
             started,
@@ -176,7 +178,7 @@ class Checker:
         """What a check's result would rest on: `evidence.cache_key` says whether that is known already."""
         runs = isinstance(check, RunCheck | TestsCheck)
         return Fingerprint(
-            evidence.relevant(check),
+            evidence.to_relevant_json(check),
             facts.tree,
             {glob: facts.covered[glob] for glob in check.covers or () if glob in facts.covered},
             {path: facts.files[path] for path in check.files or () if path in facts.files},
@@ -184,7 +186,7 @@ class Checker:
             ("sh", "-c", check.run) if isinstance(check, RunCheck | TestsCheck) else (),
             isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
-            base=evidence.known_tests(facts.base) if isinstance(check, TestsCheck) else "",
+            base=evidence.hash_known_tests(facts.base) if isinstance(check, TestsCheck) else "",
         )
 
     async def _find(
@@ -194,60 +196,60 @@ class Checker:
             return _Found(await self._asked(check, context))
         if isinstance(check, ForgeCheck):
             if self._forge is None:
-                return _Found(Finding(False, "facts_missing", check_words.NO_FORGE()))
+                return _Found(CheckFinding(False, "facts_missing", check_words.NO_FORGE()))
             return _Found(await self._forge(check))
         if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck):
             return _known(check, facts)
         if checkout is None:
-            return _Found(Finding(False, "facts_missing", check_words.NO_CHECKOUT()))
+            return _Found(CheckFinding(False, "facts_missing", check_words.NO_CHECKOUT()))
         match check:
             case RunCheck():
                 return await self._command(check, _Sealed(checkout, facts, context, again))
             case TestsCheck():
                 return await self._suite(check, _Sealed(checkout, facts, context, again))
             case FileCheck():
-                return _Found(check_results.of_file(check, await asyncio.to_thread(_seen, check, checkout, context)))
+                return _Found(check_results.judge_file(check, await asyncio.to_thread(_seen, check, checkout, context)))
             case JsonCheck():
                 return _Found(await self._document(check, checkout, context))
 
     async def _command(self, check: RunCheck, sealed: _Sealed) -> _Found:
         done = await self._once(check, sealed.checkout, sealed)
-        finding = check_results.of_run(done.ran)
+        finding = check_results.judge_run(done.ran)
         left = check.retries
-        while left and sealed.again is not None and check_results.worth_another_run(finding, done.ran):
+        while left and sealed.again is not None and check_results.is_worth_another_run(finding, done.ran):
             left -= 1
             done = await self._once(check, await sealed.again(), sealed)
-            finding = check_results.of_run(done.ran)
+            finding = check_results.judge_run(done.ran)
         flaky = (check.id,) if finding.passed and left < check.retries else ()
         return _Found(finding, done, flaky=flaky)
 
     async def _suite(self, check: TestsCheck, sealed: _Sealed) -> _Found:
         done, report = await self._reported(check, sealed.checkout, sealed)
         ran, base = done.ran, sealed.facts.base
-        finding = check_results.of_tests(check, ran, report, base)
+        finding = check_results.judge_tests(check, ran, report, base)
         flaky: frozenset[str] = frozenset()
         left = check.retries
         while (
             left
             and sealed.again is not None
             and isinstance(report, Outcomes)
-            and check_results.worth_another_run(finding, ran)
+            and check_results.is_worth_another_run(finding, ran)
         ):
             left -= 1
             done, other = await self._reported(check, await sealed.again(), sealed)
-            finding = check_results.of_tests(check, done.ran, other, base)
+            finding = check_results.judge_tests(check, done.ran, other, base)
             if not isinstance(other, Outcomes) or finding.reason not in {"", "tests_failed"}:
                 break
-            report, recovered = check_results.after_another_run(report, other)
+            report, recovered = check_results.merge_rerun(report, other)
             flaky |= recovered
-            ran = Ran("exited", 1 if report.failed or report.beyond else 0)
-            finding = check_results.of_tests(check, ran, report, base)
+            ran = ProgramExit("exited", 1 if report.failed or report.beyond else 0)
+            finding = check_results.judge_tests(check, ran, report, base)
         tests = report if isinstance(report, Outcomes) else None
         return _Found(finding, done, tests, tuple(sorted(flaky)))
 
     async def _reported(
         self, check: TestsCheck, checkout: Folder, sealed: _Sealed
-    ) -> tuple[Done, Outcomes | Unreadable | None]:
+    ) -> tuple[Done, Outcomes | UnreadableReport | None]:
         """Run a suite; its report is read when nothing of the run lives any more."""
         await asyncio.to_thread(checkout.remove, check.junit)  # one that is there already
         done = await self._once(check, checkout, sealed)
@@ -275,7 +277,7 @@ class Checker:
         )
         return await self._runner.run(command, _demanding(context, facts))
 
-    async def _asked(self, check: HttpCheck, context: Context) -> Finding:
+    async def _asked(self, check: HttpCheck, context: Context) -> CheckFinding:
         limits = context.limits
         asking = http_client.Asking(
             context.allowed,
@@ -284,14 +286,14 @@ class Checker:
             follow=not 300 <= check.status < 400,
         )
         answer = await http_client.get(check.url, asking, resolve=self._resolve)
-        return answer if isinstance(answer, Finding) else check_results.of_http(check, answer)
+        return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
 
-    async def _document(self, check: JsonCheck, checkout: Folder, context: Context) -> Finding:
+    async def _document(self, check: JsonCheck, checkout: Folder, context: Context) -> CheckFinding:
         limit = context.limits.read_bytes
         data = await asyncio.to_thread(checkout.read, check.path, limit)
         document = await asyncio.to_thread(wire.read, data, limit=limit)
         if check.json_schema is None:
-            return check_results.of_json(check, document, ())
+            return check_results.judge_json(check, document, ())
         given = json.dumps({"schema": check.json_schema, "document": document})
         turn = Turn(
             lease=self._ids.new("check"),
@@ -303,24 +305,24 @@ class Checker:
         ended = await self._driver.run(turn)
         if ended.how != "exited" or ended.exit_code != 0:
             why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
-            return Finding(False, "unreadable", check_words.SCHEMA_FAILED(path=check.path, error=why))
-        return check_results.of_json(check, document, [str(each) for each in json.loads(ended.stdout)])
+            return CheckFinding(False, "unreadable", check_words.SCHEMA_FAILED(path=check.path, error=why))
+        return check_results.judge_json(check, document, [str(each) for each in json.loads(ended.stdout)])
 
 
 def _known(check: AnyCheck, facts: Facts) -> _Found:
     """Checks that look only at what the engine knows already."""
     match check:
         case GitCheck():
-            return _Found(check_results.of_git(check, facts.git))
+            return _Found(check_results.judge_git(check, facts.git))
         case ArtifactCheck():
-            return _Found(check_results.of_artifact(check, facts.artifacts.get(check.output)))
+            return _Found(check_results.judge_artifact(check, facts.artifacts.get(check.output)))
         case ReportCheck():
-            return _Found(check_results.of_report(facts.report))
+            return _Found(check_results.judge_report(facts.report))
         case HumanCheck():
             said = facts.confirmation
-            found = check_results.of_human(said, facts.shown)
+            found = check_results.judge_human(said, facts.shown)
             return _Found(found, by=said.by if said else evidence.ENGINE, trust=said.trust if said else None)
-    return _Found(Finding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
+    return _Found(CheckFinding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
 
 
 class _CheckFileError(InputError):
@@ -358,29 +360,29 @@ class _ShadowError(InputError):
 def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collection[str]) -> None:
     """See that no file passes for the runner."""
     folder = f"{check.cwd}/" if check.cwd else ""
-    for path in check_results.shadows(check):
+    for path in check_results.list_shadowing_files(check):
         if folder + path not in standing and checkout.exists(folder + path):
             raise _ShadowError(Code.FILE_UNSAFE, check_words.SHADOWS_RUNNER(path=folder + path))
 
 
-def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | Unreadable | None:
+def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | UnreadableReport | None:
     try:
         return junit.parse(checkout.read(check.junit, limit))
     except MissingError:
         return None
     except AgentTalkError as error:
-        return Unreadable(error.message)
+        return UnreadableReport(error.message)
 
 
-def _seen(check: FileCheck, checkout: Folder, context: Context) -> Seen:
+def _seen(check: FileCheck, checkout: Folder, context: Context) -> FileFacts:
     if check.contains is None:
         digest = checkout.digest(check.path, _LARGEST)
-        return Seen(digest.size, digest.sha256)
+        return FileFacts(digest.size, digest.sha256)
     content = checkout.read(check.path, context.limits.read_bytes)
-    return Seen(len(content), wire.sha256(content), content)
+    return FileFacts(len(content), wire.sha256(content), content)
 
 
-def _of_error(error: AgentTalkError) -> Finding:
+def _of_error(error: AgentTalkError) -> CheckFinding:
     reason: evidence.Reason = "unreadable"
     if isinstance(error, _CheckFileError):
         reason = "check_file"
@@ -392,4 +394,4 @@ def _of_error(error: AgentTalkError) -> Finding:
         reason = "unsafe"
     elif error.code is Code.PROCESS_STUCK:
         reason = "stuck"
-    return Finding(False, reason, error.message)
+    return CheckFinding(False, reason, error.message)

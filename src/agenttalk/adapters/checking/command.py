@@ -18,9 +18,9 @@ from agenttalk.adapters.checking import touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports import Confinement, Driver, Ended, Ids, Tiers, Turn
-from agenttalk.rules.core.http_addresses import Allowed
+from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.proof import check_results
-from agenttalk.rules.proof.check_results import How, Ran
+from agenttalk.rules.proof.check_results import ExitKind, ProgramExit
 from agenttalk.rules.text import check_words
 
 MIB: Final = 1024 * 1024
@@ -80,7 +80,7 @@ class Context:
     """What commands may see although it lies in something masked, or in a folder for temporary files."""
     made: tuple[str, ...] = ()
     """Paths of the checkout that were prepared."""
-    allowed: tuple[Allowed, ...] = ()
+    allowed: tuple[AllowedAddress, ...] = ()
     """Addresses besides public ones that `http` checks may ask."""
     limits: Limits = field(default_factory=Limits)
     temporary: Path | None = None
@@ -107,7 +107,7 @@ class Command:
 class Done:
     """What came of it. Every process is dead by then, unless `ran.how` is `stuck`."""
 
-    ran: Ran
+    ran: ProgramExit
     isolated: bool
     tail: str = ""
     sha256: str = ""
@@ -143,7 +143,7 @@ class Runner:
         """Run it to its end. Never raises for what the command does; cancelling kills it first."""
         room = await self._room(context)
         if room.refusal:
-            return Done(Ran("not_isolated", None, room.refusal), isolated=False)
+            return Done(ProgramExit("not_isolated", None, room.refusal), isolated=False)
         kept = (*command.kept, *(command.made if room.tier == "landlock" else ()))
         with touched_files.watched(command.checkout, kept) as touched:
             done = await self._run(command, context, room)
@@ -151,7 +151,7 @@ class Runner:
         if changed and done.ran.how == "exited":
             names = ", ".join(changed[:5])
             return Done(
-                Ran("tampered", None, check_words.TAMPERED(names=names)),
+                ProgramExit("tampered", None, check_words.TAMPERED(names=names)),
                 done.isolated,
                 done.tail,
                 done.sha256,
@@ -183,7 +183,7 @@ class Runner:
             try:
                 turn = self._turn(command, context, room, temporary)
             except ValueError as error:
-                return Done(Ran("not_started", None, str(error)), room.isolated)
+                return Done(ProgramExit("not_started", None, str(error)), room.isolated)
             printed = _Printed(context.limits.output_bytes)
             ran = await self._watched(turn, printed)
         return Done(ran, room.isolated, printed.text, printed.sha256, printed.size)
@@ -191,7 +191,7 @@ class Runner:
     def _turn(self, command: Command, context: Context, room: _Room, temporary: Path) -> Turn:
         checkout = command.checkout.resolve()
         path = ":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":"))
-        env = check_results.environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
+        env = check_results.make_environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
         if "\0" in command.run:
             raise ValueError(check_words.NUL_IN_COMMAND())
         return Turn(
@@ -205,7 +205,7 @@ class Runner:
             confinement=_confinement(checkout, command, context, room, temporary),
         )
 
-    async def _watched(self, turn: Turn, printed: _Printed) -> Ran:
+    async def _watched(self, turn: Turn, printed: _Printed) -> ProgramExit:
         """Run a turn, and end it when it prints too much."""
         task = asyncio.ensure_future(self._driver.run(printed.heard(turn)))
         flood = asyncio.ensure_future(printed.flooded.wait())
@@ -271,14 +271,14 @@ class _Printed:
         return f"sha256:{self._digest.hexdigest()}"
 
 
-def _told(task: asyncio.Future[Ended], printed: _Printed) -> Ran:
+def _told(task: asyncio.Future[Ended], printed: _Printed) -> ProgramExit:
     if not task.cancelled() and isinstance(task.exception(), AgentTalkError):
-        return Ran("stuck", None, str(task.exception()))
+        return ProgramExit("stuck", None, str(task.exception()))
     if printed.flooded.is_set():
-        return Ran("output_limit", None, check_words.PRINTED_TOO_MUCH(limit=printed.limit))
+        return ProgramExit("output_limit", None, check_words.PRINTED_TOO_MUCH(limit=printed.limit))
     ended = task.result()
-    how: How = ended.how
-    return Ran(how, ended.exit_code, ended.error)
+    how: ExitKind = ended.how
+    return ProgramExit(how, ended.exit_code, ended.error)
 
 
 @asynccontextmanager

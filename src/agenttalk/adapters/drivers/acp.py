@@ -21,9 +21,9 @@ from agenttalk.contracts.errors import JsonError
 from agenttalk.ports import Asks, Opening
 from agenttalk.rules.agents import permissions
 from agenttalk.rules.agents.codecs import LONGEST
-from agenttalk.rules.agents.events import Event
-from agenttalk.rules.agents.permissions import Option, Wish
-from agenttalk.rules.core.usage import Billed, Used, spent
+from agenttalk.rules.agents.events import AgentEvent
+from agenttalk.rules.agents.permissions import PermissionOption, ToolRequest
+from agenttalk.rules.core.usage import BilledTokens, UsageTotals, measure_usage
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """What an agent may tell in one prompt. Whoever tells more does not work but talk."""
@@ -66,9 +66,9 @@ class AcpDialogue:
         self._logins: frozenset[str] = frozenset()
         self._heard = [0, 0, 0]
         self._pieces: list[str] = []
-        self._tools: dict[str, Wish] = {}
+        self._tools: dict[str, ToolRequest] = {}
         self._untold: dict[str, bool] = {}
-        self._wishes: dict[int, tuple[Any, tuple[Option, ...]]] = {}
+        self._wishes: dict[int, tuple[Any, tuple[PermissionOption, ...]]] = {}
         self._cost = 0.0
         self._tokens = 0
         self._denied = False
@@ -115,12 +115,12 @@ class AcpDialogue:
         for number in list(self._wishes):
             self._ruled(number, None)
 
-    def give_up(self, why: str) -> Iterator[Event]:
+    def give_up(self, why: str) -> Iterator[AgentEvent]:
         """Say no more to it."""
         yield from self._told_all()
         yield from self._break(why)
 
-    def take(self, line: bytes) -> Iterator[Event | Asks]:
+    def take(self, line: bytes) -> Iterator[AgentEvent | Asks]:
         """A line of what it prints."""
         if self.over or not line.strip():
             return
@@ -143,7 +143,7 @@ class AcpDialogue:
     def rule(self, asks: Asks, *, allow: bool) -> bool:
         """Tell it whether it may. An answer that it does not offer is a refusal."""
         _, options = self._wishes.get(asks.number, (None, ()))
-        chosen = permissions.choose(options, allow=allow)
+        chosen = permissions.choose_option(options, allow=allow)
         self._denied = self._denied or not allow or chosen is None
         self._ruled(asks.number, chosen)
         return allow and chosen is not None
@@ -159,23 +159,23 @@ class AcpDialogue:
         if request_id is not None:
             self._reply(request_id, result=_plain(schema.RequestPermissionResponse(outcome=outcome)))
 
-    def _garbage(self, line: bytes) -> Iterator[Event]:
+    def _garbage(self, line: bytes) -> Iterator[AgentEvent]:
         self._heard[2] += 1
         shown = " ".join(line[:_SHOWN].decode(errors="replace").replace("\0", "\ufffd").split())
-        yield Event("warning", f"it printed what is no message: {shown}")
+        yield AgentEvent("warning", f"it printed what is no message: {shown}")
         if self._heard[2] > MOST_GARBAGE:
             yield from self.give_up(f"it printed more than {MOST_GARBAGE} lines that are no messages, as: {shown}")
 
-    def _break(self, why: str) -> Iterator[Event]:
+    def _break(self, why: str) -> Iterator[AgentEvent]:
         self.over = self.broken = True
-        yield Event("error", f"it does not keep to the Agent Client Protocol: {why}")
+        yield AgentEvent("error", f"it does not keep to the Agent Client Protocol: {why}")
 
-    def _fail(self, why: str) -> Iterator[Event]:
+    def _fail(self, why: str) -> Iterator[AgentEvent]:
         yield from self._told_all()
         self.over = True
-        yield Event("error", why)
+        yield AgentEvent("error", why)
 
-    def _addressed(self, method: str, said: Mapping[str, Any]) -> Iterator[Event | Asks]:
+    def _addressed(self, method: str, said: Mapping[str, Any]) -> Iterator[AgentEvent | Asks]:
         """It tells or asks something."""
         request_id = said.get("id")
         asks = isinstance(request_id, int | str) and not isinstance(request_id, bool)
@@ -185,13 +185,13 @@ class AcpDialogue:
             yield from self._wished(request_id, said.get("params"))
         elif asks:
             self._reply(request_id, error={"code": _NO_METHOD, "message": f"{method[:80]} is not offered here"})
-            yield Event("warning", f"it asked for {method[:80]}, which is not offered to it")
+            yield AgentEvent("warning", f"it asked for {method[:80]}, which is not offered to it")
 
-    def _wished(self, request_id: Any, params: object) -> Iterator[Event | Asks]:
+    def _wished(self, request_id: Any, params: object) -> Iterator[AgentEvent | Asks]:
         wanted = _checked(schema.RequestPermissionRequest, params)
         if wanted is None or wanted.session_id != self._session or len(self._wishes) >= MOST_WISHES:
             self._reply(request_id, error={"code": _WRONG, "message": "this cannot be asked here"})
-            yield Event("warning", "it asked for a permission in a way that cannot be answered")
+            yield AgentEvent("warning", "it asked for a permission in a way that cannot be answered")
             return
         if self.stopping:
             self._reply(request_id, result={"outcome": {"outcome": "cancelled"}})
@@ -202,18 +202,21 @@ class AcpDialogue:
             self._tools[wanted.tool_call.tool_call_id] = wish
         yield from self._told_tool(wanted.tool_call.tool_call_id)
         self._next += 1
-        self._wishes[self._next] = (request_id, tuple(Option(each.option_id, each.kind) for each in wanted.options))
+        self._wishes[self._next] = (
+            request_id,
+            tuple(PermissionOption(each.option_id, each.kind) for each in wanted.options),
+        )
         yield Asks(self._next, wish)
 
-    def _wish(self, call: schema.ToolCall | schema.ToolCallUpdate, *, asks: bool = False) -> Wish:
+    def _wish(self, call: schema.ToolCall | schema.ToolCallUpdate, *, asks: bool = False) -> ToolRequest:
         """What a tool is called for. A call is told of in pieces, of which the later ones say what changes."""
-        known = self._tools.get(call.tool_call_id, Wish("other", ""))
+        known = self._tools.get(call.tool_call_id, ToolRequest("other", ""))
         tool = wishes.own_tool(call) if self._opening.servers else ""
         if tool or (known.tool and not asks):  # who asks has to say itself that it asks for ours
             return wishes.own_call(call, tool or known.tool, known)
         return wishes.wish(call, known)
 
-    def _updated(self, params: object) -> Iterator[Event]:
+    def _updated(self, params: object) -> Iterator[AgentEvent]:
         told = _checked(schema.SessionNotification, params)
         if told is None or not self.ready or told.session_id != self._session:
             return  # what is new in the protocol, or old: a session that is loaded is told from its beginning
@@ -223,17 +226,17 @@ class AcpDialogue:
                 self._pieces.append(update.content.text.replace("\0", "\ufffd"))
             if tokens := _tokens(wishes.part(update.field_meta, "usage"), "totalTokens"):
                 self._tokens += tokens
-                billed = Billed(self._tokens)  # nobody says which of them were written, which cost more
-                yield Event("usage", used=Used(self._tokens, self._cost), request="turn", billed=billed)
+                billed = BilledTokens(self._tokens)  # nobody says which of them were written, which cost more
+                yield AgentEvent("usage", used=UsageTotals(self._tokens, self._cost), request="turn", billed=billed)
         elif isinstance(update, schema.ToolCallStart | schema.ToolCallProgress):
             yield from self._told_text()
             yield from self._called(update)
         elif isinstance(update, schema.UsageUpdate):
             if update.cost is not None and update.cost.currency == "USD":
-                self._cost = spent({"cost_usd": update.cost.amount}).cost_usd
-            yield Event("usage", used=Used(spent({"tokens": update.used}).tokens, self._cost))
+                self._cost = measure_usage({"cost_usd": update.cost.amount}).cost_usd
+            yield AgentEvent("usage", used=UsageTotals(measure_usage({"tokens": update.used}).tokens, self._cost))
 
-    def _called(self, call: schema.ToolCallStart | schema.ToolCallProgress) -> Iterator[Event]:
+    def _called(self, call: schema.ToolCallStart | schema.ToolCallProgress) -> Iterator[AgentEvent]:
         """A tool is called, which is told once, when it is known what for: some say that only after a while."""
         number = call.tool_call_id
         if number not in self._tools:
@@ -247,24 +250,24 @@ class AcpDialogue:
         if call.raw_input or call.locations or call.status in {"completed", "failed"}:
             yield from self._told_tool(number)
 
-    def _told_tool(self, *numbers: str) -> Iterator[Event]:
+    def _told_tool(self, *numbers: str) -> Iterator[AgentEvent]:
         for number in numbers:
             if self._untold.pop(number, False):
                 wish = self._tools[number]
-                yield Event("tool", wish.about or ", ".join(wish.paths), wish.kind)
+                yield AgentEvent("tool", wish.about or ", ".join(wish.paths), wish.kind)
 
-    def _told_all(self) -> Iterator[Event]:
+    def _told_all(self) -> Iterator[AgentEvent]:
         """What was kept back, when nothing more comes."""
         yield from self._told_tool(*self._untold)
         yield from self._told_text()
 
-    def _told_text(self) -> Iterator[Event]:
+    def _told_text(self) -> Iterator[AgentEvent]:
         text = "".join(self._pieces)
         self._pieces.clear()
         if text.strip():
-            yield Event("text", text)
+            yield AgentEvent("text", text)
 
-    def _answered(self, said: Mapping[str, Any]) -> Iterator[Event]:
+    def _answered(self, said: Mapping[str, Any]) -> Iterator[AgentEvent]:
         number = said.get("id")
         method = self._asked.pop(number, "") if isinstance(number, int) and not isinstance(number, bool) else ""
         if not method:
@@ -274,7 +277,7 @@ class AcpDialogue:
         else:
             yield from _ANSWERS[method](self, said["result"])
 
-    def _refused(self, method: str, error: object) -> Iterator[Event]:
+    def _refused(self, method: str, error: object) -> Iterator[AgentEvent]:
         told = error if isinstance(error, dict) else {}
         words = str(told.get("message") or "no reason is given")
         data = told.get("data")
@@ -282,13 +285,13 @@ class AcpDialogue:
         if more and more not in words:
             words = f"{words}: {more}"
         if method == "session/load":
-            yield Event("warning", f"the session cannot go on, so there is a new one: {words[:_SHOWN]}")
+            yield AgentEvent("warning", f"the session cannot go on, so there is a new one: {words[:_SHOWN]}")
             self._open_new()
             return
         hint = "; it is not logged in" if told.get("code") == _LOGIN else ""
         yield from self._fail(f"{words[:2000]} ({method}{hint})")
 
-    def _initialized(self, result: object) -> Iterator[Event]:
+    def _initialized(self, result: object) -> Iterator[AgentEvent]:
         """It says which version it speaks. The package takes some texts for numbers; here a version is a number."""
         version = result.get("protocolVersion") if isinstance(result, dict) else None
         if version != PROTOCOL_VERSION or isinstance(version, bool):
@@ -305,7 +308,7 @@ class AcpDialogue:
         else:
             self._open()
 
-    def _authenticated(self, _: object) -> Iterator[Event]:
+    def _authenticated(self, _: object) -> Iterator[AgentEvent]:
         self._open()
         yield from ()
 
@@ -329,7 +332,7 @@ class AcpDialogue:
             where["additional_directories"] = list(self._opening.besides)
         return where
 
-    def _opened(self, result: object) -> Iterator[Event]:
+    def _opened(self, result: object) -> Iterator[AgentEvent]:
         found = _checked(schema.NewSessionResponse, result)
         if found is None or not found.session_id:
             yield from self.give_up("it opened a session without saying which")
@@ -337,13 +340,13 @@ class AcpDialogue:
         self._session = found.session_id
         yield from self._settled(found.modes)
 
-    def _loaded(self, result: object) -> Iterator[Event]:
+    def _loaded(self, result: object) -> Iterator[AgentEvent]:
         found = _checked(schema.LoadSessionResponse, result or {})
         yield from self._settled(found.modes if found else None)
 
-    def _settled(self, modes: schema.SessionModeState | None) -> Iterator[Event]:
+    def _settled(self, modes: schema.SessionModeState | None) -> Iterator[AgentEvent]:
         """There is a session: put it into its mode, or give it the prompt. One that can be loaded has a name for us."""
-        yield Event("session", self._session if self._agent.load_session else "")
+        yield AgentEvent("session", self._session if self._agent.load_session else "")
         wanted = self._opening.mode
         if wanted and (modes is None or wanted not in {each.id for each in modes.available_modes}):
             offered = ", ".join(each.id for each in modes.available_modes) if modes else "none"
@@ -354,7 +357,7 @@ class AcpDialogue:
         else:
             self._prompt()
 
-    def _moded(self, _: object) -> Iterator[Event]:
+    def _moded(self, _: object) -> Iterator[AgentEvent]:
         self._prompt()
         yield from ()
 
@@ -366,7 +369,7 @@ class AcpDialogue:
         text = schema.TextContentBlock(type="text", text=said)
         self._ask("session/prompt", schema.PromptRequest(session_id=self._session, prompt=[text]))
 
-    def _stopped(self, result: object) -> Iterator[Event]:
+    def _stopped(self, result: object) -> Iterator[AgentEvent]:
         """It says why it stopped. That it is finished is a claim."""
         yield from self._told_all()
         reason = result.get("stopReason") if isinstance(result, dict) else None
@@ -375,12 +378,12 @@ class AcpDialogue:
             counted = wishes.part(found.field_meta, "quota", "token_count")
             tokens = found.usage.total_tokens if found.usage else _tokens(counted, "input_tokens", "output_tokens")
             if tokens:
-                yield Event("usage", used=Used(spent({"tokens": tokens}).tokens, self._cost))
+                yield AgentEvent("usage", used=UsageTotals(measure_usage({"tokens": tokens}).tokens, self._cost))
         if found is None:
             yield from self.give_up(f"it stopped for a reason that nobody knows: {str(reason)[:40]!r}")
         elif found.stop_reason == "end_turn" or (found.stop_reason == "cancelled" and self._denied):
             self.over = True
-            yield Event("end")
+            yield AgentEvent("end")
         else:
             yield from self._fail(_REFUSALS[found.stop_reason])
 
@@ -434,4 +437,4 @@ def _plain(model: BaseModel) -> dict[str, Any]:
 
 
 def _tokens(said: Mapping[str, Any], *keys: str) -> int:
-    return sum(spent({"tokens": said.get(key)}).tokens for key in keys if said.get(key) is not None)
+    return sum(measure_usage({"tokens": said.get(key)}).tokens for key in keys if said.get(key) is not None)

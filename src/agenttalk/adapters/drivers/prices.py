@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from agenttalk.rules.core.usage import Billed
+from agenttalk.rules.core.usage import BilledTokens
 
 
-def price(model: str, billed: Billed) -> float | None:
+def price(model: str, billed: BilledTokens) -> float | None:
     """What one request costs in US dollars; None for a model that the table does not know."""
     if not model:
         return None

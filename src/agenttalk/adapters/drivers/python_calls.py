@@ -16,7 +16,7 @@ from agenttalk.contracts.core.base import is_path
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Blobs, Handed, Job, Made, Performance, Watch
 from agenttalk.rules.agents.progress_notes import Note, note_of
-from agenttalk.rules.agents.results import unfitness
+from agenttalk.rules.agents.results import explain_unfitness
 from agenttalk.rules.proof.evidence import read_claims
 
 SMALL: Final = 64 * 1024
@@ -152,7 +152,7 @@ class Calls:
 
     async def _told(self, job: Job, turn: Turn, said: Any, seconds: float) -> Performance:
         result = said if isinstance(said, Result) else Result(result=said)
-        unfit = unfitness(result.self_assessment) if job.profile.self_assessment else None
+        unfit = explain_unfitness(result.self_assessment) if job.profile.self_assessment else None
         if unfit is not None:
             return Performance("unfit", error=unfit, seconds=seconds, usage=result.usage)
         try:

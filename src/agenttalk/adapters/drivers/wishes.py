@@ -8,19 +8,19 @@ from typing import Any, Final
 
 from acp import schema
 
-from agenttalk.rules.agents.events import about
-from agenttalk.rules.agents.permissions import Wish
+from agenttalk.rules.agents.events import describe_arguments
+from agenttalk.rules.agents.permissions import ToolRequest
 
 _OURS: Final = re.compile(r"(?:mcp__agenttalk__|agenttalk_)(\w{1,80})|(\w{1,80}) \(agenttalk MCP Server\)")
 """How agents name the tools of our MCP server."""
 
 
-def wish(call: schema.ToolCall | schema.ToolCallUpdate, known: Wish) -> Wish:
+def wish(call: schema.ToolCall | schema.ToolCallUpdate, known: ToolRequest) -> ToolRequest:
     """What a tool is called for, by what is known and what is said now."""
     kind = call.kind or known.kind
     said = _command(call.raw_input) if kind == "execute" else ""
-    said = said or (about(call.raw_input) if kind != "execute" else "") or call.title or known.about
-    return Wish(kind, said.replace("\0", "\ufffd"), tuple(dict.fromkeys((*known.paths, *_paths(call)))))
+    said = said or (describe_arguments(call.raw_input) if kind != "execute" else "") or call.title or known.about
+    return ToolRequest(kind, said.replace("\0", "\ufffd"), tuple(dict.fromkeys((*known.paths, *_paths(call)))))
 
 
 def part(said: object, *keys: str) -> dict[str, Any]:
@@ -52,12 +52,12 @@ def own_tool(call: schema.ToolCall | schema.ToolCallUpdate) -> str:
     return found[found.lastindex or 0] if found else ""
 
 
-def own_call(call: schema.ToolCall | schema.ToolCallUpdate, tool: str, known: Wish) -> Wish:
+def own_call(call: schema.ToolCall | schema.ToolCallUpdate, tool: str, known: ToolRequest) -> ToolRequest:
     """A call of it. Paths in it are names of inputs and outputs, which the tool looks after."""
     given = call.raw_input
     inner = given.get("arguments", given) if isinstance(given, dict) else {}
-    said = f"agenttalk {tool} {about(inner)}".replace("\0", "\ufffd").strip()
-    return Wish("other", said if inner or not known.about else known.about, (), tool)
+    said = f"agenttalk {tool} {describe_arguments(inner)}".replace("\0", "\ufffd").strip()
+    return ToolRequest("other", said if inner or not known.about else known.about, (), tool)
 
 
 def _paths(call: schema.ToolCall | schema.ToolCallUpdate) -> Iterator[str]:

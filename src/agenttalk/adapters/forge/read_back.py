@@ -13,12 +13,12 @@ from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.ports import Forge, KindTask, KindTurn
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.evidence import Finding, Reason
+from agenttalk.rules.proof.evidence import CheckFinding, Reason
 from agenttalk.rules.text import forge_words
 from agenttalk.rules.toolchain import dedup_keys, forge_checks, mootness, read_back, report_claims
-from agenttalk.rules.toolchain.accounts import Registry
-from agenttalk.rules.toolchain.forge_facts import Facts, Look, UnreadError
-from agenttalk.rules.toolchain.read_back import OUTAGES, Order
+from agenttalk.rules.toolchain.accounts import ForgeRegistry
+from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery, UnreadError
+from agenttalk.rules.toolchain.read_back import OUTAGES, ReadBackOrder
 
 T = TypeVar("T")
 MOST_LOOKS: Final = 60
@@ -37,7 +37,7 @@ class ReadBack:
 
     forges: Mapping[str, Forge]
     """The engine's own clients, by source."""
-    registry: Registry = field(default_factory=Registry)
+    registry: ForgeRegistry = field(default_factory=ForgeRegistry)
     patience: float = 60.0
     """Seconds that a forge may be out of order before that is told; 0: it is not waited for at all."""
     longest: float = 6 * 3600.0
@@ -58,16 +58,16 @@ class ReadBack:
         account = self.registry.account(task.source, task.agent_id)
         if account is None:
             text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
-            return [read_back.failed(text, None, turn.at)]
+            return [read_back.make_failure_evidence(text, None, turn.at)]
         since = task.event_at or task.made_at
         reviewed = self.registry.default_reviewer not in {None, task.agent_id}
         about = (task.action_type, account, task.context, task.head_sha, since)
-        order = Order(*about, self.registry.deploys, task.task_id, reviewed)
+        order = ReadBackOrder(*about, self.registry.deploys, task.task_id, reviewed)
         own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
-        said = report_claims.read(own, len(task.steps))
+        said = report_claims.read_reports(own, len(task.steps))
 
-        def look(facts: Facts) -> list[Evidence]:
-            return read_back.evidence(order, said, facts, turn.at)
+        def look(facts: ForgeFacts) -> list[Evidence]:
+            return read_back.collect_evidence(order, said, facts, turn.at)
 
         try:
             asked = replace(self, gone=partial(_is_gone, task, account.login, turn))
@@ -76,11 +76,14 @@ class ReadBack:
         except ForgeError as error:
             if error.code is Code.FORGE_UNSEEN and await _is_gone(task, account.login, turn):
                 why = forge_words.WAS_DELETED(place=order.repository)
-                return [read_back.failed(error.message, error.code, turn.at), read_back.moot("moot", why, turn.at)]
-            return [read_back.failed(error.message, error.code, turn.at)]
+                return [
+                    read_back.make_failure_evidence(error.message, error.code, turn.at),
+                    read_back.make_moot_evidence("moot", why, turn.at),
+                ]
+            return [read_back.make_failure_evidence(error.message, error.code, turn.at)]
 
     async def _decided(
-        self, forge: Forge, look: Callable[[Facts], list[Evidence]], order: Order, turn: KindTurn
+        self, forge: Forge, look: Callable[[ForgeFacts], list[Evidence]], order: ReadBackOrder, turn: KindTurn
     ) -> list[Evidence]:
         """What the forge shows, once it is clear: what has to wait for others is looked at again when it may differ."""
         conflicts = 0
@@ -88,37 +91,39 @@ class ReadBack:
             found = await self._settled(forge, look, lambda found: found[-1].passed, turn)
             if found[-1].passed or read_back.is_denied(found):
                 return found
-            stands = await self._patiently(forge, partial(mootness.standing, order), turn)
+            stands = await self._patiently(forge, partial(mootness.judge_due_status, order), turn)
             conflicts = conflicts + 1 if stands.kind == "conflict" else 0
             if stands.kind == "moot" or conflicts > 1:
-                return [*found, read_back.moot(stands.kind, stands.why, turn.at)]
+                return [*found, read_back.make_moot_evidence(stands.kind, stands.why, turn.at)]
             if stands.kind == "due" or turn.wait is None:
                 return found
             # A forge that is still working out whether there are conflicts says that there are.
             longest = _CONFLICT_AGAIN if stands.kind == "conflict" else _LOOK_AGAIN
             await turn.wait(stands.why, self.sleep(longest))
 
-    async def check(self, check: ForgeCheck) -> Finding:
+    async def check(self, check: ForgeCheck) -> CheckFinding:
         """Make a check of a plan."""
         source = check.source or (next(iter(self.forges)) if len(self.forges) == 1 else "")
         forge = self.forges.get(source)
         if forge is None:
             known = ", ".join(sorted(self.forges)) or "none"
             what = f"no forge {source!r}" if source else "no one forge"
-            return Finding(False, "facts_missing", f"there is {what} with a token of the engine's (there are: {known})")
+            return CheckFinding(
+                False, "facts_missing", f"there is {what} with a token of the engine's (there are: {known})"
+            )
 
-        def look(facts: Facts) -> Finding:
-            return forge_checks.of_forge(check, facts, self.registry, source)
+        def look(facts: ForgeFacts) -> CheckFinding:
+            return forge_checks.judge_forge(check, facts, self.registry, source)
 
         try:
             return await self._settled(forge, look, lambda found: found.passed)
         except ForgeError as error:
             away = error.code in OUTAGES and error.code is not Code.FORGE_UNSEEN
             reason: Reason = "unreachable" if away else "unreadable"
-            return Finding(False, reason, f"{error.code}: {error.message}")
+            return CheckFinding(False, reason, f"{error.code}: {error.message}")
 
     async def _settled(
-        self, forge: Forge, look: Callable[[Facts], T], good: Callable[[T], bool], turn: KindTurn | None = None
+        self, forge: Forge, look: Callable[[ForgeFacts], T], good: Callable[[T], bool], turn: KindTurn | None = None
     ) -> T:
         """What a look comes to. Forges show some things a moment after they were done, so a no is asked again."""
         found = await self._patiently(forge, look, turn)
@@ -129,7 +134,7 @@ class ReadBack:
             found = await self._patiently(forge, look, turn)
         return found
 
-    async def _patiently(self, forge: Forge, look: Callable[[Facts], T], turn: KindTurn | None = None) -> T:
+    async def _patiently(self, forge: Forge, look: Callable[[ForgeFacts], T], turn: KindTurn | None = None) -> T:
         """The same, while the forge is out of order for a while. Raises ForgeError when it stays so.
 
         The agent has done its part: it must not do it again only because nobody could look. So whoever restores the
@@ -169,18 +174,18 @@ async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:
     return bool(told) and told["by"] != login.lower()
 
 
-async def answered(forge: Forge, look: Callable[[Facts], T]) -> T:
+async def answered(forge: Forge, look: Callable[[ForgeFacts], T]) -> T:
     """What a look comes to once everything is read that it asks for. Raises ForgeError."""
-    read: dict[Look, Any] = {}
+    read: dict[ForgeQuery, Any] = {}
     for _ in range(MOST_LOOKS):
         try:
-            return look(Facts(read))
+            return look(ForgeFacts(read))
         except UnreadError as missing:
             read[missing.look] = await _read(forge, missing.look)
     raise ForgeError(Code.FORGE_ANSWER_INVALID, f"more than {MOST_LOOKS} requests are needed to tell")
 
 
-async def _read(forge: Forge, look: Look) -> Any:
+async def _read(forge: Forge, look: ForgeQuery) -> Any:
     """Read one thing; None when the forge has none. Raises FORGE_UNSEEN where the engine is not shown anything."""
     try:
         return await _READERS[look.what](forge, look.repository, look.key)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from agenttalk.rules.planfile import check_files
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 
 
-def with_check_files(compiled: Compiled, folder: Path) -> Compiled:
+def with_check_files(compiled: CompiledPlan, folder: Path) -> CompiledPlan:
     """A plan with the files of its checks, as they lie in a folder now. The same plan if there are none."""
-    wanted = check_files.wanted(compiled.dag)
-    return check_files.pinned(compiled, {path: _read(folder / path) for path in wanted}) if wanted else compiled
+    wanted = check_files.list_files(compiled.dag)
+    return check_files.pin_files(compiled, {path: _read(folder / path) for path in wanted}) if wanted else compiled
 
 
 def _read(path: Path) -> bytes | str:

@@ -30,9 +30,9 @@ from agenttalk.ports import (
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Scope
 from agenttalk.rules.proof import check_results, evidence, findings_json, protection, runnable_checks, test_runners
-from agenttalk.rules.proof.check_results import GitFacts, Stored
-from agenttalk.rules.proof.evidence import Result
-from agenttalk.rules.proof.protection import Boundary, Protection, Tree
+from agenttalk.rules.proof.check_results import GitFacts, StoredOutput
+from agenttalk.rules.proof.evidence import CheckResult
+from agenttalk.rules.proof.protection import Boundary, FileTree, Protection
 from agenttalk.rules.text import check_words
 
 _ATTEMPTS: Final = 32
@@ -55,18 +55,18 @@ def asks_people(promise: CompletionPromise | None) -> list[HumanCheck]:
     return [check for check in checks_of(promise) if isinstance(check, HumanCheck)]
 
 
-def looked_at_before(check: AnyCheck, known: Result | None) -> bool:
+def looked_at_before(check: AnyCheck, known: CheckResult | None) -> bool:
     """Whether it matters how a check stands before the work (of tests, which there are), and nobody knows yet."""
-    if known is not None and known.fingerprint.check == evidence.relevant(check):
+    if known is not None and known.fingerprint.check == evidence.to_relevant_json(check):
         return False
     return isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off")
 
 
-def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, Result]) -> None:
+def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, CheckResult]) -> None:
     """Raises InputError when a check that has to fail before the work did not even run there."""
     for check in checks:
         before = known.get(check.id)
-        why = runnable_checks.unable(check, before) if before is not None and check.red_first != "off" else ""
+        why = runnable_checks.explain_unable(check, before) if before is not None and check.red_first != "off" else ""
         if before is not None and why:
             said = before.output.strip()[-_PRINTED:] or check_words.PRINTED_NOTHING()
             told = check_words.CANNOT_RUN_BEFORE(id=check.id, why=why)
@@ -75,9 +75,9 @@ def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, Result]) -> No
             raise InputError(Code.CHECK_CANNOT_RUN, told)
 
 
-def keepable(check: AnyCheck, result: Result) -> bool:
+def keepable(check: AnyCheck, result: CheckResult) -> bool:
     """Whether a result may be kept: not when it tells of the machine, on which something may be installed meanwhile."""
-    return evidence.keepable(result) and not runnable_checks.unable(check, result)
+    return evidence.is_cacheable(result) and not runnable_checks.explain_unable(check, result)
 
 
 def inputs_of(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
@@ -121,7 +121,7 @@ async def previous_of(space: Workspace, job: Job) -> str | None:
 
 def boundary_of(promise: CompletionPromise | None, protected: Protection) -> Boundary:
     """What an attempt may not change at all: what it left there goes before it is gone on with."""
-    allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope) if promise is not None else Scope()
+    allowed = scope.make_scope(promise.allowed_scope, promise.disallowed_scope) if promise is not None else Scope()
     return Boundary(protected, allowed)
 
 
@@ -167,15 +167,15 @@ async def tampered_with(
     changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
     for commit in ours if changed else ():
         changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
-    return [check_words.CHANGED_ON_BRANCH(path=scope.shown(path)) for path in sorted(changed)]
+    return [check_words.CHANGED_ON_BRANCH(path=scope.display_path(path)) for path in sorted(changed)]
 
 
-async def rests_on(space: Workspace, job: Job, base: str, candidate: Candidate, tree: Tree) -> tuple[str, ...]:
+async def rests_on(space: Workspace, job: Job, base: str, candidate: Candidate, tree: FileTree) -> tuple[str, ...]:
     """What the checks of a task consist of and was changed since the plan began, each path with the task that did it.
 
     Other tasks may change it when their scope names it, and so may the task itself.
     """
-    own = protection.of_task(job.command.promise, tree)
+    own = protection.derive_protection(job.command.promise, tree)
     changes = await space.changes(base, candidate.tree)
     held = {change.path for change in changes if change.path in own.opened or own.covers(change.path)}
     if not held:
@@ -196,19 +196,19 @@ def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
 
 async def covered_in(space: Workspace, tree: str, globs: Sequence[str]) -> dict[str, str]:
     """What each glob matches in a tree, as a hash."""
-    return await space.hashes(tree, {glob: scope.globs([glob]) for glob in globs})
+    return await space.hashes(tree, {glob: scope.read_globs([glob]) for glob in globs})
 
 
 def breach_of(promise: CompletionPromise | None, protected: Protection, taken: Taken) -> tuple[str, ...]:
     """What was changed outside of the scope."""
     if promise is None:
         return ()
-    allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope)
+    allowed = scope.make_scope(promise.allowed_scope, promise.disallowed_scope)
     return allowed.breaches(change.path for change in taken.changes if not protected.covers(change.path))
 
 
 async def strange_in(
-    space: Workspace, promise: CompletionPromise | None, protected: Protection, tree: Tree, candidate: Candidate
+    space: Workspace, promise: CompletionPromise | None, protected: Protection, tree: FileTree, candidate: Candidate
 ) -> list[str]:
     """What a candidate brings that would change how checks are made: settings of runners, modules in their place."""
     changes = await space.changes(candidate.onto, candidate.tree)
@@ -216,21 +216,21 @@ async def strange_in(
     for change in changes if protected.shared else ():
         if change.path.rpartition("/")[2] in test_runners.SHARED:
             before, after = [await space.read(each, change.path) for each in (candidate.onto, candidate.tree)]
-            if test_runners.retuned(change.path, before, after):
-                found.append(check_words.SETTINGS_CHANGED(names=scope.shown(change.path)))
+            if test_runners.has_changed_settings(change.path, before, after):
+                found.append(check_words.SETTINGS_CHANGED(names=scope.display_path(change.path)))
     added = [change.path for change in changes if change.kind == "added"]
-    shadows = protection.shadowing(promise, tree, added)
-    return found + [check_words.SHADOWS_MODULE(path=scope.shown(path)) for path in shadows]
+    shadows = protection.find_shadowing_files(promise, tree, added)
+    return found + [check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows]
 
 
 def listed(paths: Sequence[str]) -> tuple[str, ...]:
     """Paths for messages; not more than people read."""
-    return tuple(scope.shown(path) for path in paths[:BREACHES])
+    return tuple(scope.display_path(path) for path in paths[:BREACHES])
 
 
 def not_taken(taken: Refused) -> Proof:
     """What is said of a tree that cannot be taken."""
-    return Proof(refused="; ".join(f"{scope.shown(each.path)}: {each.why}" for each in taken.reasons[:BREACHES]))
+    return Proof(refused="; ".join(f"{scope.display_path(each.path)}: {each.why}" for each in taken.reasons[:BREACHES]))
 
 
 def dropped_of(taken: Taken, candidate: Candidate) -> Proof:
@@ -270,7 +270,11 @@ def refuse_planted(prepared: Prepared | None, candidate: Candidate, protected: P
 async def standing_in(space: Workspace, tree: str, promise: CompletionPromise | None) -> frozenset[str]:
     """Paths of a tree that have the names of what its checks run: a project may be a test runner itself."""
     runs = [check for check in checks_of(promise) if isinstance(check, RunCheck | TestsCheck)]
-    named = {f"{check.cwd}/{path}" if check.cwd else path for check in runs for path in check_results.shadows(check)}
+    named = {
+        f"{check.cwd}/{path}" if check.cwd else path
+        for check in runs
+        for path in check_results.list_shadowing_files(check)
+    }
     return frozenset(named & (await space.covered(tree)).files.keys()) if named else frozenset()
 
 
@@ -289,12 +293,12 @@ def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candid
     if promise is None or not any(isinstance(check, GitCheck) for check in promise.checks):
         return None
     return GitFacts(
-        changed=[scope.shown(change.path) for change in taken.changes],
-        protected=[scope.shown(change.path) for change in candidate.restored],
+        changed=[scope.display_path(change.path) for change in taken.changes],
+        protected=[scope.display_path(change.path) for change in candidate.restored],
     )
 
 
-def stored_outputs(job: Job, performance: Performance) -> dict[str, Stored]:
+def stored_outputs(job: Job, performance: Performance) -> dict[str, StoredOutput]:
     """The task's own outputs as they are kept. One that has several files is known by the hashes of them all."""
     files: dict[str, list[str]] = {}
     for each in (made for made in performance.outputs if made.output_name in job.outputs):
@@ -303,7 +307,7 @@ def stored_outputs(job: Job, performance: Performance) -> dict[str, Stored]:
         name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())
         for name, found in files.items()
     }
-    return {name: Stored(job.agent_id, sha256, sha256) for name, sha256 in hashes.items()}
+    return {name: StoredOutput(job.agent_id, sha256, sha256) for name, sha256 in hashes.items()}
 
 
 def report_of(performance: Performance) -> str | None:
@@ -312,8 +316,8 @@ def report_of(performance: Performance) -> str | None:
     return said if isinstance(said, str) or said is None else wire.write(said).decode()
 
 
-def proof_of(results: Sequence[Result]) -> Proof:
+def proof_of(results: Sequence[CheckResult]) -> Proof:
     """A proof from the results of checks."""
-    told = [findings_json.told(each) for each in results]
+    told = [findings_json.to_json(each) for each in results]
     evidence_found = tuple(each.evidence(fresh=True) for each in results)
     return Proof(evidence_found, tuple(told), results=tuple(results))

@@ -54,11 +54,11 @@ from agenttalk.ports import (
 )
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import evidence, findings_json, protection, rework
-from agenttalk.rules.proof.check_results import shown_hash
+from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.evidence import Fingerprint, Result
-from agenttalk.rules.proof.protection import Protection, Tree
-from agenttalk.rules.proof.staleness import Ground
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
+from agenttalk.rules.proof.protection import FileTree, Protection
+from agenttalk.rules.proof.staleness import EvidenceBasis
 from agenttalk.rules.text import check_words, verdict_words
 
 FOLDER: Final = "workspaces"
@@ -104,12 +104,12 @@ class Prover:
     _spaces: dict[str, Workspace] = field(default_factory=dict)
     _turnstile: Turnstile = field(default_factory=Turnstile)
     _swept: bool = False
-    _trees: dict[str, Tree] = field(default_factory=dict)
+    _trees: dict[str, FileTree] = field(default_factory=dict)
     """The trees where plans began."""
 
     async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """What a machine finds wrong with files; see the port."""
-        found = rework.format_faults(criteria, files)
+        found = rework.find_format_faults(criteria, files)
         if found or not (criteria.required_fields or criteria.json_schema):
             return found
         for path in files:
@@ -133,7 +133,7 @@ class Prover:
             await self._stood(job, "", None)
             return job
         space = await self._space(job)
-        if rework.conflicted(job.command):  # once is enough: nobody merges before it has
+        if rework.is_after_conflict(job.command):  # once is enough: nobody merges before it has
             await self._turnstile.hold(job.plan_id, job.lease)
         tip = await space.ensure()
         merged = await space.merged(job.command.command_id)  # and we died before that was written down
@@ -178,7 +178,9 @@ class Prover:
         for _ in range(_TRIES):
             candidate = await space.candidate(taken, at=self.clock.now(), protected=protected, since=since)
             if isinstance(candidate, Conflict):
-                return Proof(conflict=f"{', '.join(look.listed(candidate.paths))}\n{scope.shown(candidate.text)}")
+                return Proof(
+                    conflict=f"{', '.join(look.listed(candidate.paths))}\n{scope.display_path(candidate.text)}"
+                )
             ours, others = await space.landed(since, candidate.onto)
             foreign = tuple(others[: look.BREACHES])
             dropped = look.dropped_of(taken, candidate)
@@ -202,7 +204,7 @@ class Prover:
             )
             if not done(proof):
                 diff = exhibit.diff or await space.diff(candidate.onto, candidate.tree, limit=_SHOWN)
-                return replace(proof, idle=candidate.commit == candidate.onto, diff=scope.shown(diff))
+                return replace(proof, idle=candidate.commit == candidate.onto, diff=scope.display_path(diff))
             vouched = [f"{each.id} {each.trust}" for each in proof.evidence if each.passed and each.fresh]
             candidate = await space.vouch(candidate, taken, vouched, at=self.clock.now())
             if await self._lands(space, job, candidate):
@@ -236,22 +238,22 @@ class Prover:
                 result = await self._made(check, Facts(tip), _checkout(space, tip, prepared))
             else:
                 result = await self._made(check, Facts(laid), lambda: self._laid_out(files))
-            told.append(findings_json.told(result) | {"on": where})
+            told.append(findings_json.to_json(result) | {"on": where})
         moved = space is not None and await space.ensure() != tip
         return Examined(tuple(told), tip, ("the plan's branch moved while the gates were looked at",) if moved else ())
 
     async def _protection(
         self, space: Workspace, promise: CompletionPromise | None, others: Mapping[str, CompletionPromise]
-    ) -> tuple[Tree, Protection]:
+    ) -> tuple[FileTree, Protection]:
         """The tree where a plan began, and what a task may not change in it."""
         base = await space.base()
         tree = self._trees.get(base)
         if tree is None:
-            tree = Tree.of((await space.covered(base)).files)
+            tree = FileTree.of((await space.covered(base)).files)
             if len(self._trees) >= _KEPT:
                 self._trees.clear()
             self._trees[base] = tree
-        return tree, protection.of_task(promise, tree, others)
+        return tree, protection.derive_protection(promise, tree, others)
 
     async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
@@ -282,12 +284,12 @@ class Prover:
         taken: Taken,
         candidate: Candidate,
         base: Baseline,
-        began: Tree,
-    ) -> tuple[Facts, list[Result]]:
+        began: FileTree,
+    ) -> tuple[Facts, list[CheckResult]]:
         promise = job.command.promise
         tier = _tier(performance.sandbox)
         prepared = await self._prepared(space, job, candidate.tree, candidate.onto, tier)
-        held = protection.of_task(promise, began)
+        held = protection.derive_protection(promise, began)
         look.refuse_planted(prepared, candidate, held)
         facts = Facts(
             tree=candidate.tree,
@@ -304,7 +306,7 @@ class Prover:
         )
         return facts, await self._check(job, facts, base, _checkout(space, candidate.tree, prepared))
 
-    async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
+    async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[CheckResult]]:
         """Without a repository the checkout holds the outputs and nothing else."""
         contents = {look.place_of(each): (each.sha256, each.data) for each in performance.outputs}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
@@ -332,8 +334,8 @@ class Prover:
         return Exhibit(tuple(performance.outputs), diff)
 
     async def _confirmed(
-        self, job: Job, facts: Facts, tree: str, results: Sequence[Result], done: Done, confirm: Confirm
-    ) -> list[Result]:
+        self, job: Job, facts: Facts, tree: str, results: Sequence[CheckResult], done: Done, confirm: Confirm
+    ) -> list[CheckResult]:
         """What people say to the work, who are asked when nothing else is missing."""
         asked = look.asks_people(job.command.promise)
         if not asked:
@@ -344,7 +346,7 @@ class Prover:
         asks = done(replace(proof, evidence=(*proof.evidence, *supposed)))
         found = []
         for check in asked:
-            shown = shown_hash(
+            shown = hash_shown(
                 check.question, {"tree": tree, **{name: each.found for name, each in facts.artifacts.items()}}
             )
             said = await confirm(check, shown) if asks else None
@@ -352,7 +354,7 @@ class Prover:
             found.append(await self.checker.check(check, None, about, self.context))
         return found
 
-    async def _check(self, job: Job, facts: Facts, base: Baseline, checkout: Checkout) -> list[Result]:
+    async def _check(self, job: Job, facts: Facts, base: Baseline, checkout: Checkout) -> list[CheckResult]:
         results = []
         for check in look.checks_of(job.command.promise):
             if isinstance(check, HumanCheck):
@@ -360,10 +362,10 @@ class Prover:
             before = base.results.get(check.id)
             about = replace(facts, base=before.tests if before is not None else None)
             result = await self._checked(job, check, about, checkout)
-            results.append(evidence.weighed(result, evidence.red_first(check.red_first, check.kind, before)))
+            results.append(evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before)))
         return results
 
-    async def _checked(self, job: Job, check: AnyCheck, facts: Facts, checkout: Checkout) -> Result:
+    async def _checked(self, job: Job, check: AnyCheck, facts: Facts, checkout: Checkout) -> CheckResult:
         """What a check finds: what it found before, if nothing that it may rest on has changed."""
         key = None if look.rests_on_more(job) else evidence.exact_key(await self.fingerprint(check, facts))
         known = await self.findings.known(job, key, check.id) if key is not None else None
@@ -385,9 +387,9 @@ class Prover:
         tree = await space.tree(commit)
         command = job.repo.prepare if job.repo is not None else None
         inputs = {look.PREPARED: await space.prepare_key(tree, command)} if command else {}
-        return Tip(commit, Ground(tree, await look.covered_in(space, tree, globs), inputs=inputs))
+        return Tip(commit, EvidenceBasis(tree, await look.covered_in(space, tree, globs), inputs=inputs))
 
-    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> Result:
+    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
         """Make a check at a commit; see the port."""
         space = await self._space(job)
         tree = await space.tree(commit)
@@ -407,7 +409,7 @@ class Prover:
             standing=await look.standing_in(space, await space.base(), job.command.promise),
         )
         result = await self._checked(job, check, facts, _checkout(space, tree, prepared))
-        return evidence.weighed(result, evidence.red_first(check.red_first, check.kind, before))
+        return evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before))
 
     async def arrived(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
         """What came onto the plan's branch; see the port."""
@@ -425,7 +427,7 @@ class Prover:
 
     async def _made(
         self, check: AnyCheck, facts: Facts, checkout: Checkout, own: Mapping[str, bytes] = _NONE
-    ) -> Result:
+    ) -> CheckResult:
         """Make one check in a checkout of its own, so that no check finds what another left.
 
         The check's own files lie there in the place of whatever the tree has of those names.
@@ -499,7 +501,7 @@ class Prover:
             look.refuse_unable(look.checks_of(job.command.promise), known)
             await self.findings.keep_baseline(job, Baseline(onto, known))
         for check in look.checks_of(job.command.promise):
-            if evidence.red_first(check.red_first, check.kind, known.get(check.id)) == "refuse":
+            if evidence.judge_baseline(check.red_first, check.kind, known.get(check.id)) == "refuse":
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
                     f"the check {check.id!r} must fail before the work, and did not",

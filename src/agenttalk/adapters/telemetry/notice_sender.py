@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agenttalk.adapters import http_client
-from agenttalk.rules.core.http_addresses import Allowed
-from agenttalk.rules.proof.evidence import Finding
+from agenttalk.rules.core.http_addresses import AllowedAddress
+from agenttalk.rules.proof.evidence import CheckFinding
 
 SECONDS = 10.0
 GONE = 410
@@ -17,13 +17,13 @@ async def told(
     headers: Mapping[str, str],
     body: bytes,
     *,
-    allowed: Sequence[Allowed],
+    allowed: Sequence[AllowedAddress],
     resolve: http_client.Resolve = http_client.resolved,
 ) -> tuple[bool, str, bool]:
     """Whether it was taken, why not, and whether it is of no use to try again. Never raises for what others do."""
     asking = http_client.Asking(allowed, SECONDS, most=4096, follow=False, method="POST", headers=headers, body=body)
     answer = await http_client.get(url, asking, resolve=resolve)
-    if isinstance(answer, Finding):
+    if isinstance(answer, CheckFinding):
         return False, f"{answer.reason}: {answer.detail}", answer.reason == "refused"
     if 200 <= answer.status < 300:
         return True, "", False

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from agenttalk.adapters import http_client
-from agenttalk.rules.core.http_addresses import Allowed
+from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.operation import otlp
-from agenttalk.rules.proof.evidence import Finding
+from agenttalk.rules.proof.evidence import CheckFinding
 
 SECONDS: Final = 10.0
 _UNUSABLE: Final = frozenset({400, 413, 415, 422})
@@ -30,13 +30,13 @@ class Answer(NamedTuple):
 async def sent(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
     """Post spans. The address is the operator's own word, so it need not be public. Never raises for what others do."""
     port = urlsplit(url).port or (443 if url.startswith("https:") else 80)
-    allowed = [Allowed(ip_network(each), port) for each in ("0.0.0.0/0", "::/0")]
+    allowed = [AllowedAddress(ip_network(each), port) for each in ("0.0.0.0/0", "::/0")]
     told = {**headers, "Content-Type": otlp.CONTENT_TYPE}
     asking = http_client.Asking(allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body)
     answer = await http_client.get(url, asking)
-    if isinstance(answer, Finding):
+    if isinstance(answer, CheckFinding):
         return Answer(False, f"{answer.reason}: {answer.detail}")
     if 200 <= answer.status < 300:
-        rejected = otlp.rejected(answer.body)
+        rejected = otlp.read_rejected_count(answer.body)
         return Answer(True, f"{rejected} of them were rejected" if rejected else "", rejected=rejected)
     return Answer(False, f"it answered {answer.status}", answer.status in _UNUSABLE)

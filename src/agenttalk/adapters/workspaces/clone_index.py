@@ -53,7 +53,7 @@ def read(objects: Objects, top: Path, temporary: Path) -> CloneIndex:
     """What a clone says of itself."""
     data = _content(top, (".git", "index"))
     exclude = _content(top, (".git", "info", "exclude"))
-    excluded = scope.ignore_file(exclude.decode(errors="surrogateescape")) if exclude else Globs()
+    excluded = scope.read_ignore_file(exclude.decode(errors="surrogateescape")) if exclude else Globs()
     if not data:
         return CloneIndex(excluded=excluded)
     copy = folders.fresh(temporary)

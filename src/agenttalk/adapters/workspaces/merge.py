@@ -10,7 +10,7 @@ from agenttalk.adapters.workspaces import tree_reader
 from agenttalk.adapters.workspaces.objects import Change, Clash, Kind, Objects
 from agenttalk.adapters.workspaces.results import Attempt
 from agenttalk.adapters.workspaces.tree_reader import Item
-from agenttalk.rules.core.scope import Covering
+from agenttalk.rules.core.scope import PathMatcher
 
 PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
     f"AgentTalk-{name}" for name in ("Plan", "Task", "Command", "Attempt", "Commit", "Evidence")
@@ -83,7 +83,7 @@ def arrived(
     return [(commit, tasks.get(commit)) for commit in commits]
 
 
-def put_back(objects: Objects, commit: str, protected: Covering) -> Merged:
+def put_back(objects: Objects, commit: str, protected: PathMatcher) -> Merged:
     """The tree of an attempt with its protected paths as they were where it started."""
     changes = objects.changes(objects.parent_of(commit), commit)
     meant = {change for change in changes if protected.covers(change.path)}
@@ -93,7 +93,7 @@ def put_back(objects: Objects, commit: str, protected: Covering) -> Merged:
     return Merged(tree, tuple(sorted(meant)))
 
 
-def merge(objects: Objects, commit: str, tip: str, protected: Covering) -> Merged | Clash:
+def merge(objects: Objects, commit: str, tip: str, protected: PathMatcher) -> Merged | Clash:
     """An attempt's commit merged onto a tip, protected paths as there."""
     tree, restored = put_back(objects, commit, protected)
     before = objects.parent_of(commit)
@@ -104,7 +104,7 @@ def merge(objects: Objects, commit: str, tip: str, protected: Covering) -> Merge
 
 
 def own_doing(
-    objects: Objects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: Covering
+    objects: Objects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: PathMatcher
 ) -> tuple[Change, ...]:
     """Protected paths that a task itself changed by the commits (the newest first), and nobody after it."""
     found: dict[str, tuple[Item | None, Item | None]] = {}

@@ -23,7 +23,7 @@ from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
 
-LOCK_FILES: Final = scope.globs(
+LOCK_FILES: Final = scope.read_globs(
     (
         *(
             "package.json",
@@ -41,7 +41,7 @@ LOCK_FILES: Final = scope.globs(
     )
 )
 """What decides what is installed. A tree without any of them is prepared anew whenever it changes."""
-_CACHES: Final = scope.globs(scope.CACHES)
+_CACHES: Final = scope.read_globs(scope.CACHES)
 _NAME: Final = re.compile(r"(?P<name>[0-9a-f]{32})-[0-9a-f]{8}\Z")
 _NOTE: Final = "made.json"
 _REPOSITORY: Final = ".git"

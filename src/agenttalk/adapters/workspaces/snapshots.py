@@ -11,9 +11,9 @@ from typing import IO
 from agenttalk.adapters.workspaces import tree_reader
 from agenttalk.adapters.workspaces.objects import Objects
 from agenttalk.adapters.workspaces.tree_reader import Item, Limits, Listing, Reason, Rules, Walk
-from agenttalk.rules.core.scope import Ignored
+from agenttalk.rules.core.scope import IgnoreRules
 
-_SKIPPED = Ignored({})
+_SKIPPED = IgnoreRules({})
 
 
 def keep_tree(objects: Objects, top: Path, rules: Rules, start: str, temporary: Path) -> str | tuple[Reason, ...]:
@@ -48,7 +48,7 @@ def _difference(before: Listing, after: Listing) -> dict[str, Item | None]:
     return gone | {path: item for path, item in after.items() if before.get(path) != item}
 
 
-def ignored_by(objects: Objects, listing: Listing) -> Ignored:
+def ignored_by(objects: Objects, listing: Listing) -> IgnoreRules:
     """What the .gitignore files of a tree leave out."""
     files = {
         path.rpartition("/")[0]: item.oid
@@ -56,7 +56,7 @@ def ignored_by(objects: Objects, listing: Listing) -> Ignored:
         if path.rpartition("/")[2] == ".gitignore" and item.mode in {tree_reader.FILE, tree_reader.PROGRAM}
     }
     texts = objects.contents(list(files.values()))
-    return Ignored({folder: _text(text) for folder, text in zip(files, texts, strict=True)})
+    return IgnoreRules({folder: _text(text) for folder, text in zip(files, texts, strict=True)})
 
 
 def links_of(objects: Objects, listing: Listing) -> Mapping[str, str]:
@@ -74,7 +74,7 @@ def plain_folder(objects: Objects, folder: Path, temporary: Path, limits: Limits
         inner[:] = [name for name in inner if not _SKIPPED.ignores(name, folder=True)]
         if ".gitignore" in names and not (Path(top) / ".gitignore").is_symlink():
             files[here] = _text((Path(top) / ".gitignore").read_bytes())
-    rules = Rules(known={}, ignored=Ignored(files), limits=limits, hasher=objects.blob_id, trusted=True)
+    rules = Rules(known={}, ignored=IgnoreRules(files), limits=limits, hasher=objects.blob_id, trusted=True)
     return keep_tree(objects, folder, rules, objects.empty(), temporary)
 
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from agenttalk.adapters.workspaces import names
 from agenttalk.adapters.workspaces.folders import FOLDER
-from agenttalk.rules.core.scope import Ignored
+from agenttalk.rules.core.scope import IgnoreRules
 from agenttalk.rules.text import check_words
 
 FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -118,7 +118,7 @@ class Rules:
 
     known: Listing
     """What lay there at first: it is taken whether or not it is ignored."""
-    ignored: Ignored
+    ignored: IgnoreRules
     hasher: Callable[[bytes], str]
     """Gives the name of a content."""
     foreign: Collection[str] = ()

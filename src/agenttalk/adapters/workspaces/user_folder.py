@@ -18,9 +18,9 @@ from agenttalk.adapters.workspaces.objects import Objects
 from agenttalk.adapters.workspaces.paths import Place
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
-from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, globs
+from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, read_globs
 
-_LEFT_BEHIND: Final = globs(DEFAULT_EXCLUDES)
+_LEFT_BEHIND: Final = read_globs(DEFAULT_EXCLUDES)
 _LIMIT: Final = 64 * 1024 * 1024
 
 
@@ -85,7 +85,7 @@ def taken_along(objects: Objects, place: Place, head: str, plan: str) -> str:
             raise _not_taken(place, error.message, "commit it, or finish the merge that is under way") from error
     for change in objects.changes(head, tree):
         if change.kind == "added" and change.after and change.after.mode == tree_reader.SUBMODULE:
-            why = f"{scope.shown(change.path)} is a repository of its own, and its files would be missing"
+            why = f"{scope.display_path(change.path)} is a repository of its own, and its files would be missing"
             raise _not_taken(place, why, "move it out of the folder, or have git ignore it")
     message = f"What was not committed when plan {plan} began\n\n{merge.PLAN}: {plan}\n"
     return objects.commit(tree, [head], message, merge.EPOCH)
@@ -103,7 +103,7 @@ def _filtered(git: Git, place: Place, paths: tuple[str, ...]) -> str:
     fields = git.call(*asked, at=At(place.git_dir, tree=place.folder), stdin=names).out.split(b"\0")
     found = zip(fields[::3], fields[2::3], strict=False)
     plain = {b"unspecified", b"unset", b""}
-    return next((scope.shown(os.fsdecode(path)) for path, value in found if value not in plain), "")
+    return next((scope.display_path(os.fsdecode(path)) for path, value in found if value not in plain), "")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from agenttalk.adapters.workspaces.results import Attempt, Candidate, Clone, Con
 from agenttalk.adapters.workspaces.spec import Settings
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.rules.core.scope import Covering, Globs
+from agenttalk.rules.core.scope import Globs, PathMatcher
 
 EVERYTHING: Final = Globs(otherwise=True)
 NOTHING: Final = Globs()
@@ -144,7 +144,7 @@ class Workspace:
         *,
         at: datetime,
         previous: str | None = None,
-        protected: Covering = NOTHING,
+        protected: PathMatcher = NOTHING,
         prepared: Prepared | None = None,
     ) -> Clone:
         """A fresh private clone at the tip. What an earlier call for the same attempt made is removed.
@@ -175,7 +175,7 @@ class Workspace:
         return Clone(attempt, place / "tree", onto, start, patch, (*borrowed, *links.values()))
 
     def _resumed(
-        self, attempt: Attempt, onto: str, previous: str, protected: Covering, at: datetime
+        self, attempt: Attempt, onto: str, previous: str, protected: PathMatcher, at: datetime
     ) -> tuple[str, str]:
         """What a re-execution starts from, and the patch if the previous attempt did not merge."""
         merged = merge.merge(self._objects, previous, onto, protected)
@@ -251,7 +251,7 @@ class Workspace:
 
     @threaded
     def candidate(
-        self, taken: Taken, *, at: datetime, protected: Covering = NOTHING, since: str | None = None
+        self, taken: Taken, *, at: datetime, protected: PathMatcher = NOTHING, since: str | None = None
     ) -> Candidate | Conflict:
         """What the plan branch would become, or the conflict.
 
@@ -318,7 +318,7 @@ class Workspace:
         return self._objects.diff(before, after, paths=paths, limit=limit)
 
     @threaded
-    def covered(self, tree: str, globs: Covering = EVERYTHING) -> Covered:
+    def covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> Covered:
         """The files of a tree that globs cover, by their content."""
         return _covered(self._objects.listing(tree), globs)
 
@@ -432,7 +432,7 @@ class Workspace:
         return state if state.get("attempt") == attempt.key else None
 
 
-def _covered(listing: Listing, globs: Covering) -> Covered:
+def _covered(listing: Listing, globs: PathMatcher) -> Covered:
     found = {path: f"{item.mode} {item.oid}" for path, item in sorted(listing.items()) if globs.covers(path)}
     lines = b"".join(f"{told} ".encode() + os.fsencode(path) + b"\0" for path, told in found.items())
     return Covered(f"sha256:{sha256(lines).hexdigest()}", found)

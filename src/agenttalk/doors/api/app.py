@@ -38,7 +38,7 @@ from agenttalk.engine.core.boards import VIRTUAL
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.operation.service import Service
 from agenttalk.rules.agents.progress_notes import note_of
-from agenttalk.rules.core.tokens import Attempt
+from agenttalk.rules.core.tokens import TokenSubject
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
 TaskHandler: TypeAlias = "Callable[[Service, Request, Caller, TaskName], Awaitable[Response]]"
@@ -275,7 +275,7 @@ def _on_task(service: Service, method: str, path: str, handler: TaskHandler, rol
 async def _acting(service: Service, request: Request, caller: Caller, task: TaskName) -> Caller:
     said = request.query_params.get("epoch", "")
     epoch = int(said) if said.isascii() and said.isdecimal() and len(said) < 18 else 0
-    found = await service.acting(caller, Attempt(*task, epoch))
+    found = await service.acting(caller, TokenSubject(*task, epoch))
     if found is None:
         raise UsageError(
             Code.NOT_ALLOWED,

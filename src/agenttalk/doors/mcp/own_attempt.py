@@ -100,7 +100,7 @@ class OwnAttempt:
 
     def _declared(self) -> list[str]:
         command = self._command()
-        return [*results.expected(command), *(name for name, _ in results.possible(command))]
+        return [*results.list_required_outputs(command), *(name for name, _ in results.list_possible_outputs(command))]
 
     @staticmethod
     def _write(target: Path, data: bytes) -> None:

@@ -19,7 +19,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.questions import AnswerDecision
 from agenttalk.engine.runs.plan_actions import PlanAction
 from agenttalk.engine.views import ledger
-from agenttalk.rules.people.attestation import Proof
+from agenttalk.rules.people.attestation import AnswerProof
 
 _DECISIONS: Final[dict[str, AnswerDecision]] = {
     "PROVIDE": "PROVIDE",
@@ -57,7 +57,7 @@ async def steer(service: Service, request: Request, reader: Reader, sent: FormDa
     wanted = PlanAction(
         name=action,
         by=_name(reader),
-        proof=Proof("page", _name(reader)),
+        proof=AnswerProof("page", _name(reader)),
         task_id=task_id or None,
         onwards=_text(sent, "onwards") == "yes",
         why=_text(sent, "why"),
@@ -88,7 +88,7 @@ async def answer(service: Service, request: Request, reader: Reader, sent: FormD
         await service.answer(
             name,
             by=_name(reader),
-            proof=Proof("page", _name(reader)),
+            proof=AnswerProof("page", _name(reader)),
             decision=decision,
             files=await _files(sent),
             answers=[str(each) for each in sent.getlist("answer") if isinstance(each, str) and each],

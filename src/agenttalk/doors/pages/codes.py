@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Final, Literal
 
 from agenttalk.doors.pages.words import LANGUAGES, Language
-from agenttalk.rules.text.render import spoken
+from agenttalk.rules.text.render import translate
 
 _LONGEST: Final = 1_000
 """Characters of a sentence that is looked for."""
@@ -224,7 +224,7 @@ def told(language: Language, text: object) -> str:
         found = form.fullmatch(said)
         if found:
             return chinese.format(**found.groupdict())
-    return spoken(said, language)
+    return translate(said, language)
 
 
 @cache

@@ -72,7 +72,7 @@ def picture(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Pictu
     drawn = drawing.draw(tasks, edges)
     paths: dict[str, list[str]] = {}
     for each in drawn.lines:
-        paths.setdefault(each.begin, []).append(f'<path d="{drawing.path(each.points)}"/>')
+        paths.setdefault(each.begin, []).append(f'<path d="{drawing.to_svg_path(each.points)}"/>')
     lines = {name: Markup("".join(each)) for name, each in paths.items()}  # noqa: S704 - only numbers
     starts = _starts(sorted({box.x for box in drawn.boxes.values()}))
     held: list[list[str]] = [[] for _ in starts]

@@ -190,7 +190,7 @@ async def _reader(service: Service, request: Request) -> Reader:
         session=session,
         path=request.url.path,
         now=service.deps.now(),
-        cursor=feed.written(await service.feed.position()) if session is not None else "",
+        cursor=feed.encode_cursor(await service.feed.position()) if session is not None else "",
         waiting=(await service.waiting())[0] if session is not None else 0,
         told=unquote(request.cookies.get(_named(request, "told"), ""))[:_TOLD] if session is not None else "",
     )

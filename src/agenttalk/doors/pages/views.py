@@ -104,7 +104,7 @@ def _plan(
     reader: Reader, found: dict[str, Any], now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
 ) -> Response:
     tasks = {each["task_id"]: each for each in found["tasks"]}
-    times = timeline.laid_out(found["spans"], now)
+    times = timeline.build_timeline(found["spans"], now)
     listed = [each for each in found["tasks"] if wanted in {"", board_of(each)}]
     pages = -(-len(listed) // LISTED)
     number = max(1, min(number, pages))

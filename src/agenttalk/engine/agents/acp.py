@@ -17,9 +17,9 @@ from agenttalk.engine.agents.coding_cli import CodingAgents, CodingAttempt
 from agenttalk.engine.people.permission_requests import PermissionRequests
 from agenttalk.ports import Asks, Dialogue, Dialogues, Ended, Job, Opening, Pen
 from agenttalk.rules.agents import acp_table, cli_table, permissions
-from agenttalk.rules.agents.acp_table import SpokenAgent
-from agenttalk.rules.agents.events import Account, Event
-from agenttalk.rules.agents.permissions import Policy, Wish
+from agenttalk.rules.agents.acp_table import AcpAgent
+from agenttalk.rules.agents.events import AgentEvent, RunSummary
+from agenttalk.rules.agents.permissions import PermissionPolicy, ToolRequest
 from agenttalk.rules.core import scope
 
 _SHORTEST: Final = 5.0
@@ -36,8 +36,8 @@ class AcpAgents(CodingAgents):
     def _attempts(self) -> type[CodingAttempt]:
         return AcpAttempt
 
-    def _chosen(self, job: Job) -> tuple[SpokenAgent, AcpUse]:
-        return acp_table.entry(job.profile.acp), job.profile.acp or AcpUse(agent="")
+    def _chosen(self, job: Job) -> tuple[AcpAgent, AcpUse]:
+        return acp_table.resolve_agent(job.profile.acp), job.profile.acp or AcpUse(agent="")
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class AcpAttempt(CodingAttempt):
     async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
         """Have one dialogue with it. Raises InputError when it cannot be started like this."""
         owner, agent, use = self.owner, self.agent, self.use
-        if not isinstance(owner, AcpAgents) or not isinstance(agent, SpokenAgent) or not isinstance(use, AcpUse):
+        if not isinstance(owner, AcpAgents) or not isinstance(agent, AcpAgent) or not isinstance(use, AcpUse):
             raise TypeError("an agent that is spoken with needs its own table")
         discretion = owner.deps.discretion
         session = self.account.session if going_on else ""
@@ -64,17 +64,17 @@ class AcpAttempt(CodingAttempt):
             anew=f"{self.turn.prompt}\n{prompt}" if going_on else "",
             mode=use.mode or "",
             auth=agent.auth,
-            servers=acp_table.servers(agent, self.room.server, self.turn.env),
+            servers=acp_table.build_servers(agent, self.room.server, self.turn.env),
             meta=agent.meta,
             besides=(self.room.base,),
         )
         try:
-            start = cli_table.start(agent, use, "", self.room, confined=self.confined)
+            start = cli_table.build_launch(agent, use, "", self.room, confined=self.confined)
             dialogue = await asyncio.to_thread(owner.dialogues, opening)
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
         await self._begin(start)
-        self.account = Account(session=session, model=self.account.model, permit="permit it by acp.allow")
+        self.account = RunSummary(session=session, model=self.account.model, permit="permit it by acp.allow")
         speaking = AcpConversation(
             dialogue,
             self._policy(use),
@@ -82,7 +82,7 @@ class AcpAttempt(CodingAttempt):
             lambda events: self._hear(iter(events)),
             float(use.start_seconds),
         )
-        variables = acp_table.variables(agent, use, confined=self.confined)
+        variables = acp_table.build_variables(agent, use, confined=self.confined)
         turn = replace(
             self.turn,
             argv=start.argv,
@@ -100,14 +100,14 @@ class AcpAttempt(CodingAttempt):
         self.account.broken = dialogue.broken
         return conclude_turn(ended, speaking, lambda events: self._hear(iter(events)))
 
-    def _policy(self, use: AcpUse) -> Policy:
+    def _policy(self, use: AcpUse) -> PermissionPolicy:
         promise = self.job.command.promise
-        within = scope.scope(promise.allowed_scope, promise.disallowed_scope) if promise else None
+        within = scope.make_scope(promise.allowed_scope, promise.disallowed_scope) if promise else None
         cwd = (str(self.turn.cwd), str(self.turn.cwd.resolve()))
-        return Policy.of(use, cwd, (self.room.base,), confined=self.confined, within=within)
+        return PermissionPolicy.of(use, cwd, (self.room.base,), confined=self.confined, within=within)
 
 
-def conclude_turn(ended: Ended, speaking: AcpConversation, tell: Callable[[Iterable[Event]], None]) -> Ended:
+def conclude_turn(ended: Ended, speaking: AcpConversation, tell: Callable[[Iterable[AgentEvent]], None]) -> Ended:
     """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards.
 
     Who used more than it may has not finished, whatever it said.
@@ -121,7 +121,7 @@ def conclude_turn(ended: Ended, speaking: AcpConversation, tell: Callable[[Itera
     if not speaking.spoken:
         said = " ".join(ended.stderr.decode(errors="replace")[-_STDERR:].split())
         how = f"exit code {ended.exit_code}" if ended.how == "exited" else ended.error
-        tell([Event("error", f"its program ended ({how}), and {waits}{f': {said}' if said else ''}")])
+        tell([AgentEvent("error", f"its program ended ({how}), and {waits}{f': {said}' if said else ''}")])
     return replace(ended, how="exited", exit_code=0, error="")
 
 
@@ -131,9 +131,9 @@ class AcpConversation:
     def __init__(
         self,
         dialogue: Dialogue,
-        policy: Policy,
+        policy: PermissionPolicy,
         permits: PermissionRequests | None,
-        tell: Callable[[Iterable[Event]], None],
+        tell: Callable[[Iterable[AgentEvent]], None],
         patience: float,
     ) -> None:
         """`permits`: who asks people, if there are any to ask; `patience`: seconds until it must have its prompt."""
@@ -212,7 +212,7 @@ class AcpConversation:
         elif self._permits is None:
             self._rule(asks, "a person would have to be asked", allow=False)
         else:
-            self._tell([Event("asked", asks.wish.about, asks.wish.kind)])
+            self._tell([AgentEvent("asked", asks.wish.about, asks.wish.kind)])
             task = asyncio.get_running_loop().create_task(self._ask(asks, self._permits))
             self._waiting[task] = asks.wish.line
             task.add_done_callback(lambda done: self._waiting.pop(done, None))
@@ -234,6 +234,6 @@ class AcpConversation:
             self._tell(describe_denial(asks.wish, why))
 
 
-def describe_denial(wish: Wish, why: str) -> Iterator[Event]:
+def describe_denial(wish: ToolRequest, why: str) -> Iterator[AgentEvent]:
     """That something was not permitted, and why; the reason first, because what is long is cut."""
-    yield Event("denied", f"({why}): {wish.about or ', '.join(wish.paths)}", wish.kind)
+    yield AgentEvent("denied", f"({why}): {wish.about or ', '.join(wish.paths)}", wish.kind)

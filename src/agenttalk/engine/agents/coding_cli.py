@@ -24,11 +24,11 @@ from agenttalk.engine.core.attempt_paths import AttemptPaths
 from agenttalk.ports import Bind, Confinement, Ended, Job, Performance, Tiers, Turn
 from agenttalk.rules.agents import cli_table, codecs, model_services, results
 from agenttalk.rules.agents import events as events_rules
-from agenttalk.rules.agents.cli_table import CodingAgent, Room, Start
-from agenttalk.rules.agents.events import Account, Event
+from agenttalk.rules.agents.cli_table import CodingAgent, LaunchSpec, RunLocation
+from agenttalk.rules.agents.events import AgentEvent, RunSummary
 from agenttalk.rules.agents.progress_notes import Note
-from agenttalk.rules.core.usage import NOTHING, Bill, Used
-from agenttalk.rules.prompts.missing_work import still_missing
+from agenttalk.rules.core.usage import NOTHING, Bill, UsageTotals
+from agenttalk.rules.prompts.missing_work import render_missing_work
 from agenttalk.rules.text import render
 
 LOG = logging.getLogger(__name__)
@@ -91,13 +91,13 @@ class CodingAgents(ProgramAgents):
         self.deps.discretion.learn(handed)
         base = str(seat.root.path.absolute() / layout.base)
         own = tier != "plain"
-        agent = cli_table.lent(agent, {*handed, *turn.env}) if own else agent
+        agent = cli_table.choose_login(agent, {*handed, *turn.env}) if own else agent
         if own:
             await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
             lent = self._lent(agent, f"{base}/{HOME}")
             turn = replace(turn, confinement=replace(asked, tier=tier, lent=lent))
         server = self._server(agent, turn) if job.profile.has_tools else ()
-        room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "", server)
+        room = RunLocation(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "", server)
         return self._attempts(
             self,
             seat,
@@ -126,7 +126,7 @@ class CodingAgents(ProgramAgents):
 
     def _chosen(self, job: Job) -> tuple[CodingAgent, CliUse | AcpUse]:
         """Which coding agent it is. Raises ValueError with what to do."""
-        return cli_table.entry(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
+        return cli_table.resolve_agent(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
 
     def _server(self, agent: CodingAgent, turn: Turn) -> tuple[str, ...]:
         """The command of our MCP server. Raises InputError rather than start an agent without what it was promised."""
@@ -156,7 +156,7 @@ class CodingAgents(ProgramAgents):
             if not why:
                 break
             locale = attempt.job.profile.locale
-            ended = await attempt.go(still_missing(render.spoken(why, locale), locale=locale), going_on=True)
+            ended = await attempt.go(render_missing_work(render.translate(why, locale), locale=locale), going_on=True)
             performance = await self._judged(attempt, ended)
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))
@@ -201,7 +201,7 @@ class CodingAgents(ProgramAgents):
         ended = self.deps.discretion.ended(await self.driver.run(replace(turn, timeout=attempt.left)))
         missing = _read_missing(ended)
         if missing is None:  # our own program failed, which is nothing that the agent left out
-            why = results.error_of(ended.error, ended.stderr)
+            why = results.describe_error(ended.error, ended.stderr)
             attempt.self_check_fault = why[:_FAULT]
             LOG.warning("%s: the look before it stopped failed: %s", attempt.job.task_id, why, extra={"action": "look"})
             return ""
@@ -231,18 +231,18 @@ class CodingAttempt:
     turn: Turn
     agent: CodingAgent
     use: CliUse | AcpUse
-    room: Room
+    room: RunLocation
     confined: bool
     transcript: Transcript
     shut_out: str = ""
     """What to do if it fails, because nothing lets it in that anybody could see."""
-    account: Account = field(default_factory=Account)
+    account: RunSummary = field(default_factory=RunSummary)
     seconds: float = 0.0
     runs: int = 0
     self_check_fault: str = ""
     """Why our own look before it stopped failed, if it did."""
-    _before: Used = NOTHING
-    _earlier: Used = NOTHING
+    _before: UsageTotals = NOTHING
+    _earlier: UsageTotals = NOTHING
     """What its session had used before this attempt, of what the agent counts from the beginning of a session."""
     _bill: Bill = field(init=False)
 
@@ -254,7 +254,7 @@ class CodingAttempt:
         prices = self.use.prices
         if prices is None:
             return Bill(self.owner.deps.price)
-        return Bill(lambda _, billed: model_services.price_of(prices, billed))
+        return Bill(lambda _, billed: model_services.price_request(prices, billed))
 
     @property
     def left(self) -> float:
@@ -267,11 +267,11 @@ class CodingAttempt:
         return bool(self.agent.resume and self.account.session) and self.left > _SHORTEST
 
     @property
-    def used(self) -> Used:
+    def used(self) -> UsageTotals:
         """What all its runs have used so far."""
         onwards = self.agent.going_on if self.runs > 1 else ()
-        return events_rules.since(
-            events_rules.onwards(self._before, self.account.used, onwards), self._earlier, self.agent.going_on
+        return events_rules.diff_session_usage(
+            events_rules.sum_session_usage(self._before, self.account.used, onwards), self._earlier, self.agent.going_on
         )
 
     @property
@@ -290,7 +290,7 @@ class CodingAttempt:
         mine = (self.job.agent_id, self.use.agent, self.confined)
         if known is None or (known.agent_id, known.agent, known.confined) != mine:
             return None
-        self.account.take(Event("session", known.session))
+        self.account.take(AgentEvent("session", known.session))
         try:
             if self.room.home:
                 await asyncio.to_thread(
@@ -303,7 +303,7 @@ class CodingAttempt:
         if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "exited"):
             return ended
         self._earlier = self._before = NOTHING  # it knows nothing of that session: begin anew
-        self.account, self.runs = Account(), 0
+        self.account, self.runs = RunSummary(), 0
         return None
 
     def keep_session(self) -> None:
@@ -323,7 +323,7 @@ class CodingAttempt:
         discretion = self.owner.deps.discretion
         session = self.account.session if going_on else ""
         try:
-            start = cli_table.start(
+            start = cli_table.build_launch(
                 self.agent,
                 self.use,
                 discretion.secrets.redact(prompt),
@@ -335,7 +335,7 @@ class CodingAttempt:
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
         await self._begin(start)
-        self.account = Account(codec.says_end, session=session, model=self.account.model)
+        self.account = RunSummary(codec.says_end, session=session, model=self.account.model)
         turn = replace(
             self.turn,
             argv=start.argv,
@@ -349,7 +349,7 @@ class CodingAttempt:
         self.seconds += ended.seconds
         return ended
 
-    async def _begin(self, start: Start) -> None:
+    async def _begin(self, start: LaunchSpec) -> None:
         """Lay down the files that a run is started with, and count it."""
         for path, text in start.files.items():
             where = f"{self.layout.base}/{path}"
@@ -357,7 +357,7 @@ class CodingAttempt:
         self._before, self.runs = self.used if self.runs else NOTHING, self.runs + 1
         self._bill = self._new_bill()
 
-    def _hear(self, events: Iterator[Event]) -> None:
+    def _hear(self, events: Iterator[AgentEvent]) -> None:
         secrets = self.owner.deps.discretion.secrets
         heard = list(events)
         last = any(each.kind == "end" for each in heard)
@@ -372,19 +372,19 @@ class CodingAttempt:
                 counts = self.used._asdict() | {"seconds": 0}
                 self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
 
-    def _priced(self, event: Event) -> Event:
+    def _priced(self, event: AgentEvent) -> AgentEvent:
         """Usage with what it costs: what the agent says that it has cost, or our own sum if that is more."""
         if not event.request:
             return event
         cost = self._bill.add(self.account.model or self.use.model or "", event.request, event.billed)
-        return event._replace(used=event.used.most(Used(cost_usd=cost)))
+        return event._replace(used=event.used.most(UsageTotals(cost_usd=cost)))
 
     def answered(self, ended: Ended) -> Ended:
         """How it ended, with what it said last in place of what its program printed."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "exited" and ended.exit_code and error:
             ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
-        return replace(ended, stdout=events_rules.answer(self.account.text).encode("utf-8", "replace"))
+        return replace(ended, stdout=events_rules.extract_answer(self.account.text).encode("utf-8", "replace"))
 
     def usage(self, ended: Ended) -> dict[str, Any]:
         """What is written down of it."""

@@ -13,7 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, JsonError
 from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.ports import Folder
-from agenttalk.rules.core.usage import Used, number
+from agenttalk.rules.core.usage import UsageTotals, read_number
 
 _NOTE: Final = "session.json"
 _KEPT: Final = "session"
@@ -36,9 +36,9 @@ class CodingSession:
     cost_usd: float = 0.0
 
     @property
-    def used(self) -> Used:
+    def used(self) -> UsageTotals:
         """What it had used when it was kept: some agents count on from there."""
-        return Used(self.tokens, self.cost_usd)
+        return UsageTotals(self.tokens, self.cost_usd)
 
 
 def save_session(
@@ -61,7 +61,7 @@ def find_session(root: Folder, turns: str) -> CodingSession | None:
     """The session that was kept last; None if there is none."""
     try:
         said: Any = wire.read(root.read(f"{turns}/{_NOTE}", wire.ENVELOPE_LIMIT))
-        tokens, cost = int(number(said["tokens"])), number(said["cost_usd"])
+        tokens, cost = int(read_number(said["tokens"])), read_number(said["cost_usd"])
         texts = [str(said[name]) for name in ("agent_id", "agent", "session")]
     except (AgentTalkError, JsonError, OSError, KeyError, TypeError):
         return None

@@ -16,7 +16,7 @@ from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
 from agenttalk.ports import Confinement, Entry, Folder
 from agenttalk.rules.agents import writable_view
-from agenttalk.rules.agents.writable_view import Listing, View
+from agenttalk.rules.agents.writable_view import TreeListing, WritableView
 
 _REPOSITORY: Final = ".git"
 _DEEPEST: Final = 200
@@ -41,7 +41,7 @@ class ConfinementBuilder:
         view = await asyncio.to_thread(self._view)
         return self._drawn(view)
 
-    def _view(self) -> View:
+    def _view(self) -> WritableView:
         root, cwd = self.seat.root, self.layout.cwd
         skipped = {_REPOSITORY, self._turns.rpartition("/")[2]}
         folders: set[str] = set()
@@ -51,7 +51,7 @@ class ConfinementBuilder:
             {"folder": folders, "regular": files}.get(entry.kind, links).add(path)
         promise = self.command.promise
         scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
-        view = writable_view.view(*scope, Listing(frozenset(folders), frozenset(files), frozenset(links)))
+        view = writable_view.build_view(*scope, TreeListing(frozenset(folders), frozenset(files), frozenset(links)))
         for folder in view.make:
             root.make(f"{cwd}/{folder}")
         return view
@@ -60,7 +60,7 @@ class ConfinementBuilder:
     def _turns(self) -> str:
         return self.layout.base.rpartition("/")[0]
 
-    def _drawn(self, view: View) -> Confinement:
+    def _drawn(self, view: WritableView) -> Confinement:
         root, layout = self.seat.root.path.absolute(), self.layout
         cwd, base = root / layout.cwd, root / layout.base
         own = root / root_layout.agent(self.seat.agent_id)

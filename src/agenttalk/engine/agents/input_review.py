@@ -14,7 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import rework_rounds
 from agenttalk.ports import Confirm, Exhibit, Job, Judge, Performer, Prover, Store
-from agenttalk.rules.prompts.judge_input import judging
+from agenttalk.rules.prompts.judge_input import render_judge_prompt
 from agenttalk.rules.proof import check_results, rework
 from agenttalk.rules.proof.rework import Judgement
 
@@ -53,7 +53,7 @@ class InputReviewer:
             return accepted
         faults = await self.prover.faults(criteria, files)
         if faults:
-            return rework.refused(faults)
+            return rework.make_refusal(faults)
         if not rework.wants_judgement(criteria):
             return Judgement(True, 100, "a machine finds nothing wrong with it")
         if name in job.own_inputs or not hasattr(self.performers.get(job.profile.driver), "judge"):
@@ -84,20 +84,20 @@ class InputReviewer:
         """Have a person judge an input, because its user made it itself, cannot judge, or gave no judgement."""
         given = tuple(each for each in job.inputs if each.input_name == name)
         said = await self.confirm(question.check, question.shown, exhibit=Exhibit(given))
-        return rework.by_person(said, unusable=question.unusable)
+        return rework.read_person_judgement(said, unusable=question.unusable)
 
     async def _said(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement | None:
         """Have the agent that is to use an input judge it; None when it was asked again and again gave no judgement."""
         judge = cast("Judge", self.performers[job.profile.driver])
         for number in range(TRIES):
             watch = start_counting(job)
-            prompt = judging(name, criteria, locale=job.profile.locale, again=number > 0)
+            prompt = render_judge_prompt(name, criteria, locale=job.profile.locale, again=number > 0)
             try:
                 said = await judge.judge(job, name, prompt)
             finally:
                 if watch is not None:
                     watch.rest()
-            judgement = rework.judged(criteria, said)
+            judgement = rework.read_judgement(criteria, said)
             if judgement is not None:
                 return judgement
         return None
@@ -118,5 +118,5 @@ def _question(
     text = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
     if unusable:
         text = f"{text} {job.agent_id} was asked {unusable} times and gave no judgement that can be read."
-    shown = check_results.shown_hash(text, {path: wire.sha256(data) for path, data in files.items()})
+    shown = check_results.hash_shown(text, {path: wire.sha256(data) for path, data in files.items()})
     return _Question(HumanCheck(id=f"input:{name}", kind="human", question=text), shown, unusable)

@@ -19,10 +19,10 @@ from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
 from agenttalk.engine.plans import inputs
 from agenttalk.ports import Ended, Job, Performance, Turn
 from agenttalk.rules.agents import model_protocol, model_services, results
-from agenttalk.rules.agents.model_answers import Asked
-from agenttalk.rules.agents.model_protocol import Request, Talk
+from agenttalk.rules.agents.model_answers import AnswerSpec
+from agenttalk.rules.agents.model_protocol import ModelRequest, ModelRun
 from agenttalk.rules.agents.progress_notes import Note
-from agenttalk.rules.prompts.execute import InputText, appended
+from agenttalk.rules.prompts.execute import InputText, render_long_inputs
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of all inputs that a model is shown."""
@@ -105,18 +105,18 @@ class ModelAgents(ProgramAgents):
             told["model_file"] = str(seat.root.path.absolute() / use.model_file)
         judges = turn.env.get("AGENTTALK_MODE") == "validate"
         command = job.command
-        asked = Asked(
+        asked = AnswerSpec(
             command.score_required,
-            tuple(dict.fromkeys(results.expected(command))),
-            tuple(name for name, _ in results.possible(command)),
+            tuple(dict.fromkeys(results.list_required_outputs(command))),
+            tuple(name for name, _ in results.list_possible_outputs(command)),
             may_refuse=job.profile.self_assessment,
         )
         prompt = turn.prompt + await self._appended(seat, job)
-        request = Request(
+        request = ModelRequest(
             job.profile.driver,
             told,
             self.deps.discretion.secrets.redact(prompt),
-            Asked(judges=True) if judges else asked,
+            AnswerSpec(judges=True) if judges else asked,
             job.timeout,
             job.profile.locale,
         )
@@ -139,7 +139,7 @@ class ModelAgents(ProgramAgents):
                 why = f"the input {each.input_name!r} ({each.path}) cannot be shown to a model: {what}"
                 raise InputError(Code.MODEL_UNUSABLE, why)
             read.append(InputText(each.input_name, inputs.place_of(each), each.sha256, data.decode()))
-        return appended(read, job.prompt, fence=secrets.token_hex(12), locale=job.profile.locale)
+        return render_long_inputs(read, job.prompt, fence=secrets.token_hex(12), locale=job.profile.locale)
 
     async def _judged(self, call: _Call, ended: Ended) -> Performance:
         """What came of it. That the program ended well counts for nothing unless it has told of an answer."""
@@ -165,7 +165,7 @@ class _Call:
     layout: AttemptPaths
     turn: Turn
     transcript: Transcript
-    talk: Talk = field(default_factory=Talk)
+    talk: ModelRun = field(default_factory=ModelRun)
 
     async def go(self) -> Ended:
         """Run the program to its end."""
@@ -216,7 +216,7 @@ class _Call:
 def _use_of(job: Job) -> LlmUse | LocalUse:
     use = job.profile.llm if job.profile.driver == "llm" else job.profile.local
     try:
-        return model_services.checked(use, job.profile.driver)
+        return model_services.check_model_use(use, job.profile.driver)
     except ValueError as error:
         raise InputError(Code.MODEL_UNUSABLE, str(error)) from error
 

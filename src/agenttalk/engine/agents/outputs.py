@@ -14,7 +14,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.ports import Ended, Folder
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import Fault, Result
+from agenttalk.rules.agents.results import AgentResult, TurnFault
 
 _FILES: Final = 2_000
 """Files that one turn may hand over."""
@@ -52,7 +52,7 @@ async def judge_outputs(
     in_tree: bool = False,
     since: int = 0,
     spared: str = "",
-) -> tuple[Result | Fault, list[OutputFile]]:
+) -> tuple[AgentResult | TurnFault, list[OutputFile]]:
     """What a program that ended left, or why its turn does not count: also that it `may_refuse`, and did.
 
     Outputs may also be files `in_tree`, where it worked. What it changed `since` its turn began, and holds a secret, is
@@ -62,7 +62,7 @@ async def judge_outputs(
     try:
         await asyncio.to_thread(remove_secrets, seat, outputs, cwd, since, spared)
     except InputError as error:
-        return (said, []) if isinstance(said, Fault) else (Fault(error.code, error.message), [])
+        return (said, []) if isinstance(said, TurnFault) else (TurnFault(error.code, error.message), [])
     return said, files
 
 
@@ -83,17 +83,17 @@ async def _judge(
     may_refuse: bool,  # noqa: FBT001 - as `judge_outputs` has it
     in_tree: bool,  # noqa: FBT001 - as `judge_outputs` has it
     since: int,
-) -> tuple[Result | Fault, list[OutputFile]]:
+) -> tuple[AgentResult | TurnFault, list[OutputFile]]:
     secrets = seat.deps.discretion.secrets
     ended = seat.deps.discretion.ended(ended)
     if ended.how != "exited" or ended.exit_code != 0:
-        error = ended.error or ("" if ended.exit_code is None else results.exit_words(ended.exit_code))
-        return Fault(Code.COMMAND_FAILED, results.error_of(error, ended.stderr)), []
+        error = ended.error or ("" if ended.exit_code is None else results.describe_exit(ended.exit_code))
+        return TurnFault(Code.COMMAND_FAILED, results.describe_error(error, ended.stderr)), []
     try:
         file = await asyncio.to_thread(_result_file, seat, result)
         required = command.score_required
         said = results.read_result(file, ended.stdout, score_required=required, may_refuse=may_refuse)
-        if isinstance(said, Fault):
+        if isinstance(said, TurnFault):
             return replace(said, message=secrets.redact(said.message)), []
         if secrets:
             explanation = secrets.redact_json(said.explanation)
@@ -102,8 +102,8 @@ async def _judge(
         found = await asyncio.to_thread(_find_outputs, seat, command, outputs, cwd, 0 if in_tree else since)
         files = [await _read_output(seat, each) for each in found]
     except InputError as error:
-        return Fault(error.code, secrets.redact(error.message)), []
-    missing = results.missing_outputs(command, {each.output_name for each in files})
+        return TurnFault(error.code, secrets.redact(error.message)), []
+    missing = results.find_missing_outputs(command, {each.output_name for each in files})
     return missing or said, files
 
 
@@ -130,7 +130,7 @@ def _find_outputs(seat: AgentInPlan, command: Command, outputs: str, cwd: str, s
 
     A file of the working directory counts if it was changed `since` then: one that lay there before is of another turn.
     """
-    names = results.declared(command)
+    names = results.map_declared_outputs(command)
     found: list[OutputFile] = []
     seat.root.make(outputs)  # a program may have removed it: then there are none
     with seat.root.sub(outputs) as folder:
@@ -151,7 +151,7 @@ def _find_outputs(seat: AgentInPlan, command: Command, outputs: str, cwd: str, s
         paths = [(file.path, f"{cwd}/{file.path}") for file in declared.files]
         if declared.output_name not in there and paths and all(_is_new(seat, where, since) for _, where in paths):
             found += [OutputFile(declared.output_name, path, where, "", 0) for path, where in paths]
-    unsafe = results.unsafe_path(each.path for each in found)
+    unsafe = results.find_unsafe_path(each.path for each in found)
     if unsafe is not None:
         raise InputError(Code.FILE_UNSAFE, f"{unsafe!r} cannot be handed over: it is hidden or named like a message")
     return found

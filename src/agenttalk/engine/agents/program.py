@@ -18,7 +18,7 @@ from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths, EngineAddre
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import Fault, said_object
+from agenttalk.rules.agents.results import TurnFault, find_reported_object
 from agenttalk.rules.proof import rework
 from agenttalk.rules.text import verdict_words
 
@@ -152,14 +152,14 @@ class ProgramAgents:
         failed = ended.how == "exited" and ended.exit_code != 0 and job.checked
         if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
             error = ended.error or f"exit code {ended.exit_code}"
-            remark = verdict_words.SAID_FAILED(error=results.error_of(error, ended.stderr))
+            remark = verdict_words.SAID_FAILED(error=results.describe_error(error, ended.stderr))
             done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
             usage = {"exit_code": ended.exit_code}
             if done.how == "finished" and done.code is None:
                 return replace(done, usage=usage, remark=remark, ended_badly="failed")
             return Performance(
                 "crashed",
-                error=results.error_of(error, ended.stderr),
+                error=results.describe_error(error, ended.stderr),
                 seconds=ended.seconds,
                 usage=usage,
                 sandbox=ended.sandbox,
@@ -178,13 +178,13 @@ class ProgramAgents:
         )
         usage = {"exit_code": ended.exit_code}
         if ended.how != "exited" or ended.exit_code != 0:
-            error = said.message if isinstance(said, Fault) else ended.error
+            error = said.message if isinstance(said, TurnFault) else ended.error
             how = _HOW.get(ended.how, "crashed")
             return Performance(how, error=error, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)  # type: ignore[arg-type]
-        if isinstance(said, Fault) and said.code is Code.AGENT_UNFIT:
+        if isinstance(said, TurnFault) and said.code is Code.AGENT_UNFIT:
             return Performance("unfit", error=said.message, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)
         made = tuple(Made(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)
-        if isinstance(said, Fault):
+        if isinstance(said, TurnFault):
             return Performance(
                 "finished",
                 outputs=made,
@@ -213,7 +213,7 @@ def _read_judgement(seat: AgentInPlan, layout: AttemptPaths, stdout: bytes) -> d
         file = seat.root.read(layout.result, _JUDGEMENT) if seat.root.exists(layout.result) else None
     except InputError:  # no file that can be read: then it has said nothing
         return None
-    return said_object(file, stdout, ("decision", "score"))
+    return find_reported_object(file, stdout, ("decision", "score"))
 
 
 def paths_of(job: Job) -> AttemptPaths:

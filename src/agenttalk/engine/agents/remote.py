@@ -25,7 +25,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.ports import Job, Made, Performance, Row, Tx
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.core.tokens import token_hash
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
@@ -135,12 +135,12 @@ class RemoteAgents:
         outcome = results.read_result(
             wire.write(answer), b"", score_required=job.command.score_required, may_refuse=job.profile.self_assessment
         )
-        if isinstance(outcome, Fault) and outcome.code is Code.AGENT_UNFIT:
+        if isinstance(outcome, TurnFault) and outcome.code is Code.AGENT_UNFIT:
             return Performance("unfit", error=outcome.message, seconds=seconds, usage=usage)
         made = tuple([await self._made(job, row) for row in rows if row[0] == "artifact"])
-        missing = results.missing_outputs(job.command, {each.output_name for each in made})
-        fault = outcome if isinstance(outcome, Fault) else missing
-        if isinstance(outcome, Fault) or fault is not None:
+        missing = results.find_missing_outputs(job.command, {each.output_name for each in made})
+        fault = outcome if isinstance(outcome, TurnFault) else missing
+        if isinstance(outcome, TurnFault) or fault is not None:
             code, error = (fault.code, fault.message) if fault is not None else (None, "")
             return Performance("finished", outputs=made, code=code, error=error, seconds=seconds, usage=usage)
         return Performance(

@@ -53,9 +53,9 @@ def find_strays(job: Job, before: FileMarks, after: FileMarks) -> tuple[str, ...
     promise = job.command.promise
     if promise is None:
         return ()
-    allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope)
+    allowed = scope.make_scope(promise.allowed_scope, promise.disallowed_scope)
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    return tuple(scope.shown(path) for path in allowed.breaches(changed)[:_TOLD])
+    return tuple(scope.display_path(path) for path in allowed.breaches(changed)[:_TOLD])
 
 
 def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, FileMark]]:

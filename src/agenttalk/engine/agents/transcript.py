@@ -13,8 +13,8 @@ from typing import Any, Final
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, JsonError
 from agenttalk.ports import Folder
-from agenttalk.rules.agents.events import Event
-from agenttalk.rules.core.usage import NOTHING, Used, spent
+from agenttalk.rules.agents.events import AgentEvent
+from agenttalk.rules.core.usage import NOTHING, UsageTotals, measure_usage
 
 ENDING: Final = ".events.jsonl"
 """Stands behind the name of the attempt's folder in that of the file."""
@@ -34,7 +34,7 @@ class Transcript:
     _at: int = 0
     _hash: Any = field(default_factory=sha256)
 
-    def add(self, event: Event, at: str) -> None:
+    def add(self, event: AgentEvent, at: str) -> None:
         """Write an event down. Where that is not possible the turn goes on without."""
         self.count += 1
         line = wire.write({"at": at, **event.as_json()}) + b"\n"
@@ -54,7 +54,7 @@ class Transcript:
         return told if self.written == self.count else {**told, "written": self.written}
 
 
-def read_used(root: Folder, path: str) -> Used:
+def read_used(root: Folder, path: str) -> UsageTotals:
     """What an attempt had used by its last event; nothing if that cannot be read."""
     try:
         lines = root.read(path, LARGEST).splitlines()
@@ -68,5 +68,5 @@ def read_used(root: Folder, path: str) -> Used:
             continue
         if isinstance(said, dict):
             tools += said.get("kind") == "tool"
-            found = found.most(spent(said)) if said.get("kind") == "usage" else found
-    return found.most(Used(tool_calls=tools))
+            found = found.most(measure_usage(said)) if said.get("kind") == "usage" else found
+    return found.most(UsageTotals(tool_calls=tools))

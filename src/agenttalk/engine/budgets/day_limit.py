@@ -180,7 +180,7 @@ def _recount(tx: Tx, *, day: str, anew: bool) -> None:
         tx.run("add_spending", name=name, **sums._asdict())
 
 
-def _took(told: Any) -> usage.Used:
+def _took(told: Any) -> usage.UsageTotals:
     said = told.get("usage") if isinstance(told, Mapping) else None
     took: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
-    return usage.spent(took, seconds=usage.number(took.get("duration_s")))
+    return usage.measure_usage(took, seconds=usage.read_number(took.get("duration_s")))

@@ -8,10 +8,10 @@ from agenttalk.contracts.core import wire
 
 if TYPE_CHECKING:
     from agenttalk.ports import Row, Tx
-    from agenttalk.rules.proof.checkpoints import Decision
+    from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 
-def record_denial(tx: Tx, plan_id: str, task_id: str, decision: Decision, at: str) -> None:
+def record_denial(tx: Tx, plan_id: str, task_id: str, decision: CheckpointDecision, at: str) -> None:
     """Keep what a checkpoint held against a task; the same again is the same."""
     reasons = wire.write(list(decision.reasons))
     tx.run(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agenttalk.engine.core.boards import list_boards
-from agenttalk.rules.budgets.budgets import Limit
-from agenttalk.rules.core.usage import NOTHING, Used
+from agenttalk.rules.budgets.budgets import BudgetLimit
+from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -22,10 +22,10 @@ def make_counter_name(scope: Scope, plan_id: str, task_id: str, at: str) -> str:
     return names[scope]
 
 
-def read_used(tx: Tx, name: str) -> Used:
+def read_used(tx: Tx, name: str) -> UsageTotals:
     """What is written down under a name."""
     rows = tx.run("spending", name=name)
-    return Used(*rows[0]) if rows else NOTHING
+    return UsageTotals(*rows[0]) if rows else NOTHING
 
 
 def clear_task_spending(tx: Tx, plan_id: str, task_id: str) -> None:
@@ -38,7 +38,7 @@ def recount_plan(tx: Tx, plan_id: str) -> None:
     name = make_counter_name("plan", plan_id, "", "")
     tx.run("clear_spending", name=name)
     [row] = tx.run("used_by_plan", plan_id=plan_id)
-    tx.run("add_spending", name=name, **Used(*row)._asdict())
+    tx.run("add_spending", name=name, **UsageTotals(*row)._asdict())
 
 
 class Sharer(Protocol):
@@ -47,7 +47,7 @@ class Sharer(Protocol):
     last: bool
 
     @property
-    def used(self) -> Used:
+    def used(self) -> UsageTotals:
         """What the turn has used so far."""
 
     def look(self) -> None:
@@ -58,16 +58,16 @@ class Sharer(Protocol):
 class SharedUsage:
     """What a plan or a day has used: what is written down, and what turns under way have told."""
 
-    base: Used = NOTHING
-    elsewhere: Used = NOTHING
+    base: UsageTotals = NOTHING
+    elsewhere: UsageTotals = NOTHING
     """What other boards wrote down."""
-    live: dict[str, Used] = field(default_factory=dict)
+    live: dict[str, UsageTotals] = field(default_factory=dict)
     """Lease → what its turn has told."""
     watchers: dict[str, Sharer] = field(default_factory=dict)
     """Lease → who looks on."""
 
     @property
-    def total(self) -> Used:
+    def total(self) -> UsageTotals:
         """All of it."""
         found = self.base.plus(self.elsewhere)
         for each in list(self.live.values()):  # the thread that writes may take one out meanwhile
@@ -84,22 +84,22 @@ class SharedUsage:
 class Allowance:
     """What limits an attempt."""
 
-    limits: tuple[Limit, ...]
-    own: Used
+    limits: tuple[BudgetLimit, ...]
+    own: UsageTotals
     """What the task has used of its own budget before."""
     names: Mapping[Scope, str]
     """Under which names it is counted."""
     tallies: Mapping[Scope, SharedUsage]
     """What it shares with others."""
 
-    def used(self, now: Used) -> dict[Scope, Used]:
+    def used(self, now: UsageTotals) -> dict[Scope, UsageTotals]:
         """What is used altogether, when an attempt that is under way has used so much."""
-        found: dict[Scope, Used] = {scope: tally.total for scope, tally in self.tallies.items()}
+        found: dict[Scope, UsageTotals] = {scope: tally.total for scope, tally in self.tallies.items()}
         return {**found, "task": self.own.plus(now)}
 
-    def used_in_the_end(self, lease: str, now: Used) -> dict[Scope, Used]:
+    def used_in_the_end(self, lease: str, now: UsageTotals) -> dict[Scope, UsageTotals]:
         """The same of an attempt that has ended: whatever it told before, that is what it used."""
-        found: dict[Scope, Used] = {}
+        found: dict[Scope, UsageTotals] = {}
         for scope, tally in self.tallies.items():
             tally.leave(lease)
             found[scope] = tally.total.plus(now)
@@ -111,14 +111,14 @@ class Allowance:
         kept = tuple(each for each in self.limits if each.spent not in lifted)
         return Allowance(kept, self.own, self.names, self.tallies)
 
-    def write(self, tx: Tx, lease: str, now: Used) -> None:
+    def write(self, tx: Tx, lease: str, now: UsageTotals) -> None:
         """Write down what an attempt has used."""
         for scope, name in self.names.items():
             [row] = tx.run("add_spending", name=name, **now._asdict())
             tally = self.tallies.get(scope)
             if tally is not None:
                 tally.leave(lease)
-                tally.base = Used(*row)
+                tally.base = UsageTotals(*row)
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class Budgets:
     tallies: dict[tuple[str, str], SharedUsage] = field(default_factory=dict)
     """Board and name → what was used."""
 
-    def allowance(self, tx: Tx, limits: tuple[Limit, ...], plan_id: str, task_id: str, at: str) -> Allowance:
+    def allowance(self, tx: Tx, limits: tuple[BudgetLimit, ...], plan_id: str, task_id: str, at: str) -> Allowance:
         """What limits an attempt at a task, from what is written down."""
         scopes = dict.fromkeys(each.scope for each in limits)
         names = {scope: make_counter_name(scope, plan_id, task_id, at) for scope in scopes}
@@ -150,7 +150,7 @@ class Budgets:
         names: dict[Scope, str] = {scope: name for scope, name in old.names.items() if scope != "day"}
         tallies: dict[Scope, SharedUsage] = {scope: tally for scope, tally in old.tallies.items() if scope != "day"}
         if self.day_cost_usd is not None:
-            limits = (*limits, Limit("day", "cost_usd", self.day_cost_usd))
+            limits = (*limits, BudgetLimit("day", "cost_usd", self.day_cost_usd))
             names["day"] = make_counter_name("day", "", "", at)
             tallies["day"] = self.tallies.setdefault((board, names["day"]), SharedUsage())
         return Allowance(limits, old.own, names, tallies) if limits else None
@@ -163,7 +163,7 @@ class Budgets:
                 del self.tallies[known]
         for board in costs:
             tally = self.tallies.setdefault((board, name), SharedUsage())
-            tally.elsewhere = Used(cost_usd=sum(cost for other, cost in costs.items() if other != board))
+            tally.elsewhere = UsageTotals(cost_usd=sum(cost for other, cost in costs.items() if other != board))
             tally.base = tally.base._replace(cost_usd=costs[board])
 
 

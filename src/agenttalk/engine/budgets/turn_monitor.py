@@ -13,9 +13,9 @@ from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.budgets import budgets, stuck
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.budgets.budgets import Scope
-from agenttalk.rules.budgets.stuck import Rule, Trail
+from agenttalk.rules.budgets.stuck import ActivityTrail, StuckRule
 from agenttalk.rules.core import usage
-from agenttalk.rules.core.usage import NOTHING, Used
+from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 _SOONEST: Final = 0.01
 """Seconds after which it looks again at the soonest."""
@@ -39,7 +39,7 @@ class TurnMonitor:
         "last",
     )
 
-    def __init__(self, lease: str, rule: Rule, allowance: Allowance | None = None) -> None:
+    def __init__(self, lease: str, rule: StuckRule, allowance: Allowance | None = None) -> None:
         self.abort: Abort | None = None
         """Why the turn is stopped."""
         self.last = False
@@ -52,7 +52,7 @@ class TurnMonitor:
         self._now = NOTHING
         self._seconds = 0.0
         self._began: float | None = None
-        self._trail: Trail | None = None
+        self._trail: ActivityTrail | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stop: Callable[[], Any] = lambda: None
 
@@ -105,7 +105,7 @@ class TurnMonitor:
         return self._before is not NOTHING or self._now is not NOTHING
 
     @property
-    def used(self) -> Used:
+    def used(self) -> UsageTotals:
         """What all programs of the attempt have used so far, as they say, and how long they took."""
         running = asyncio.get_running_loop().time() - self._began if self._began is not None else 0.0
         return self._before.plus(self._now)._replace(seconds=self._seconds + running)
@@ -120,10 +120,10 @@ class TurnMonitor:
         """What the program tells."""
         if self._began is None:
             return
-        self._now = self._now.most(usage.spent(note.usage))
+        self._now = self._now.most(usage.measure_usage(note.usage))
         if not note.counts_only:
             what = note.progress or str(sorted(note.usage.items(), key=str))
-            self._trail = stuck.followed(self._trail or Trail(), what, asyncio.get_running_loop().time())
+            self._trail = stuck.extend_trail(self._trail or ActivityTrail(), what, asyncio.get_running_loop().time())
         self.last = note.last
         self.look()
         if self._rule.seconds is not None:
@@ -148,7 +148,7 @@ class TurnMonitor:
             return
         now = self.used
         if self.allowance is not None:
-            passed = budgets.overrun(self.allowance.limits, self._counted(self.allowance, now))
+            passed = budgets.find_overrun(self.allowance.limits, self._counted(self.allowance, now))
             if passed is not None:
                 abort = passed.abort
                 if not (self.last and abort.pauses):
@@ -158,12 +158,14 @@ class TurnMonitor:
                         if not (other.last and abort.pauses):
                             other.look()
                 return
-        why = stuck.why(self._trail or Trail(at=self._began), self._rule, asyncio.get_running_loop().time())
+        why = stuck.explain_stuck(
+            self._trail or ActivityTrail(at=self._began), self._rule, asyncio.get_running_loop().time()
+        )
         if why is not None:
             self.stop(Abort("stuck", why))
 
     @staticmethod
-    def _counted(allowance: Allowance, now: Used) -> dict[Scope, Used]:
+    def _counted(allowance: Allowance, now: UsageTotals) -> dict[Scope, UsageTotals]:
         """What is used altogether. Whoever shares a budget is asked, because time passes for all of them."""
         for tally in allowance.tallies.values():
             for lease, other in list(tally.watchers.items()):
@@ -182,7 +184,7 @@ class TurnMonitor:
         if self._rule.seconds is not None:
             due.append((self._trail.at if self._trail is not None else self._began) + self._rule.seconds)
         if self.allowance is not None:
-            left = budgets.seconds_left(self.allowance.limits, self._counted(self.allowance, self.used))
+            left = budgets.compute_seconds_left(self.allowance.limits, self._counted(self.allowance, self.used))
             sharing = max([1, *(len(tally.watchers) for tally in self.allowance.tallies.values())])
             due += [loop.time() + max(_SOONEST, left / sharing)] if left is not None else []
         if due:
@@ -195,7 +197,7 @@ class TurnMonitor:
             now = self.used
             over = [
                 each
-                for each in budgets.used_up(self.allowance.limits, self._counted(self.allowance, now))
+                for each in budgets.find_exhausted(self.allowance.limits, self._counted(self.allowance, now))
                 if each.kind == "seconds"
             ]
             if over:
@@ -253,8 +255,8 @@ def start_counting(job: Job) -> TurnMonitor | None:
     return watch
 
 
-def merge_usage(told: Used, said: Mapping[str, Any]) -> dict[str, Any]:
+def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> dict[str, Any]:
     """What a turn used, for its performance: what it told meanwhile, or said in the end if that is more."""
-    most = told.most(usage.spent(said))
+    most = told.most(usage.measure_usage(said))
     counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}
     return {"seconds": most.seconds, "usage": {**said, **{name: count for name, count in counts.items() if count}}}

@@ -14,7 +14,7 @@ from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Tx
-from agenttalk.rules.core.tokens import Attempt, read_token, token_hash
+from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
 
 Role = Literal["operator", "viewer", "worker", "agent", "remote"]
 """`agent` is one attempt, `remote` an agent that works elsewhere."""
@@ -38,7 +38,7 @@ class Caller:
     role: Role
     name: str
     """An agent's id; for the others the label of their token."""
-    attempt: Attempt | None = None
+    attempt: TokenSubject | None = None
     """What an agent's token is good for; None for all others."""
     token: str | None = None
     """The hash of an agent's token, by which a write is refused once the attempt is over."""
@@ -57,7 +57,7 @@ async def identify(deps: Deps, token: str) -> Caller | None:
     return Caller("remote", rows[0][0]) if rows else None
 
 
-async def identify_as_attempt(deps: Deps, caller: Caller, attempt: Attempt) -> Caller | None:
+async def identify_as_attempt(deps: Deps, caller: Caller, attempt: TokenSubject) -> Caller | None:
     """An agent elsewhere as the attempt that it has taken; None when it has not, or not any more."""
     found = await _attempt(deps, attempt)
     if found is None or found.phase != ELSEWHERE or found.agent_id != caller.name:
@@ -209,14 +209,14 @@ class _ActiveAttempt(NamedTuple):
     phase: str | None
 
 
-async def _agent(deps: Deps, attempt: Attempt, digest: str) -> Caller | None:
+async def _agent(deps: Deps, attempt: TokenSubject, digest: str) -> Caller | None:
     found = await _attempt(deps, attempt)
     if found is None or not hmac.compare_digest(found.token, digest):
         return None
     return Caller("agent", found.agent_id, attempt, digest)
 
 
-async def _attempt(deps: Deps, attempt: Attempt) -> _ActiveAttempt | None:
+async def _attempt(deps: Deps, attempt: TokenSubject) -> _ActiveAttempt | None:
     """An attempt that is under way; None when it is none, or over."""
     # A token can name any board. Only one that is there is looked at: asking the store for another would make it.
     known = boards.VIRTUAL | {each.name for each in await boards.list_boards(deps)}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from agenttalk.contracts.core.base import instant
 from agenttalk.engine.core.secrets import SecretGuard
-from agenttalk.rules.core.isolation import Operator
-from agenttalk.rules.core.usage import Price, unpriced
+from agenttalk.rules.core.isolation import OperatorIsolation
+from agenttalk.rules.core.usage import PriceLookup, unpriced
 
 if TYPE_CHECKING:
     from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind
@@ -65,7 +65,7 @@ class Deps:
     """Whether messages of foreign plans are worked though no router is known to have brought them."""
     walls: SandboxPaths = field(default_factory=SandboxPaths)
     """What processes in a sandbox see."""
-    operator: Operator = field(default_factory=Operator)
+    operator: OperatorIsolation = field(default_factory=OperatorIsolation)
     """What the operator says of isolation."""
     discretion: SecretGuard = field(default_factory=SecretGuard)
     """What must not be written down."""
@@ -83,7 +83,7 @@ class Deps:
     """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
     asks_models: tuple[str, ...] = ()
     """The command that asks models, for agents that are models; empty if there is none."""
-    price: Price = unpriced
+    price: PriceLookup = unpriced
     """What a request to a model costs, for agents that do not tell it while they run."""
     mcp_server: tuple[str, ...] = ()
     """The command of our MCP server on standard input and output; empty if it cannot be started here."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.rules.core import redaction
-from agenttalk.rules.core.redaction import NONE, Secrets
+from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:
     from agenttalk.ports import Ended, Folder, Proof
-    from agenttalk.rules.proof.evidence import Result
+    from agenttalk.rules.proof.evidence import CheckResult
 
 LOG = logging.getLogger(__name__)
 TOKEN: Final = "AGENTTALK_TOKEN"  # noqa: S105 - the name of a variable
@@ -37,12 +37,12 @@ class SecretGuard:
         self._values: dict[str, str] = {}
         self._live: Counter[str] = Counter()
         self._dead: deque[str] = deque(maxlen=_REMEMBERED)
-        self.secrets: Secrets = NONE
+        self.secrets: Secrets = NO_SECRETS
         """All that are known."""
 
     def learn(self, handed: Mapping[str, str]) -> None:
         """Note what an agent is handed. A variable that has another value by now is a secret with both."""
-        self.keep(redaction.secrets(handed).values if handed else {})
+        self.keep(redaction.collect_secrets(handed).values if handed else {})
 
     def keep(self, values: Mapping[str, str]) -> None:
         """Note secrets, whatever they are called. Those that are too short to be recognised are left out."""
@@ -56,7 +56,7 @@ class SecretGuard:
     @contextmanager
     def during(self, token: str) -> Iterator[None]:
         """The token of an attempt, while that lasts. What is looked at soon afterwards is still kept free of it."""
-        secret = redaction.guarded(token)
+        secret = redaction.extract_secret_part(token)
         if len(secret) < redaction.SHORTEST:
             yield
             return
@@ -102,7 +102,7 @@ class SecretGuard:
             diff=known.redact(proof.diff),
         )
 
-    def result(self, result: Result) -> Result:
+    def result(self, result: CheckResult) -> CheckResult:
         """What came of a check, without them."""
         known = self.secrets
         if not known:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from agenttalk.contracts.core import wire
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Job, Row, Store, Tx
-from agenttalk.rules.operation.spans import Context, Naming, read_traceparent
+from agenttalk.rules.operation.spans import SpanContext, TraceIds, read_traceparent
 
 ORIGIN: Final = "traces.origin"
 """The cursor that holds a number by which the ids of a board differ from those of all others."""
@@ -22,9 +22,9 @@ TRACED: Final = "plan.traced"
 class Trace(NamedTuple):
     """How the traces of a plan are named."""
 
-    naming: Naming
+    naming: TraceIds
     board: str
-    within: Context | None = None
+    within: SpanContext | None = None
     """The trace of whoever submitted the plan, if they said so."""
 
     def of(self, plan_id: str, task_id: str) -> str:
@@ -37,16 +37,16 @@ def trace_of(tx: Tx, plan_id: str) -> Trace:
     return Trace(ensure_naming(tx), tx.board, read_parent_context(tx.run("latest_fact", subject=plan_id, kind=TRACED)))
 
 
-def ensure_naming(tx: Tx) -> Naming:
+def ensure_naming(tx: Tx) -> TraceIds:
     """How traces and spans of a board are named: by a number that is drawn once."""
     rows = tx.run("cursor", name=ORIGIN)
     if not rows:
         tx.run("add_cursor", name=ORIGIN, value=secrets.randbits(62))
         rows = tx.run("cursor", name=ORIGIN)
-    return Naming(str(rows[0][0]))
+    return TraceIds(str(rows[0][0]))
 
 
-def read_parent_context(rows: list[Row]) -> Context | None:
+def read_parent_context(rows: list[Row]) -> SpanContext | None:
     """What was said of somebody else's trace, from the fact that it was."""
     said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
     return read_traceparent(said["traceparent"]) if said is not None else None
@@ -62,10 +62,10 @@ def make_parent_recorder(plan_id: str, told: str) -> Callable[[Tx], None]:
     return note
 
 
-async def read_naming(board: Store) -> Naming:
+async def read_naming(board: Store) -> TraceIds:
     """How traces and spans of a board are named: by a number that is drawn once."""
     rows = await board.read("cursor", name=ORIGIN)
-    return Naming(str(rows[0][0])) if rows else await board.transact(ensure_naming)
+    return TraceIds(str(rows[0][0])) if rows else await board.transact(ensure_naming)
 
 
 async def make_traceparent(deps: Deps, job: Job) -> str:

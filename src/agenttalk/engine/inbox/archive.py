@@ -15,9 +15,9 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.ports import Folder, Row, Tx
 from agenttalk.rules.core import artifacts
-from agenttalk.rules.core.artifacts import File
+from agenttalk.rules.core.artifacts import ArtifactFile
 from agenttalk.rules.messages import archive
-from agenttalk.rules.messages.archive import Conflict, Held
+from agenttalk.rules.messages.archive import CurrentFile, PathConflict
 from agenttalk.rules.messages.routing import Rejection
 
 _AT_ONCE: Final = 50
@@ -44,7 +44,7 @@ class ClaimedArtifact:
         delivery, message_id, sha256, _, task_id, command_id, seq, output_name, name, envelope, consumed_at = row
         return cls(delivery, message_id, sha256, task_id, command_id, seq, output_name, name, envelope, consumed_at)
 
-    def payload(self) -> list[File]:
+    def payload(self) -> list[ArtifactFile]:
         """Its files, as the envelope names them."""
         return _read_files(bytes(self.envelope))
 
@@ -97,7 +97,7 @@ async def _load(seat: AgentInPlan, parcel: ClaimedArtifact) -> list[bytes] | Rej
     return small
 
 
-async def _content(seat: AgentInPlan, file: File) -> list[bytes]:
+async def _content(seat: AgentInPlan, file: ArtifactFile) -> list[bytes]:
     if await seat.blobs.exists(file.sha256):
         return []
     if not root_layout.payload_is_safe(file.path):
@@ -116,7 +116,7 @@ async def _content(seat: AgentInPlan, file: File) -> list[bytes]:
     return [data]
 
 
-def _require(file: File, sha256: str) -> None:
+def _require(file: ArtifactFile, sha256: str) -> None:
     if sha256 != file.sha256:
         raise InputError(Code.PAYLOAD_HASH_MISMATCH, f"its file {file.path!r} has another hash than the envelope says")
 
@@ -125,13 +125,13 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
     """One artifact, decided and written down with all that follows; False when it is refused."""
     at = seat.deps.stamp()
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": parcel.task_id}
-    files = artifacts.files_of(parcel.message_id, parcel.payload())
+    files = artifacts.normalize_files(parcel.message_id, parcel.payload())
     if isinstance(loaded, Rejection):
         return _refuse(tx, seat, parcel, loaded, at)
     rows = tx.run("inputs_of_output", **where, output_name=parcel.output_name)
-    held = {path: Held(sha256, seq, message_id) for path, sha256, seq, message_id, *_ in rows}
+    held = {path: CurrentFile(sha256, seq, message_id) for path, sha256, seq, message_id, *_ in rows}
     fates = archive.decide(files, held, seq=parcel.seq)
-    if isinstance(fates, Conflict):
+    if isinstance(fates, PathConflict):
         why = Rejection(Code.INPUT_CONFLICT, f"{fates.path!r}: {fates.message}")
         return _refuse(tx, seat, parcel, why, at)
     done = tx.run(
@@ -154,7 +154,7 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
                 message_id=parcel.message_id,
                 at=at,
             )
-    retired = archive.retired(files, held, seq=parcel.seq)
+    retired = archive.find_retired(files, held, seq=parcel.seq)
     for path in retired:
         tx.run(
             "retire_input",
@@ -203,7 +203,7 @@ def build_archive_path(task_id: str, output_name: str, path: str) -> str:
 
 async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
     """Make the workspace show an archived artifact. What has to be there follows from the rows alone."""
-    files = artifacts.files_of(message_id, _read_files(envelope))
+    files = artifacts.normalize_files(message_id, _read_files(envelope))
     where = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "task_id": task_id}
     rows = {row[0]: row for row in await seat.store.read("inputs_of_output", **where, output_name=output_name)}
     for file in dict.fromkeys(files):
@@ -242,9 +242,9 @@ def _holds(seat: AgentInPlan, path: str, sha256: str) -> bool:
         return False
 
 
-def _read_files(envelope: bytes) -> list[File]:
+def _read_files(envelope: bytes) -> list[ArtifactFile]:
     files = ArtifactEnvelope.from_bytes(envelope).payload.files
-    return [File(file.path, file.sha256) for file in files]
+    return [ArtifactFile(file.path, file.sha256) for file in files]
 
 
 async def put_payloads_away(seat: AgentInPlan, folder: str, message_id: str, envelope: bytes) -> None:
@@ -254,7 +254,7 @@ async def put_payloads_away(seat: AgentInPlan, folder: str, message_id: str, env
     )
 
 
-def _put_payloads_away(seat: AgentInPlan, folder: str, files: list[File]) -> None:
+def _put_payloads_away(seat: AgentInPlan, folder: str, files: list[ArtifactFile]) -> None:
     for path, sha256 in files:
         if not root_layout.payload_is_safe(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
             continue

@@ -21,8 +21,8 @@ from agenttalk.engine.messages import control_files
 from agenttalk.engine.messages.recall import recall
 from agenttalk.ports import Entry, Folder, Row, Tx
 from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.archive import kept_name, original_name
-from agenttalk.rules.messages.routing import Order, Parcel, Rejection
+from agenttalk.rules.messages.archive import make_claimed_name, original_name
+from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
 
 _COPIES: Final = 10_000
 """How many copies of one message are kept."""
@@ -38,7 +38,7 @@ class InboxFile:
     entry: Entry
     where: str
     """The folder it lies in, inside the inbox: empty, or `.pending`."""
-    parcel: Parcel | Rejection
+    parcel: OutboxMessage | Rejection
     data: bytes = field(default=b"", repr=False)
     original: bytes | str | None = field(default=None, repr=False)
     """What a dead letter keeps of it."""
@@ -60,7 +60,7 @@ class InboxFile:
     @property
     def message_id(self) -> str:
         """The message; empty when it could not be read."""
-        return self.parcel.envelope.message_id if isinstance(self.parcel, Parcel) else ""
+        return self.parcel.envelope.message_id if isinstance(self.parcel, OutboxMessage) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ async def claim_messages(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult
 async def resume_claims(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult:
     """Finish what a crash left: files moved and not noted, and messages whose files are gone from the inbox."""
     rows = await seat.store.read("claimed_names", plan_id=seat.plan_id, receiver=seat.agent_id)
-    known = {kept_name(message_id, name) for message_id, name in rows}
+    known = {make_claimed_name(message_id, name) for message_id, name in rows}
     total = await _claim_files(seat, inbound, await asyncio.to_thread(_pending, seat, known))
     await _restore(seat)
     return total
@@ -101,7 +101,7 @@ async def _restore(seat: AgentInPlan) -> None:
     def work() -> None:
         with seat.root.sub(seat.inbox, create=True) as inbox:
             for message_id, name, envelope in rows:
-                if not inbox.exists(name) and not inbox.exists(kept_name(message_id, name)):
+                if not inbox.exists(name) and not inbox.exists(make_claimed_name(message_id, name)):
                     inbox.write(name, bytes(envelope))
 
     if rows:
@@ -205,7 +205,7 @@ async def _decide_claim(
     rows = await seat.store.read("known_delivery", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
     before = seen.get(message_id)
     earlier = rows[0][1] if rows else before and before[0]
-    judged = routing.duplicate(found.parcel, earlier)
+    judged = routing.check_duplicate(found.parcel, earlier)
     if isinstance(judged, Rejection):
         return judged
     if before:
@@ -259,7 +259,7 @@ def _move_to_pending(seat: AgentInPlan, found: list[InboxFile], errors: list[str
     taken = []
     with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING, create=True) as pending:
         for each in found:
-            kept = kept_name(each.message_id, each.name)
+            kept = make_claimed_name(each.message_id, each.name)
             try:
                 if each.path != f"{root_layout.PENDING}/{kept}":
                     inbox.move(each.path, pending, kept, replace=True)
@@ -288,7 +288,7 @@ def _put_away(seat: AgentInPlan, dead: list[InboxFile], copies: list[InboxFile],
 def _move_aside(inbox: Folder, found: InboxFile, target: Folder) -> None:
     for copy in range(found.copy, _COPIES):
         if found.name:
-            new = kept_name(found.message_id, found.name, copy)
+            new = make_claimed_name(found.message_id, found.name, copy)
         else:
             new = f"{found.entry.name[:200]}__dup_{copy}" if copy else found.entry.name
         if inbox.move(found.path, target, new):
@@ -340,7 +340,7 @@ def _bury(tx: Tx, seat: AgentInPlan, found: InboxFile, why: Rejection, at: str) 
 
 
 def _sender(found: InboxFile) -> str | None:
-    return found.parcel.envelope.producer_agent_id if isinstance(found.parcel, Parcel) else None
+    return found.parcel.envelope.producer_agent_id if isinstance(found.parcel, OutboxMessage) else None
 
 
 def _origin(plan_id: str) -> str:
@@ -354,7 +354,7 @@ def _note_claim(tx: Tx, seat: AgentInPlan, found: InboxFile, at: str) -> None:
         return
     imported = not rows or rows[0][3] is None
     delivery = _import(tx, seat, found, rows, at) if imported else rows[0][3]
-    is_command = isinstance(found.parcel, Parcel) and isinstance(found.parcel.envelope, CommandEnvelope)
+    is_command = isinstance(found.parcel, OutboxMessage) and isinstance(found.parcel.envelope, CommandEnvelope)
     ack = "CONSUMED" if is_command else ""
     if not tx.run("claim_delivery", id=delivery, at=at, ack=ack, stored_at=at if imported else None):
         return  # somebody else noted it
@@ -375,7 +375,7 @@ def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: 
 
 def describe_message(found: InboxFile) -> dict[str, object]:
     """A message as a receipt names it."""
-    assert isinstance(found.parcel, Parcel)  # noqa: S101 - a claim is always of something that could be read
+    assert isinstance(found.parcel, OutboxMessage)  # noqa: S101 - a claim is always of something that could be read
     envelope = found.parcel.envelope
     parts = parse_command_id(envelope.command_id) if envelope.command_id else None
     return {
@@ -388,7 +388,7 @@ def describe_message(found: InboxFile) -> dict[str, object]:
 
 def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[Row], at: str) -> int:
     """Take a message into the store that another router delivered."""
-    assert isinstance(found.parcel, Parcel)  # noqa: S101
+    assert isinstance(found.parcel, OutboxMessage)  # noqa: S101
     envelope = found.parcel.envelope
     command = envelope.payload.command if isinstance(envelope, CommandEnvelope) else None
     tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
@@ -403,7 +403,7 @@ def _import(tx: Tx, seat: AgentInPlan, found: InboxFile, rows: list[Row], at: st
         dag = command.dag_ref.sha256 if command and command.dag_ref else ""
         stale = command is not None and _is_stale(tx, seat, envelope.task_id, dag, seq)
         if command and not stale:
-            newer = Order(envelope.message_id, envelope.task_id, command.command_id, seq)
+            newer = CommandOrder(envelope.message_id, envelope.task_id, command.command_id, seq)
             recall(tx, newer, seat.plan_id, dag, seat.deps, at)
         [(message,)] = tx.run(
             "add_message",

@@ -21,9 +21,9 @@ from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
 from agenttalk.ports import Ended, Performance, Tx
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import Fault, Result
+from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.messages.control_files import kind_of
-from agenttalk.rules.messages.leases import after
+from agenttalk.rules.messages.leases import decide_next_step
 
 ConclusionKind = Literal["done", "again", "failed", "dropped"]
 _ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "cancelled"]]] = {
@@ -33,7 +33,7 @@ _ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "c
 }
 
 
-def read_performance(done: Performance) -> tuple[Ended, Result | Fault, list[OutputFile]]:
+def read_performance(done: Performance) -> tuple[Ended, AgentResult | TurnFault, list[OutputFile]]:
     """How a turn ended that somebody else carried out, and what it left."""
     code = done.usage.get("exit_code")
     how = _ENDED.get(done.how, "killed" if code is None else "exited")
@@ -42,10 +42,10 @@ def read_performance(done: Performance) -> tuple[Ended, Result | Fault, list[Out
         files = [
             OutputFile(each.output_name, each.path, "", each.sha256, each.size, each.data) for each in done.outputs
         ]
-        return ended, Result(done.result, done.score, done.explanation, done.claims), files
+        return ended, AgentResult(done.result, done.score, done.explanation, done.claims), files
     known = Code.AGENT_UNFIT if done.how == "unfit" else Code.COMMAND_FAILED
     remark = f"; {done.remark}" if done.remark else ""
-    return ended, Fault(Code(done.code) if done.code else known, f"{done.error}{remark}"), []
+    return ended, TurnFault(Code(done.code) if done.code else known, f"{done.error}{remark}"), []
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Artifact:
 def build_artifacts(
     seat: AgentInPlan,
     order: ClaimedCommand,
-    said: Result,
+    said: AgentResult,
     files: list[OutputFile],
     at: str,
     apart: frozenset[str] = frozenset(),
@@ -137,7 +137,7 @@ async def conclude(
     order: ClaimedCommand,
     lease: Lease,
     ended: Ended,
-    outcome: Result | Fault,
+    outcome: AgentResult | TurnFault,
     files: list[OutputFile],
     *,
     usage: Mapping[str, Any] | None = None,
@@ -148,12 +148,12 @@ async def conclude(
     """
     at = seat.deps.stamp()
     made: list[Artifact] = []
-    if isinstance(outcome, Result):
+    if isinstance(outcome, AgentResult):
         try:
             apart = await asyncio.to_thread(_apart, seat, files)
             made = build_artifacts(seat, order, outcome, files, at, apart)
         except ContractError as error:
-            outcome = Fault(error.code, error.message)
+            outcome = TurnFault(error.code, error.message)
     large = await _keep_large(seat, outcome)
     said = _fact_to_json(order, lease, ended, outcome, large)
     if usage:
@@ -161,9 +161,9 @@ async def conclude(
     return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, made, said, at))
 
 
-async def _keep_large(seat: AgentInPlan, outcome: Result | Fault) -> str | None:
+async def _keep_large(seat: AgentInPlan, outcome: AgentResult | TurnFault) -> str | None:
     """Hash of a result that is too large for the ledger."""
-    if isinstance(outcome, Fault):
+    if isinstance(outcome, TurnFault):
         return None
     data = wire.write(outcome.value)
     return await seat.blobs.put(data) if len(data) > _SHOWN else None
@@ -174,14 +174,14 @@ def _conclude(
     seat: AgentInPlan,
     order: ClaimedCommand,
     lease: Lease,
-    outcome: Result | Fault,
+    outcome: AgentResult | TurnFault,
     made: list[Artifact],
     said: dict[str, Any],
     at: str,
 ) -> ConclusionKind:
-    fault = outcome if isinstance(outcome, Fault) else None
+    fault = outcome if isinstance(outcome, TurnFault) else None
     [(state, _)] = tx.run("delivery_state", id=order.delivery)
-    step: ConclusionKind = after(order.command, lease.history, fault.code if fault else None)
+    step: ConclusionKind = decide_next_step(order.command, lease.history, fault.code if fault else None)
     if state != "claimed":
         step = "dropped"
     states = {"done": "COMPLETED", "failed": "FAILED", "again": "READY", "dropped": "READY"}
@@ -213,7 +213,7 @@ def _subject(seat: AgentInPlan, order: ClaimedCommand) -> str:
 
 
 def _fact_to_json(
-    order: ClaimedCommand, lease: Lease, ended: Ended, outcome: Result | Fault, large: str | None
+    order: ClaimedCommand, lease: Lease, ended: Ended, outcome: AgentResult | TurnFault, large: str | None
 ) -> dict[str, Any]:
     body: dict[str, Any] = {
         "lease": lease.id,
@@ -223,17 +223,17 @@ def _fact_to_json(
         "how": ended.how,
         "exit_code": ended.exit_code,
         "usage": {"duration_s": round(ended.seconds, 3)},
-        "notice": results.notice(order.command, outcome),
+        "notice": results.fill_notice(order.command, outcome),
     }
     if ended.sandbox:
         body["sandbox"] = ended.sandbox
-    if isinstance(outcome, Fault):
+    if isinstance(outcome, TurnFault):
         return {**body, "code": str(outcome.code), "error": outcome.message}
     said = {"result_sha256": large} if large else {"result": outcome.value}
     return {**body, **said, "score": outcome.score, "score_explanation": outcome.explanation}
 
 
-def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: Fault | None, at: str) -> None:
+def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault | None, at: str) -> None:
     """The final receipt. A delivery ends once."""
     details = f"{fault.code}: {fault.message}".replace("\0", "\ufffd") if fault else None
     ack = "FAILED" if fault else "SUCCEEDED"

@@ -14,7 +14,7 @@ from agenttalk.engine.core import outbox_writer
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import archive
 from agenttalk.ports import Tx
-from agenttalk.rules.messages.archive import kept_name
+from agenttalk.rules.messages.archive import make_claimed_name
 
 _AT_ONCE: Final = 50
 _PLACES: Final = {
@@ -38,7 +38,9 @@ async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
                 index = True
             elif kind == "artifact":
                 await archive.put_payloads_away(seat, root_layout.DEADLETTER, message_id, bytes(envelope))
-            await asyncio.to_thread(_put_away, seat, _PLACES[state], kept_name(message_id, name), bytes(envelope))
+            await asyncio.to_thread(
+                _put_away, seat, _PLACES[state], make_claimed_name(message_id, name), bytes(envelope)
+            )
         if index:
             await archive.show_index(seat)
         settled = [(row[0], row[1]) for row in due]

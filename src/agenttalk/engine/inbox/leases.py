@@ -14,7 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand
 from agenttalk.ports import Owner, Processes, Row, Store, Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
-from agenttalk.rules.messages.leases import SCORE_CODES, History, attempt_number
+from agenttalk.rules.messages.leases import SCORE_CODES, TurnHistory, attempt_number
 
 _ours: set[str] = set()
 """Leases whose turns this process is running. Of a lease that says it is ours and is not here, nobody takes care."""
@@ -30,7 +30,7 @@ class Lease:
     epoch: int
     attempt: int
     token: str = field(repr=False)
-    history: History
+    history: TurnHistory
     sent_back: str = ""
     """Why the last answer was sent back, if it was."""
 
@@ -92,7 +92,7 @@ def _grant(
         command_id=order.command.command_id,
     )
     bodies = _read_ended_turns(tx, seat, order)
-    history = History.of([body.get("code") for body in bodies])
+    history = TurnHistory.of([body.get("code") for body in bodies])
     sent_back = bodies[-1]["error"] if bodies and bodies[-1].get("code") in SCORE_CODES else ""
     return Lease(lease, order.task_id, order.delivery, epoch + 1, number, token, history, sent_back)
 

@@ -22,7 +22,7 @@ from agenttalk.engine.messages.plan_journal import JournalSearch, MessageIdentit
 from agenttalk.engine.messages.plan_registry import PlanFiles
 from agenttalk.ports import Tx
 from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.routing import Parcel, PlanFacts, Rejection
+from agenttalk.rules.messages.routing import OutboxMessage, PlanFacts, Rejection
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class OriginJudge:
     def _path(self, plan_id: str, name: str) -> str:
         return f"{root_layout.box(self._agent_id, 'inbox', plan_id)}/{name}"
 
-    async def judge(self, seat: AgentInPlan, parcel: Parcel, name: str) -> Literal["take", "wait"] | Rejection:
+    async def judge(self, seat: AgentInPlan, parcel: OutboxMessage, name: str) -> Literal["take", "wait"] | Rejection:
         """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""
         rows = await seat.store.read("plan", plan_id=seat.plan_id)
         if rows and rows[0][1] == "engine":
@@ -88,10 +88,10 @@ class OriginJudge:
             return "wait"
         brought = MessageIdentity(parcel.envelope.message_id, parcel.sha256)
         if self._deps.unrouted or await asyncio.to_thread(self._receipts.knows, seat.plan_id, brought):
-            refused = routing.arrives(parcel, ground.facts, self._agent_id) if ground.facts else None
-            unknown = routing.unbrought(parcel, ground.facts) if ground.facts and self._deps.unrouted else None
+            refused = routing.reject_arrival(parcel, ground.facts, self._agent_id) if ground.facts else None
+            unknown = routing.reject_unrouted(parcel, ground.facts) if ground.facts and self._deps.unrouted else None
             return refused or unknown or "take"
-        refused = routing.unbrought(parcel, ground.facts) if ground.facts else None
+        refused = routing.reject_unrouted(parcel, ground.facts) if ground.facts else None
         if refused:
             return refused
         self._waiting.setdefault(seat.plan_id, {})[name] = brought
@@ -99,14 +99,14 @@ class OriginJudge:
         return "wait"
 
 
-def _forgery_rejection(parcel: Parcel) -> Rejection:
+def _forgery_rejection(parcel: OutboxMessage) -> Rejection:
     """In a plan of ours every message comes through our router. One that did not was put there by somebody."""
     is_command = isinstance(parcel.envelope, CommandEnvelope)
     code = Code.COMMAND_NOT_AUTHORISED if is_command else Code.PRODUCER_MISMATCH
     return Rejection(code, "nobody sent it to this agent: it did not come through the router")
 
 
-def _tell(tx: Tx, seat: AgentInPlan, parcel: Parcel, name: str) -> None:
+def _tell(tx: Tx, seat: AgentInPlan, parcel: OutboxMessage, name: str) -> None:
     tx.run("add_plan", plan_id=seat.plan_id, origin="foreign")
     records.alert(
         tx,

@@ -23,7 +23,7 @@ from agenttalk.engine.messages import recall
 from agenttalk.engine.people import questions
 from agenttalk.ports import Folder, Row, Tx
 from agenttalk.rules.messages import inbox_inputs
-from agenttalk.rules.messages.inbox_inputs import Resolution, Shelf
+from agenttalk.rules.messages.inbox_inputs import InboxFiles, InputResolution
 
 _FILES: Final = 20_000
 """How many files are looked at in one folder."""
@@ -69,7 +69,7 @@ class ReadyCommand:
     """A command that can run."""
 
     order: ClaimedCommand
-    resolution: Resolution
+    resolution: InputResolution
     sources: dict[str, InputSource] = field(repr=False)
 
 
@@ -151,7 +151,7 @@ class CommandScanner:
             return None
         order = ClaimedCommand(delivery, message_id, task_id, priority, seq, command, consumed_at)
         sources = await shelf.sources(order)
-        resolution = inbox_inputs.resolve(command, Shelf(sources))
+        resolution = inbox_inputs.resolve(command, InboxFiles(sources))
         tasks = await seat.store.read("task", plan_id=seat.plan_id, task_id=task_id)
         now = seat.deps.now()
         since, known = _waiting(tasks[0] if tasks else None, delivery)

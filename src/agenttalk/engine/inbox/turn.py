@@ -22,10 +22,10 @@ from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
 from agenttalk.ports import Driver, Ended, Job, Performance, Turn, Tx
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.messages.leases import time_limit
-from agenttalk.rules.people.attestation import exposed
-from agenttalk.rules.prompts.execute import Handover, InputText, execute, with_tools
+from agenttalk.rules.people.attestation import list_exposed_agents
+from agenttalk.rules.prompts.execute import Handover, InputText, render_execute_prompt, render_tools_note
 from agenttalk.rules.text import render
 
 _TEXT: Final = 16 * 1024
@@ -73,7 +73,7 @@ async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand
 
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
     """
-    seat.deps.exposed.update(exposed([setting.profile]))
+    seat.deps.exposed.update(list_exposed_agents([setting.profile]))
     with seat.deps.discretion.during(lease.token):
         async with open_attempt_socket(setting.api, lease.token) as api:
             return await _take_turn(seat, replace(setting, api=api), ready, lease)
@@ -84,7 +84,7 @@ async def _take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyComman
         layout, laid = await _lay_out(seat, ready, build_attempt_paths(seat, ready.order, lease))
         turn = await _turn(seat, setting, ready, lease, layout, laid)
     except InputError as error:
-        fault = Fault(error.code, error.message)
+        fault = TurnFault(error.code, error.message)
         ended = Ended("not_started", None, b"", b"", 0.0, error.message)
         return await conclusion.conclude(seat, ready.order, lease, ended, fault, [])
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
@@ -202,16 +202,16 @@ async def _turn(
 ) -> Turn:
     root = seat.root.path.absolute()
     profile, command = setting.profile, ready.order.command
-    prompt = execute(
+    prompt = render_execute_prompt(
         profile.prompt or "",
-        render.command(command, profile.locale),
+        render.translate_command(command, profile.locale),
         [InputText(each.name, str(root / each.path), each.sha256, each.text) for each in laid],
         ready.resolution.missing,
         Handover(
             str(root / layout.outputs),
             str(root / layout.result),
-            tuple(results.expected(command)),
-            tuple(results.possible(command)),
+            tuple(results.list_required_outputs(command)),
+            tuple(results.list_possible_outputs(command)),
             by=profile.result_by,
         ),
         fence=secrets.token_hex(12),
@@ -219,9 +219,9 @@ async def _turn(
         may_refuse=profile.self_assessment,
     )
     if profile.has_tools:
-        prompt += with_tools(locale=profile.locale)
+        prompt += render_tools_note(locale=profile.locale)
     if lease.sent_back:
-        prompt = f"{prompt}\n# {render.spoken(lease.sent_back, profile.locale)}\n"
+        prompt = f"{prompt}\n# {render.translate(lease.sent_back, profile.locale)}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
     seat.deps.discretion.learn(pick_variables(profile, setting.environ))
     argv = argv_of(seat, profile)

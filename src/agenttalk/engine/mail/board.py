@@ -173,7 +173,7 @@ class MailBoard:
         moves, running = self._opened(tx), []
         for task_id in names:
             row = tx.run("mail_item", task_id=task_id)[0]
-            what = letters_rules.due(moment(row[18]), now, reminded=row[9] is not None)
+            what = letters_rules.decide_due_action(moment(row[18]), now, reminded=row[9] is not None)
             if row[8] is not None and row[21] not in task_states.FINAL:
                 letters.settle(moves, letters.kind_of(self._deps), task_id)
                 letters.wait_for_deadline(tx, row)

@@ -21,9 +21,9 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import KindTask, MailKind, MailRules, Row, Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.mail import letters
-from agenttalk.rules.mail.letters import BOARD, OPERATOR, Known, Seen
+from agenttalk.rules.mail.letters import BOARD, OPERATOR, AnsweredLetter, LetterObservation
 from agenttalk.rules.messages.routing import RESERVED, Rejection
-from agenttalk.rules.prompts.mail import command_text
+from agenttalk.rules.prompts.mail import render_command_text
 
 NOT_SHOWN: Final = 0
 """The file of a letter has to be written."""
@@ -145,9 +145,9 @@ def accept_letter(
         return Rejection(Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD, message, message_id=letter.message_id)
     now = moment(moves.at)
     rows = tx.run("mail", mail_id=letter.in_reply_to) if letter.in_reply_to else []
-    answers = Known(rows[0][3], _addressees(tx, rows[0][0]), rows[0][8]) if rows else None
+    answers = AnsweredLetter(rows[0][3], _addressees(tx, rows[0][0]), rows[0][8]) if rows else None
     hop = letters.hop_of(letter.sender, [*before, *([answers.hop] if answers else [])])
-    refused = letters.refusal(letter, agents=there, now=now, answers=answers, hop=hop, hops=rules.hops)
+    refused = letters.find_refusal(letter, agents=there, now=now, answers=answers, hop=hop, hops=rules.hops)
     if refused is not None:
         return replace(refused, message_id=letter.message_id)
     thread = rows[0][2] if rows else letter.message_id
@@ -161,12 +161,14 @@ def accept_letter(
 
 def _write(
     moves: TaskTransitions, letter: Mail, rules: MailRules, *, thread: str, hop: int, via: str, digest: str
-) -> tuple[int, letters.Times | None]:
+) -> tuple[int, letters.RequestTimes | None]:
     """Write a letter down; its number, and its times if it is a request."""
     tx, now, body = moves.tx, moment(moves.at), letter.body.encode()
     times = None
     if letter.kind == "request":
-        times = letters.times(now, letter.deadline, remind_after=rules.remind_after, answer_within=rules.answer_within)
+        times = letters.compute_times(
+            now, letter.deadline, remind_after=rules.remind_after, answer_within=rules.answer_within
+        )
     [(number,)] = tx.run(
         "add_mail",
         mail_id=letter.message_id,
@@ -183,7 +185,7 @@ def _write(
         at=moves.at,
         body=body,
     )
-    found = letters.words(f"{letter.subject}\n{letter.body}")
+    found = letters.index_words(f"{letter.subject}\n{letter.body}")
     tx.run_many("add_mail_word", [{"word": each, "mail": number} for each in sorted(found)])
     for party in dict.fromkeys(["*", letter.sender, *letter.to]):
         tx.run("join_mail_thread", thread=thread, party=party, mail=number)
@@ -199,7 +201,7 @@ def _hand_out(
     addressee: str,
     number: int,
     thread: str,
-    times: letters.Times | None,
+    times: letters.RequestTimes | None,
     hop: int,
 ) -> None:
     """Make the task of one addressee."""
@@ -244,7 +246,7 @@ def _hand_out(
         task, fence=records.derive_id("letter", f"{task_id}/{moves.at}"), locale=known.locale if known else "en"
     )
     limits = {"timeout": rules.timeout, "retry_times": rules.retry_times}
-    board_run.insert_task(moves, kind, task, command_text(context), limits, held=way == "hold")
+    board_run.insert_task(moves, kind, task, render_command_text(context), limits, held=way == "hold")
 
 
 def _way(rules: MailRules, kind: str, addressee: str) -> DeliveryMode:
@@ -266,7 +268,7 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
     return deps.root.exists(root_layout.agent(addressee))
 
 
-def _note_reply(moves: TaskTransitions, kind: MailKind, row: Row, letter: Mail, answers: Known) -> None:
+def _note_reply(moves: TaskTransitions, kind: MailKind, row: Row, letter: Mail, answers: AnsweredLetter) -> None:
     """A letter was answered by one of those who got it; or at least read, if the answer goes to others alone."""
     tx = moves.tx
     [(task_id,)] = tx.run("mail_for", mail=row[0], addressee=letter.sender)
@@ -285,7 +287,7 @@ def settle(moves: TaskTransitions, kind: MailKind, task_id: str) -> None:
     state: task_states.State = row[21]
     if row[10] is not None or state in task_states.FINAL or state == "RUNNING":
         return
-    found = letters.evidence(Seen(row[2], row[6], row[7], row[8]), moves.at)
+    found = letters.make_evidence(LetterObservation(row[2], row[6], row[7], row[8]), moves.at)
     if board_run.complete_if_fulfilled(moves, kind, task_id, state, found) and row[23] is not None:
         _take_back(moves, row, "SUCCEEDED", None)
 

@@ -10,8 +10,8 @@ from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.core import prompt_context
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Row, Tx
 from agenttalk.rules.mail import letters
-from agenttalk.rules.prompts.context import PromptContext, Section
-from agenttalk.rules.prompts.mail import sections
+from agenttalk.rules.prompts.context import PromptContext, PromptSection
+from agenttalk.rules.prompts.mail import render_mail_sections
 from agenttalk.rules.prompts.wording import Locale
 from agenttalk.rules.proof.done import Evidence
 
@@ -58,15 +58,15 @@ class MailTaskKind:
 
     def promise(self, task: KindTask) -> CompletionPromise:
         """Read, or answered."""
-        return letters.promise("inform" if task.action_type == "inform" else "request", task.title)
+        return letters.make_promise("inform" if task.action_type == "inform" else "request", task.title)
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """The letter for the prompt."""
         return prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale)
 
-    def prompt(self, context: PromptContext) -> list[Section]:
+    def prompt(self, context: PromptContext) -> list[PromptSection]:
         """Letter, unread notices, how to answer, promise."""
-        return sections(context)
+        return render_mail_sections(context)
 
     def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:  # noqa: ARG002 - a letter needs none
         """None."""

@@ -21,8 +21,8 @@ from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.plans import validator_verdicts
 from agenttalk.ports import Tx
 from agenttalk.rules.messages import artifact_versions, routing
-from agenttalk.rules.messages.artifact_versions import Version
-from agenttalk.rules.messages.routing import Order, Parcel, Rejection
+from agenttalk.rules.messages.artifact_versions import ArtifactVersion
+from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
 from agenttalk.rules.proof.release import VALIDATION
 
 _LONGEST_NAME: Final = 255
@@ -37,7 +37,7 @@ class SkipDecision:
 
     status: Literal["SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED"]
     why: str
-    newest: Order | None = None
+    newest: CommandOrder | None = None
     """The order that took its place."""
 
 
@@ -46,7 +46,7 @@ class AcceptDecision:
     """A message that is delivered."""
 
     targets: tuple[str, ...]
-    order: Order | None = None
+    order: CommandOrder | None = None
     output: Output | None = None
 
 
@@ -57,7 +57,7 @@ def judge_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan) -> AcceptDeci
         return parcel
     message_id = parcel.envelope.message_id
     rows = tx.run("message_by_id", plan_id=plan.plan_id, message_id=message_id)
-    seen = routing.duplicate(parcel, rows[0][1] if rows else None)
+    seen = routing.check_duplicate(parcel, rows[0][1] if rows else None)
     if isinstance(seen, Rejection):
         return seen
     if seen == "duplicate":
@@ -73,14 +73,14 @@ def judge_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan) -> AcceptDeci
 
 
 def _judge_order(
-    tx: Tx, order: Order, targets: tuple[str, ...], plan: RoutedPlan
+    tx: Tx, order: CommandOrder, targets: tuple[str, ...], plan: RoutedPlan
 ) -> AcceptDecision | SkipDecision | Rejection:
     about = {"plan_id": plan.plan_id, "task_id": order.task_id}
     if tx.run("order_by_command", **about, command_id=order.command_id):
         return Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {order.command_id!r} already")
     rows = tx.run("newest_order", **about, dag_sha256=plan.dag_sha256)
-    newest = Order(rows[0][1], order.task_id, rows[0][2], rows[0][3]) if rows else None
-    if routing.superseded(order, newest):
+    newest = CommandOrder(rows[0][1], order.task_id, rows[0][2], rows[0][3]) if rows else None
+    if routing.is_superseded(order, newest):
         return SkipDecision("SKIPPED_SUPERSEDED", "a newer command of the task was accepted", newest)
     return AcceptDecision(targets, order=order)
 
@@ -126,7 +126,7 @@ def admit_message(tx: Tx, arrival: IncomingFile, plan: RoutedPlan, deps: Deps, a
     return _accept(tx, arrival, letter, verdict, plan, deps, at)
 
 
-def _letter(parcel: Parcel) -> JournalMessage:
+def _letter(parcel: OutboxMessage) -> JournalMessage:
     envelope = parcel.envelope
     artifact = envelope if isinstance(envelope, ArtifactEnvelope) else None
     return JournalMessage(
@@ -148,7 +148,7 @@ def _unread(arrival: IncomingFile, why: Rejection) -> JournalMessage | None:
     return JournalMessage(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)
 
 
-def _targets(tx: Tx, parcel: Parcel, plan: RoutedPlan) -> tuple[str, ...] | Rejection:
+def _targets(tx: Tx, parcel: OutboxMessage, plan: RoutedPlan) -> tuple[str, ...] | Rejection:
     if plan.facts is not None:
         own = not plan.facts.foreign and isinstance(parcel.envelope, ArtifactEnvelope)
         driven = plan_settings.driven_agents(tx, plan.plan_id) if own else frozenset()
@@ -162,7 +162,7 @@ def _accept(
 ) -> AdmissionOutcome:
     priority = PRIORITIES["MEDIUM"]
     parcel = arrival.parcel
-    if accept.order and isinstance(parcel, Parcel) and isinstance(parcel.envelope, CommandEnvelope):
+    if accept.order and isinstance(parcel, OutboxMessage) and isinstance(parcel.envelope, CommandEnvelope):
         command = parcel.envelope.payload.command
         priority = PRIORITIES[command.priority]
         recall.recall(tx, accept.order, plan.plan_id, plan.dag_sha256, deps, at)
@@ -193,12 +193,12 @@ def _seq(command_id: str | None) -> int:
     return parts.seq if parts else 0
 
 
-def _version(envelope: ArtifactEnvelope, output: Output) -> Version:
+def _version(envelope: ArtifactEnvelope, output: Output) -> ArtifactVersion:
     digests = frozenset((file.path, file.sha256) for file in envelope.payload.files)
-    return Version(envelope.message_id, _seq(envelope.command_id), digests, output.versioning.tag)
+    return ArtifactVersion(envelope.message_id, _seq(envelope.command_id), digests, output.versioning.tag)
 
 
-def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
+def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[ArtifactVersion]:
     """Versions of the output that were accepted before, oldest first; of this order under the same key alone."""
     rows = tx.run(
         "newest_versions", plan_id=plan_id, task_id=envelope.task_id, output_name=envelope.output_name, limit=_PEERS
@@ -292,7 +292,7 @@ def _skip(
 def bury(tx: Tx, arrival: IncomingFile, why: Rejection, at: str) -> AdmissionOutcome:
     """Dead-letter a message, and have its file moved away with the reason beside it."""
     found = arrival.found
-    letter = _letter(arrival.parcel) if isinstance(arrival.parcel, Parcel) else _unread(arrival, why)
+    letter = _letter(arrival.parcel) if isinstance(arrival.parcel, OutboxMessage) else _unread(arrival, why)
     message_id = letter.message_id if letter else None
     sha256 = wire.sha256(arrival.data) if arrival.data else None
     refused = build_refused_file(found, why, arrival.original, message_id=message_id, sha256=sha256)

@@ -25,7 +25,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.proof import disputes
 from agenttalk.ports import Tx
 from agenttalk.rules.messages import control_files, routing
-from agenttalk.rules.messages.control_files import Control, Step
+from agenttalk.rules.messages.control_files import ControlFile, Step
 from agenttalk.rules.messages.routing import Rejection
 
 LOG = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ _FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
 """What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
 
 
-def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, Control | Rejection] | None:
+def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile | Rejection] | None:
     """Read a control file; None when it vanished. Raises MachineError."""
     data = outbox_reader.read_outbox_file(deps.root, found, _LIMIT)
     if data is None:
@@ -59,7 +59,7 @@ def collect_control_file(
     tx: Tx,
     found: OutboxFile,
     data: bytes | str | None,
-    said: Control | Rejection,
+    said: ControlFile | Rejection,
     plan: RoutedPlan,
     deps: Deps,
     at: str,
@@ -93,7 +93,7 @@ def stays_in_outbox(kind: str | None) -> bool:
 
 
 def _archive(
-    tx: Tx, found: OutboxFile, data: bytes, said: Control, plan: RoutedPlan, deps: Deps, at: str
+    tx: Tx, found: OutboxFile, data: bytes, said: ControlFile, plan: RoutedPlan, deps: Deps, at: str
 ) -> Step | Rejection:
     about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
     rows = tx.run("control", **about)
@@ -109,7 +109,7 @@ def _archive(
     return refusal or step
 
 
-def _take_over(tx: Tx, found: OutboxFile, said: Control, plan: RoutedPlan, deps: Deps, at: str) -> Rejection | None:
+def _take_over(tx: Tx, found: OutboxFile, said: ControlFile, plan: RoutedPlan, deps: Deps, at: str) -> Rejection | None:
     tx.record(f"control.{said.kind}", said.id, {"agent_id": said.owner, "sha256": said.sha256})
     match said.document:
         case Ack() as ack:
@@ -175,7 +175,7 @@ def _order(
     node = plan.facts.nodes.get(task_id) if plan.facts else None
     if plan.facts is None or node is None:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
-    if refused := routing.may_refuse(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
+    if refused := routing.reject_reexecution(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
         return refused
     seq = tx.run("last_seq", plan_id=plan.plan_id, task_id=task_id)[0][0] + 1
     about = {"plan_id": plan.plan_id, "task_id": task_id, "command_id": make_command_id(task_id, seq)}
@@ -213,7 +213,7 @@ def _order(
     return None
 
 
-def _is_of_another(tx: Tx, path: str, said: Control, plan: RoutedPlan) -> bool:
+def _is_of_another(tx: Tx, path: str, said: ControlFile, plan: RoutedPlan) -> bool:
     """Whether that name is not this agent's alone, and so has to tell whose file it is.
 
     Another receiver has its receipt of the same message there. The task is another's. An alert could have the

@@ -23,7 +23,7 @@ from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports import Blobs, Entry, Row, Store, Tx
 from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.routing import Parcel, Rejection
+from agenttalk.rules.messages.routing import OutboxMessage, Rejection
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
@@ -157,7 +157,7 @@ async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: byte
 
 def _judge(tx: Tx, letter: DeadLetter, arrival: IncomingFile, plan: RoutedPlan, deps: Deps, by: str) -> dict[str, Any]:
     at = deps.stamp()
-    if isinstance(arrival.parcel, Parcel):
+    if isinstance(arrival.parcel, OutboxMessage):
         message_id = arrival.parcel.envelope.message_id
         if tx.run("message_by_id", plan_id=letter.plan_id, message_id=message_id):
             raise _refusal_error(letter, "a message of its id was accepted before", "it needs no replay")

@@ -26,7 +26,7 @@ from agenttalk.ports import Blobs
 from agenttalk.rules.core import media_types
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.control_files import kind_of
-from agenttalk.rules.messages.routing import Order, Parcel, Rejection
+from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
 
 LOG = logging.getLogger(__name__)
 INTERNAL_FAULT: Final = Rejection(
@@ -42,7 +42,7 @@ class IncomingFile:
 
     found: OutboxFile
     data: bytes
-    parcel: Parcel | Rejection
+    parcel: OutboxMessage | Rejection
     original: bytes | str | None = None
     """What a dead letter keeps of it: its bytes, or the hash of a content that was kept."""
     contents: tuple[bytes, ...] = field(default=(), repr=False)
@@ -51,12 +51,14 @@ class IncomingFile:
     """Why its files are not taken. A message that came before is a duplicate all the same."""
 
     @property
-    def order(self) -> Order | None:
+    def order(self) -> CommandOrder | None:
         """It as an order, if it is one."""
         if isinstance(self.parcel, Rejection) or not isinstance(self.parcel.envelope, CommandEnvelope):
             return None
         envelope = self.parcel.envelope
-        return Order(envelope.message_id, envelope.task_id, envelope.command_id, envelope.payload.command.command_seq)
+        return CommandOrder(
+            envelope.message_id, envelope.task_id, envelope.command_id, envelope.payload.command.command_seq
+        )
 
 
 def read_incoming(deps: Deps, found: OutboxFile) -> IncomingFile | None:
@@ -89,7 +91,7 @@ def check_secrets(deps: Deps, data: bytes) -> Rejection | None:
 def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
     """Whoever says a secret in an envelope may have put it into the files beside it as well."""
     parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
-    envelope = parcel.envelope if isinstance(parcel, Parcel) else None
+    envelope = parcel.envelope if isinstance(parcel, OutboxMessage) else None
     for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
         with suppress(AgentTalkError):
             where = outbox_reader.find_payload(deps.root, found.agent_id, found.plan_id, file.path)
@@ -98,7 +100,7 @@ def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
 
 def sort_for_judging(arrivals: Sequence[IncomingFile]) -> list[IncomingFile]:
     """Commands first, of each task the newest first; then the rest as it was found."""
-    return routing.newest_first(arrivals, lambda arrival: arrival.order)
+    return routing.sort_newest_first(arrivals, lambda arrival: arrival.order)
 
 
 async def load_payloads(deps: Deps, blobs: Blobs, arrival: IncomingFile, plan: RoutedPlan) -> IncomingFile:
@@ -128,7 +130,7 @@ async def check_media_types(blobs: Blobs, arrival: IncomingFile, plan: RoutedPla
     at_hand = {wire.sha256(content): content for content in arrival.contents}
     for file in parcel.envelope.payload.files:
         data = at_hand[file.sha256] if file.sha256 in at_hand else await blobs.get(file.sha256)
-        why = await asyncio.to_thread(media_types.misfit, wanted, data)
+        why = await asyncio.to_thread(media_types.explain_mismatch, wanted, data)
         if why is not None:
             return replace(arrival, refusal=Rejection(Code.OUTPUT_MISFIT, f"its file {file.path!r} {why}"))
     return arrival

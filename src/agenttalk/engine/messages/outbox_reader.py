@@ -17,7 +17,7 @@ from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.ports import Entry, Folder
-from agenttalk.rules.core.redaction import NONE, Secrets
+from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
 from agenttalk.rules.messages.control_files import kind_of
 
 LOG = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ class OutboxRemoval:
 
 
 def remove_from_outbox(
-    root: Folder, leaving: OutboxRemoval, secrets: Secrets = NONE
+    root: Folder, leaving: OutboxRemoval, secrets: Secrets = NO_SECRETS
 ) -> InputError | MachineError | None:
     """Move a file and its payloads away; None when nothing is left to do, else why it would not go.
 

@@ -389,7 +389,9 @@ def _foreign_manifest(manifest: bytes | None) -> tuple[PlanManifest | None, tupl
     if manifest is None:
         return None, ()
     with _naming(root_layout.MANIFEST):
-        said, repairs = foreign_forms.mended(PlanManifest, wire.read(manifest, limit=PlanManifest.size_limit))
+        said, repairs = foreign_forms.normalize_document(
+            PlanManifest, wire.read(manifest, limit=PlanManifest.size_limit)
+        )
         return PlanManifest.from_json(said), repairs
 
 

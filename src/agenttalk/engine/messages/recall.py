@@ -16,7 +16,7 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
 from agenttalk.ports import Row, Tx
-from agenttalk.rules.messages.routing import Order
+from agenttalk.rules.messages.routing import CommandOrder
 
 _WAITING: Final = frozenset({"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_HUMAN", "READY", "RUNNING"})
 _RUNNING: Final = "RUNNING"
@@ -29,7 +29,7 @@ class MessageReceiver(NamedTuple):
     plan_id: str
 
 
-def describe_newer_command(newest: Order) -> dict[str, Any]:
+def describe_newer_command(newest: CommandOrder) -> dict[str, Any]:
     """The newer command, as the journal names it."""
     return {
         "superseded_by_message_id": newest.message_id,
@@ -38,7 +38,7 @@ def describe_newer_command(newest: Order) -> dict[str, Any]:
     }
 
 
-def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
+def recall(tx: Tx, newer: CommandOrder, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
     """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
     about = {"plan_id": plan_id, "task_id": newer.task_id}
     for row in tx.run("earlier_orders", **about, dag_sha256=dag_sha256, seq=newer.seq):

@@ -17,10 +17,10 @@ from agenttalk.engine.core import plan_settings, records
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports import Tx
 from agenttalk.rules.messages import routing
-from agenttalk.rules.messages.routing import RESERVED, Parcel, Rejection
+from agenttalk.rules.messages.routing import RESERVED, OutboxMessage, Rejection
 
 
-def find_refusal(parcel: Parcel) -> Reexecution | None:
+def find_refusal(parcel: OutboxMessage) -> Reexecution | None:
     """The refusal in a command of an agent, if it is one."""
     if not isinstance(parcel.envelope, CommandEnvelope) or parcel.owner in RESERVED:
         return None
@@ -74,7 +74,7 @@ def accept_refusal(
     rows = tx.run("engine_task", plan_id=plan.plan_id, task_id=said.original_task_id)
     if plan.facts is None or node is None or not rows:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {said.original_task_id!r}")
-    refused = routing.may_refuse(sender, node, rows[0][0], said, plan.facts)
+    refused = routing.reject_reexecution(sender, node, rows[0][0], said, plan.facts)
     if refused is not None:
         return refused
     if sender in plan_settings.driven_agents(tx, plan.plan_id):

@@ -30,8 +30,8 @@ from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, Rout
 from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
 from agenttalk.ports import Blobs, Folder, Store, Tx
 from agenttalk.rules.core.redaction import Secrets
-from agenttalk.rules.messages.control_files import Control
-from agenttalk.rules.messages.routing import Rejection, Tally
+from agenttalk.rules.messages.control_files import ControlFile
+from agenttalk.rules.messages.routing import MessageTally, Rejection
 
 LOG = logging.getLogger(__name__)
 _HINT: Final = "the log says how; please report it"
@@ -255,7 +255,7 @@ class Router:
 
     def _read_controls(
         self, files: list[OutboxFile], report: RouterReport
-    ) -> list[tuple[OutboxFile, tuple[bytes, Control | Rejection]]]:
+    ) -> list[tuple[OutboxFile, tuple[bytes, ControlFile | Rejection]]]:
         found = []
         for each in files:
             try:
@@ -281,8 +281,8 @@ class Router:
             return await plan.board.transact(partial(_collect, batch=failed, plan=plan, deps=self._deps, at=at))
 
     async def _with_files(
-        self, plan: RoutedPlan, found: OutboxFile, said: tuple[bytes, Control | Rejection]
-    ) -> tuple[bytes | str | None, Control | Rejection]:
+        self, plan: RoutedPlan, found: OutboxFile, said: tuple[bytes, ControlFile | Rejection]
+    ) -> tuple[bytes | str | None, ControlFile | Rejection]:
         """A person's answer by hand brings its files along in the gateway's outbox."""
         data, document = said
         blobs = await self._deps.stores.blobs(plan.board.name)
@@ -383,7 +383,7 @@ def _check_sum(tx: Tx, plan_id: str, at: str) -> int:
     [(_, _, _, _, _, *counts)] = tx.run("plan", plan_id=plan_id)
     [(in_flight,)] = tx.run("in_flight", plan_id=plan_id)
     sent, delivered, superseded, duplicate, dead = counts
-    tally = Tally(sent, delivered, superseded, duplicate, dead, in_flight)
+    tally = MessageTally(sent, delivered, superseded, duplicate, dead, in_flight)
     if tally.lost:
         records.alert(
             tx,

@@ -19,7 +19,7 @@ from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
 from agenttalk.ports import Entry, Tx
 from agenttalk.rules.commands import envelopes
-from agenttalk.rules.messages.routing import Parcel, Rejection
+from agenttalk.rules.messages.routing import OutboxMessage, Rejection
 
 OPERATOR: Final = "operator"
 CommandLogKind = Literal["generated", "validated"]
@@ -37,7 +37,7 @@ async def send_command(deps: Deps, command: Command, *, key: str | None = None) 
     envelope = envelopes.wrap(command, producer=AgentId(OPERATOR), message_id=MessageId(message_id), now=deps.now())
     data = envelope.to_bytes()
     nowhere = Entry(envelope.file_name, "regular", len(data), 0, 0, 1)
-    parcel = Parcel(OPERATOR, envelope, wire.sha256(data))
+    parcel = OutboxMessage(OPERATOR, envelope, wire.sha256(data))
     arrival = IncomingFile(OutboxFile(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
     once = IdempotentRequest(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())
 

@@ -19,11 +19,11 @@ from agenttalk.engine.messages import admission, control_files
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.ports import Folder, Tx
-from agenttalk.rules.messages.archive import kept_name
-from agenttalk.rules.messages.control_files import Control
+from agenttalk.rules.messages.archive import make_claimed_name
+from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import Rejection
 
-ReadControlFile: TypeAlias = "tuple[OutboxFile, bytes | str | None, Control | Rejection]"
+ReadControlFile: TypeAlias = "tuple[OutboxFile, bytes | str | None, ControlFile | Rejection]"
 """A control file: its bytes, or the hash of what was kept of it, and what it says."""
 
 
@@ -47,7 +47,7 @@ class StandingFiles:
     def note(self, batch: Sequence[ReadControlFile], taken: Sequence[control_files.CollectOutcome]) -> None:
         """These were taken in."""
         for (found, _, said), how in zip(batch, taken, strict=True):
-            if how == "dead" or not control_files.stays_in_outbox(found.control) or not isinstance(said, Control):
+            if how == "dead" or not control_files.stays_in_outbox(found.control) or not isinstance(said, ControlFile):
                 continue
             document = said.document
             final = isinstance(document, Ack) and document.status != "CONSUMED"
@@ -90,7 +90,7 @@ class StandingFiles:
 
 def _has_left(root: Folder, box: str, message_id: str, names: set[str]) -> bool:
     """Whether a message lies neither in an inbox nor among what is claimed there, under any of its names."""
-    spelled = names | {kept_name(message_id, name) for name in names}
+    spelled = names | {make_claimed_name(message_id, name) for name in names}
     try:
         return not any(
             root.exists(f"{box}/{part}{name}") for part in ("", f"{root_layout.PENDING}/") for name in spelled

@@ -14,7 +14,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Blobs, Store, Tx
-from agenttalk.rules.messages.routing import Tally
+from agenttalk.rules.messages.routing import MessageTally
 
 _AT_ONCE: Final = 1_000
 
@@ -66,7 +66,7 @@ async def _board(board: Store, blobs: Blobs) -> AsyncIterator[IntegrityFault]:
 async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
     counts, states, buried = await board.transact(lambda tx: _counted(tx, plan_id))
     sent, delivered, superseded, duplicate, dead = counts
-    tally = Tally(sent, delivered, superseded, duplicate, dead, states.get("stored", 0))
+    tally = MessageTally(sent, delivered, superseded, duplicate, dead, states.get("stored", 0))
     if tally.lost:
         yield f"{tally.lost} of {sent} messages are in no state: {asdict(tally)}"
     for word, counted, real in (

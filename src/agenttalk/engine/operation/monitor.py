@@ -22,7 +22,7 @@ from agenttalk.engine.messages.router import check_conservation
 from agenttalk.engine.messages.standing_files import ReadControlFile, StandingFiles
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules.messages import foreign_forms
-from agenttalk.rules.messages.control_files import Control
+from agenttalk.rules.messages.control_files import ControlFile
 from agenttalk.rules.messages.routing import Rejection
 
 UNREADABLE: Final = "UNREADABLE"
@@ -88,7 +88,9 @@ class Monitor:
                     if each.control == "task_state"
                     else None
                 )
-                batch += [(each, *said)] if said and isinstance(said[1], Control) else []  # a router refuses the others
+                batch += (
+                    [(each, *said)] if said and isinstance(said[1], ControlFile) else []
+                )  # a router refuses the others
             if batch:
                 self._standing.note(batch, await plan.board.transact(partial(self._take_in, batch=batch, plan=plan)))
 
@@ -101,10 +103,10 @@ class Monitor:
             for found, data, said in batch
         ]
 
-    def _is_brought(self, plan_id: str, said: Control | Rejection) -> bool:
+    def _is_brought(self, plan_id: str, said: ControlFile | Rejection) -> bool:
         """Whether the journal says that the command of a state was brought to the agent whose state it is."""
-        report = said.document if isinstance(said, Control) else None
-        if not isinstance(said, Control) or not isinstance(report, TaskStateReport) or report.message_id is None:
+        report = said.document if isinstance(said, ControlFile) else None
+        if not isinstance(said, ControlFile) or not isinstance(report, TaskStateReport) or report.message_id is None:
             return False
         return plan_journal.has_command(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
 
@@ -151,7 +153,7 @@ def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repa
 def _heartbeat(root: Folder, agent_id: str) -> tuple[StatusHeartbeat, tuple[Repair, ...]]:
     """An agent's sign of life, and what of it was brought into our form. Raises MissingError without one."""
     data = root.read(f"{root_layout.agent(agent_id)}/{root_layout.HEARTBEAT}", _LIMIT)
-    said, repairs = foreign_forms.mended(StatusHeartbeat, wire.read(data, limit=_LIMIT))
+    said, repairs = foreign_forms.normalize_document(StatusHeartbeat, wire.read(data, limit=_LIMIT))
     status = StatusHeartbeat.from_json(said)
     if status.agent_id != agent_id:
         raise InputError(

@@ -21,9 +21,9 @@ from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules.core import circuit_breaker
-from agenttalk.rules.core.circuit_breaker import Breaker
+from agenttalk.rules.core.circuit_breaker import CircuitBreaker
 from agenttalk.rules.operation import notices
-from agenttalk.rules.operation.notices import Event, Format
+from agenttalk.rules.operation.notices import NoticeEvent, NoticeFormat
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 2.0
@@ -46,8 +46,8 @@ class NotificationTarget:
 
     name: str
     url: str
-    form: Format
-    events: frozenset[Event]
+    form: NoticeFormat
+    events: frozenset[NoticeEvent]
     secret: str | None = field(default=None, repr=False)
     allow: tuple[str, ...] = ()
     """Addresses that are not public, and may be told all the same."""
@@ -74,7 +74,7 @@ class Notifier:
         self._targets = targets
         self._post = post
         self._source = source
-        self._breakers: dict[str, Breaker] = {}
+        self._breakers: dict[str, CircuitBreaker] = {}
 
     async def begin(self) -> None:
         """What is there before the first engine that tells somebody is old."""
@@ -118,12 +118,12 @@ class Notifier:
         if board != tx.board or kind not in _TOLD:
             return
         said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        for notice in notices.of_fact(kind, subject, said):
-            identity = notices.identity(board, link, notice)
+        for notice in notices.make_notices(kind, subject, said):
+            identity = notices.make_notice_id(board, link, notice)
             clean = notice._replace(text=self._deps.discretion.secrets.redact(notice.text))
             for target in self._targets:
                 if notice.event in target.events:
-                    data = notices.worded(clean, target.form, identity=identity, source=self._source, at=at)
+                    data = notices.render_notice(clean, target.form, identity=identity, source=self._source, at=at)
                     text = base64.b64encode(data).decode()
                     tx.effect(f"{KIND}{target.name}", f"{KIND}{target.name}/{identity}", {"id": identity, "body": text})
 
@@ -153,18 +153,18 @@ class Notifier:
             return
         body = base64.b64decode(said["body"])
         timestamp = int(now.timestamp())
-        headers = notices.headers(target.form, said["id"], timestamp, body, target.secret)
+        headers = notices.make_headers(target.form, said["id"], timestamp, body, target.secret)
         answer = await self._post(target, headers, body)
         if answer.ok:
             self._breakers.pop(target.name, None)
             await board.transact(lambda tx: tx.run("finish_effect", id=number))
             return
         known = self._breakers.get(target.name, circuit_breaker.CLOSED)
-        self._breakers[target.name] = circuit_breaker.failed(known, now, most=_FAILURES, probe_after=_PROBE)
+        self._breakers[target.name] = circuit_breaker.record_failure(known, now, most=_FAILURES, probe_after=_PROBE)
         if answer.final or attempts >= TRIES:
             await self._give_up(board, target, number, said["id"], answer.why)
         else:
-            await self._later(board, number, circuit_breaker.pause(attempts))
+            await self._later(board, number, circuit_breaker.compute_pause(attempts))
 
     async def _later(self, board: Store, number: int, seconds: float) -> None:
         until = instant(self._deps.now() + timedelta(seconds=seconds))

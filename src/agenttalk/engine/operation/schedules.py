@@ -26,7 +26,7 @@ from agenttalk.engine.core.boards import SYSTEM, board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import submission
 from agenttalk.ports import Row, Store, Tx
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.rules.plans import schedules
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ SOON: Final = 60.0
 RETRY: Final = 5.0
 LONGEST: Final = 96
 """Characters of a name: the time comes behind it."""
-PlanCompiler: TypeAlias = "Callable[[Schedule, str], Compiled]"
+PlanCompiler: TypeAlias = "Callable[[Schedule, str], CompiledPlan]"
 """Makes the plan of a schedule, under an id; it may read files. Raises AgentTalkError."""
 
 
@@ -59,7 +59,7 @@ class ScheduleState:
 
     def as_json(self, now: datetime) -> dict[str, Any]:
         """For doors."""
-        upcoming = schedules.after(parse(self.schedule.cron), timezone_of(self.schedule), now)
+        upcoming = schedules.find_next_slot(parse(self.schedule.cron), timezone_of(self.schedule), now)
         return {
             "name": self.name,
             **self.schedule.as_json(),
@@ -213,12 +213,12 @@ class Scheduler:
             return IDLE
         return min(SOON, max(0.0, (found.upcoming.at - self._deps.now()).total_seconds()))
 
-    async def _decided(self, system: Store, each: ScheduleState, found: schedules.Decision) -> None:
+    async def _decided(self, system: Store, each: ScheduleState, found: schedules.ScheduleDecision) -> None:
         """Begin the plan of a time, or say why there is none."""
         slot = found.slot
         if slot is None:
             return
-        plan_id = schedules.plan_id(each.name, slot)
+        plan_id = schedules.make_plan_id(each.name, slot)
         why = "" if found.run else "nobody was there when it was due"
         if found.run and each.plan_id and await self._runs(each.plan_id):
             why = f"{each.plan_id} has not ended yet"

@@ -42,8 +42,8 @@ from agenttalk.engine.views import explain as view_explain
 from agenttalk.engine.views import forge_audit, plan_status, plans, promise_preview, toolchain
 from agenttalk.engine.views.feed import Feed, silent_changes
 from agenttalk.rules.agents.progress_notes import Note
-from agenttalk.rules.core.tokens import Attempt
-from agenttalk.rules.people.attestation import UNKNOWN, Proof
+from agenttalk.rules.core.tokens import TokenSubject
+from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 
 PassRunner: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
@@ -115,7 +115,7 @@ class Service:
         """Whom a token belongs to."""
         return await access.identify(self.deps, token)
 
-    async def acting(self, caller: Caller, attempt: Attempt) -> Caller | None:
+    async def acting(self, caller: Caller, attempt: TokenSubject) -> Caller | None:
         """An agent elsewhere as the attempt that it has taken."""
         return await access.identify_as_attempt(self.deps, caller, attempt)
 
@@ -311,7 +311,7 @@ class Service:
         request_id: str,
         *,
         by: str,
-        proof: Proof = UNKNOWN,
+        proof: AnswerProof = UNKNOWN,
         decision: AnswerDecision,
         files: Mapping[str, bytes],
         answers: Sequence[Any],

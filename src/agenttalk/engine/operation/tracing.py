@@ -23,10 +23,10 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.trace_context import read_naming
 from agenttalk.ports import Folder, Row, Store, Tx
 from agenttalk.rules.core import circuit_breaker
-from agenttalk.rules.core.circuit_breaker import Breaker
+from agenttalk.rules.core.circuit_breaker import CircuitBreaker
 from agenttalk.rules.operation import otlp, spans
-from agenttalk.rules.operation.spans import Attributes, Call, Fact, Span
-from agenttalk.rules.operation.traces import FACTS, Book
+from agenttalk.rules.operation.spans import AgentToolCall, Attributes, Fact, Span
+from agenttalk.rules.operation.traces import FACTS, TraceBuilder
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 2.0
@@ -72,7 +72,7 @@ class SpanCounts:
 class _TraceCursor:
     """How far a board has been read, and what is still to be told of it."""
 
-    book: Book
+    book: TraceBuilder
     stored: int
     """Where the cursor stands."""
     seen: int
@@ -93,7 +93,7 @@ class TraceExporter:
         self._version = version
         self._texts = texts
         self._readings: dict[str, _TraceCursor] = {}
-        self._breaker: Breaker = circuit_breaker.CLOSED
+        self._breaker: CircuitBreaker = circuit_breaker.CLOSED
         self.counts = SpanCounts()
 
     async def begin(self) -> None:
@@ -128,7 +128,7 @@ class TraceExporter:
         known: dict[str, Any] = {}
         for name, body in await board.read("traced"):
             known[name] = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        return _TraceCursor(Book(await read_naming(board), known, texts=self._texts), at, at)
+        return _TraceCursor(TraceBuilder(await read_naming(board), known, texts=self._texts), at, at)
 
     async def _read(self, board: Store, reading: _TraceCursor) -> bool:
         """Read a part of the ledger; whether there may be more."""
@@ -146,7 +146,7 @@ class TraceExporter:
         said = self._deps.discretion.secrets.redact_json(said) if self._texts else said
         return Fact(link, at, board, kind, subject, said)
 
-    async def _calls(self, fact: Fact) -> Sequence[Call]:
+    async def _calls(self, fact: Fact) -> Sequence[AgentToolCall]:
         """The calls of tools that an agent told of, if what it told is still there and unchanged."""
         told = (fact.body.get("usage") or {}).get("events") if fact.kind == "turn.ended" else None
         if not isinstance(told, Mapping) or not isinstance(told.get("file"), str):
@@ -161,7 +161,7 @@ class TraceExporter:
             if circuit_breaker.may_ask(self._breaker, now) == "no":
                 return False
             part = reading.spans[:AT_ONCE]
-            said = await self._send(otlp.request(part, resource=self._resource, version=self._version))
+            said = await self._send(otlp.encode_request(part, resource=self._resource, version=self._version))
             if said.ok:
                 self._breaker = circuit_breaker.CLOSED
                 self.counts.sent += len(part) - said.rejected
@@ -180,7 +180,9 @@ class TraceExporter:
         if not self.counts.failures:
             LOG.warning("nobody takes spans; they are told later: %s", why, extra={"action": "telemetry.away"})
         self.counts.failures += 1
-        self._breaker = circuit_breaker.failed(self._breaker, self._deps.now(), most=_FAILURES, probe_after=_PROBE)
+        self._breaker = circuit_breaker.record_failure(
+            self._breaker, self._deps.now(), most=_FAILURES, probe_after=_PROBE
+        )
 
     async def _give_up(self, board: Store, many: int, why: str) -> None:
         """Spans that will never be taken do not hold up the others."""

@@ -8,7 +8,7 @@ from typing import Any
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.proof import disputes
-from agenttalk.rules.proof.disputes import Dispute, Outcome
+from agenttalk.rules.proof.disputes import Dispute, DisputeOutcome
 
 RAISED = "check.disputed"
 ANSWERED = "dispute.answered"
@@ -26,23 +26,23 @@ def list_disputes(tx: Tx, plan_id: str, task_id: str) -> list[Dispute]:
 
 def disputes_to_json(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """Disputes for people and programs, each with what to do about it."""
-    return [{**each.as_json(), "moves_on": disputes.moves_on(each, plan_id, task_id)} for each in found]
+    return [{**each.as_json(), "moves_on": disputes.describe_next_step(each, plan_id, task_id)} for each in found]
 
 
 def make_issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
     """What the next command of a task tells its agent of its disputes."""
     return [
         {"severity": "MEDIUM", "category": "dispute", "description": text}
-        for text in disputes.told(list_disputes(tx, plan_id, task_id))
+        for text in disputes.describe_disputes(list_disputes(tx, plan_id, task_id))
     ]
 
 
-def find_outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bool, Outcome | None]:
+def find_outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bool, DisputeOutcome | None]:
     """Whether a question is a dispute, and what an answer makes of it."""
     if not tx.run("dispute_of_request", request_id=response.request_id):
         return False, None
     by_engine = response.responder.role == "system" and by == "engine"
-    return True, disputes.outcome(response.decision, response.decision_answers, by_engine=by_engine)
+    return True, disputes.read_outcome(response.decision, response.decision_answers, by_engine=by_engine)
 
 
 def settle(tx: Tx, response: HumanInterventionResponse, *, by: str, at: str) -> None:

@@ -17,7 +17,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import exhibits, questions
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
 from agenttalk.rules.agents import results
-from agenttalk.rules.people.attestation import Proof
+from agenttalk.rules.people.attestation import AnswerProof
 from agenttalk.rules.proof.check_results import Confirmation
 
 POLL: Final = 1.0
@@ -51,7 +51,7 @@ def make_question_id(job: Job, check_id: str, shown: str) -> str:
     return records.derive_id("req", f"{job.plan_id}/{job.command.command_id}/{check_id}/{shown}")
 
 
-async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, Proof]:
+async def wait_for_answer(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, AnswerProof]:
     """The answer to a question once it is there, whose it is, and what shows that."""
     while True:
         rows = await store.read("request", request_id=request_id)
@@ -89,7 +89,7 @@ class HumanAgents:
     async def perform(self, job: Job) -> Performance:
         """Ask, and wait for the answer however long it takes; the question stays when the engine ends meanwhile."""
         store = await board_of(self.deps, job.plan_id)
-        names = results.expected(job.command)
+        names = results.list_required_outputs(job.command)
         told = await self._given(job)
         made: dict[str, Made] = {}
         while True:  # a person may bring one file after the other
@@ -110,7 +110,7 @@ class HumanAgents:
         name = f"{job.plan_id}/{job.command.command_id}"
         request_id = records.derive_id("req", name if whole else f"{name}/{'/'.join(missing)}")
         prompt = job.command.prompt
-        possible = [f"{output}: {when or 'optional'}" for output, when in results.possible(job.command)]
+        possible = [f"{output}: {when or 'optional'}" for output, when in results.list_possible_outputs(job.command)]
         criteria = (
             exhibits.describe_exhibit(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets) if job.inputs else None
         )

@@ -13,7 +13,7 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver, questions
 from agenttalk.ports import Job, Tx
-from agenttalk.rules.agents.permissions import Wish
+from agenttalk.rules.agents.permissions import ToolRequest
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class PermissionRequests:
     _wishes: Counter[str] = field(default_factory=Counter)
     _open: set[str] = field(default_factory=set)
 
-    async def ask(self, wish: Wish) -> tuple[bool, str]:
+    async def ask(self, wish: ToolRequest) -> tuple[bool, str]:
         """Have a person say whether the agent may; who said it. Waits however long it takes."""
         store = await board_of(self.deps, self.job.plan_id)
         key = wire.sha256(f"{wish.kind}\n{wish.about}\n{sorted(wish.paths)}".encode("utf-8", "replace"))
@@ -59,7 +59,7 @@ class PermissionRequests:
 
         await store.transact(work)
 
-    def _put(self, tx: Tx, wish: Wish, key: str, number: int) -> str:
+    def _put(self, tx: Tx, wish: ToolRequest, key: str, number: int) -> str:
         job = self.job
         for count in itertools.count():
             wanted = records.derive_id("req", f"{job.plan_id}/{job.command.command_id}/may/{key}/{number}/{count}")

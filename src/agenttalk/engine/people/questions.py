@@ -24,7 +24,7 @@ from agenttalk.engine.people import dispute_rows
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules.messages.routing import Rejection
 from agenttalk.rules.people import choices
-from agenttalk.rules.people.attestation import UNKNOWN, Proof, exposed, read_proof
+from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof, list_exposed_agents, read_proof
 
 AnswerDecision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
@@ -50,7 +50,7 @@ class HumanQuestion:
     document: HumanInterventionRequest
     response: dict[str, Any] | None
     answered_by: str | None
-    proof: Proof | None = None
+    proof: AnswerProof | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -116,7 +116,7 @@ def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
             "notes": why,
         }
     )
-    _settle(tx, response, row[1], by="engine", bound=row[5], at=at, proof=Proof("engine"))
+    _settle(tx, response, row[1], by="engine", bound=row[5], at=at, proof=AnswerProof("engine"))
 
 
 def read_request(row: Row) -> HumanInterventionRequest:
@@ -221,7 +221,7 @@ def _request(board: str, row: Row) -> HumanQuestion:
     return HumanQuestion(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
 
 
-def proof_from_row(row: Row) -> Proof:
+def proof_from_row(row: Row) -> AnswerProof:
     """What shows that a person answered a question, from its row (the query `find_question`)."""
     return read_proof(wire.read(wire.encoded(row[-1])) if row[-1] else None)
 
@@ -231,7 +231,7 @@ async def answer(
     request_id: str,
     *,
     by: str,
-    proof: Proof = UNKNOWN,
+    proof: AnswerProof = UNKNOWN,
     decision: AnswerDecision,
     files: Mapping[str, bytes] | None = None,
     answers: Sequence[Any] = (),
@@ -300,7 +300,7 @@ def _offered(document: HumanInterventionRequest) -> list[str]:
 def _meant(document: HumanInterventionRequest, answers: Sequence[Any]) -> list[Any]:
     """Answers as the question offers them. What is none of its options is left as it was said."""
     offered = _offered(document)
-    return [(choices.meant(offered, str(each)) or each) if offered else each for each in answers]
+    return [(choices.find_option(offered, str(each)) or each) if offered else each for each in answers]
 
 
 def _without_files(
@@ -381,7 +381,7 @@ def answer_by_file(
         return Rejection(Code.ANSWER_REFUSED, f"{unclear}: {', '.join(_offered(document))}")
     if dispute_rows.find_outcome(tx, response, by=response.responder.name) == (True, None):
         return Rejection(Code.ANSWER_REFUSED, f"it asks whether a check is wrong: {_DISPUTED}")
-    if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at, proof=Proof("file")):
+    if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at, proof=AnswerProof("file")):
         return Rejection(Code.ANSWER_REFUSED, f"request {response.request_id!r} was answered before")
     return None
 
@@ -390,7 +390,9 @@ def exposed_agents(tx: Tx, deps: Deps, plan_id: str) -> list[str]:
     """Agents that nothing keeps from what people decide with: those of the plan, and those that ran here so."""
     found = set(deps.exposed)
     profiles = plan_settings.agents_of(tx, plan_id)
-    found.update(exposed(profiles.values()) if profiles is not None else [EVERYONE])  # who runs those of folders?
+    found.update(
+        list_exposed_agents(profiles.values()) if profiles is not None else [EVERYONE]
+    )  # who runs those of folders?
     return sorted(found)
 
 
@@ -402,7 +404,7 @@ def _settle(
     by: str,
     bound: str | None,
     at: str,
-    proof: Proof,
+    proof: AnswerProof,
 ) -> bool:
     """Close the request and send what was answered; False when it was closed before."""
     body = response.as_json()

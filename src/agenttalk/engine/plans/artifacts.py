@@ -14,7 +14,7 @@ from agenttalk.engine.plans import validator_verdicts
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Made, Tx
-from agenttalk.rules.plans.input_selection import Candidate
+from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.proof.release import VALIDATION
 
 FOLDER = "folder"
@@ -58,12 +58,12 @@ class OutgoingArtifact:
     score: float | None
     """What its agent says of it."""
 
-    def candidate(self, job: OutputProducer, at: str) -> Candidate:
+    def candidate(self, job: OutputProducer, at: str) -> InputCandidate:
         """The same for whoever may need it."""
         files = tuple((each.path, each.sha256) for each in self.files)
         seq, command_id = job.command.command_seq, job.command.command_id
         name = self.output.name
-        return Candidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
+        return InputCandidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
     def send(self, moves: TaskTransitions, sheet: PlanDefinition, job: OutputProducer) -> None:
         """Write it down. Who works in folders gets it from the router."""

@@ -159,7 +159,7 @@ def report_turn_end(
     code = next((each.id for each in found if each.id in MOOT), "") if cause == "MOOT" else ""
     outcome = KindOutcome(cause, state, reason or "", (), (), granted.job.command.command_id, code)
     if verdict is not None:
-        result = read_back.told(verdict, found)
+        result = read_back.to_result(verdict, found)
         outcome = outcome._replace(
             missing=verdict.missing,
             blockers=verdict.blockers,

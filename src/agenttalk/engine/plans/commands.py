@@ -103,7 +103,7 @@ def _lay_beside(tx: Tx, order: PreparedCommand, again: Reexecution, at: str) -> 
     """Who works in folders finds what was refused, and why, in a folder beside the command."""
     folder = f"{root_layout.agent(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
     records.publish_file(
-        tx, f"{folder}/{reworks.FEEDBACK}", reworks.feedback(again, at=records.format_time(at)).as_json()
+        tx, f"{folder}/{reworks.FEEDBACK}", reworks.make_feedback(again, at=records.format_time(at)).as_json()
     )
     for each in again.previous:
         path = f"{folder}/{reworks.PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}"
@@ -161,7 +161,7 @@ def _about(order: PreparedCommand) -> dict[str, Any]:
 def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
     """The inputs that were picked for an earlier command."""
     [(_, envelope)] = tx.run("command_of_delivery", id=delivery)
-    return reworks.own_inputs(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command)
+    return reworks.list_own_inputs(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command)
 
 
 def compose(
@@ -170,7 +170,7 @@ def compose(
     """The command, in its canonical form and as a model. It is not validated once more: all of its parts were."""
     again = Reexecution.model_validate(rework) if rework is not None else None
     if again is not None:
-        inputs = (*inputs, *reworks.extra_inputs(again))
+        inputs = (*inputs, *reworks.list_extra_inputs(again))
     command_id = f"cmd_{node.task_id}_{seq:03d}"
     dag_ref = _dag_ref(sheet.dag_sha256, sheet.revision)
     fields: dict[str, Any] = {

@@ -18,7 +18,7 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import task_states
-from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import checkpoints
 
 
@@ -207,7 +207,7 @@ def _at_once(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, delive
     spending.clear_task_spending(tx, plan_id, task_id)
     tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commands.inputs_of(tx, delivery)
-    picked = Picked(inputs=inputs, sources={}, absent=())
+    picked = PickedInputs(inputs=inputs, sources={}, absent=())
     moves.queue(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
     return wake_stopped(moves, sheet, task_id)
 

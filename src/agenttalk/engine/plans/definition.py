@@ -24,7 +24,7 @@ from agenttalk.engine.core.trace_context import Trace, trace_of
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.commands import promises
 from agenttalk.rules.proof import done, staleness
-from agenttalk.rules.proof.staleness import Joined
+from agenttalk.rules.proof.staleness import InheritedCheck
 
 """The id of a promise that was not submitted yet, or that follows from its node."""
 _KEPT: Final = 20_000
@@ -96,7 +96,7 @@ class PlanDefinition:
     trace: Trace | None = None
     """To which trace its messages belong, where a tracing system is told of them."""
     specs: dict[str, TaskDefinition] = field(default_factory=dict)
-    joined: dict[str, tuple[Joined, ...]] = field(default_factory=dict)
+    joined: dict[str, tuple[InheritedCheck, ...]] = field(default_factory=dict)
     """Task → checks of others that it broke, and has to keep."""
     _promises: dict[str, CompletionPromise] | None = None
 
@@ -147,19 +147,19 @@ class PlanDefinition:
 
         A score may make more outputs due.
         """
-        return staleness.joined(self._own_promise(node, score), self.joined.get(node.task_id, ()))
+        return staleness.add_inherited_checks(self._own_promise(node, score), self.joined.get(node.task_id, ()))
 
     def _own_promise(self, node: Node, score: float | None) -> CompletionPromise:
         if node.promise is not None and not promises.is_unnamed(node):
             return node.promise
         promise_id = self.promise_id(node.task_id)
         if node.promise is None:
-            return done.derive(node, promise_id=promise_id, score=score)
+            return done.derive_promise(node, promise_id=promise_id, score=score)
         return node.promise.model_copy(update={"id": promise_id})  # of a kind of its own, whose tasks no plan names
 
     def promise_id(self, task_id: str) -> str:
         """The id of a promise that has none of its own."""
-        return promises.id_in_plan(self.plan_id, task_id, self.began_ms)
+        return promises.make_plan_promise_id(self.plan_id, task_id, self.began_ms)
 
     def profile(self, agent_id: str) -> AgentProfile:
         """How an agent is driven; one that nobody described is worked by hand."""
@@ -215,12 +215,12 @@ def read_definition(plan_id: str, run: Row) -> PlanDefinition:
     )
 
 
-def read_joined_checks(rows: Sequence[Row]) -> dict[str, tuple[Joined, ...]]:
+def read_joined_checks(rows: Sequence[Row]) -> dict[str, tuple[InheritedCheck, ...]]:
     """The checks of others that tasks have to keep, from their rows (the query `joined_checks`)."""
-    found: dict[str, tuple[Joined, ...]] = {}
+    found: dict[str, tuple[InheritedCheck, ...]] = {}
     for task_id, owner, body in rows:
         check = _check().validate_json(bytes(body))
-        found[task_id] = (*found.get(task_id, ()), Joined(owner, check))
+        found[task_id] = (*found.get(task_id, ()), InheritedCheck(owner, check))
     return found
 
 

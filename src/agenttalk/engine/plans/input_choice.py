@@ -9,9 +9,9 @@ from agenttalk.contracts.dag import Node
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Tx
 from agenttalk.rules.plans import failure
-from agenttalk.rules.plans.input_selection import Candidate
+from agenttalk.rules.plans.input_selection import InputCandidate
 
-KnownOutputs: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
+KnownOutputs: TypeAlias = "dict[tuple[str, str], list[InputCandidate]]"
 """Everything that tasks made, by plan and task."""
 
 
@@ -20,12 +20,12 @@ _NOTHING: Final[KnownOutputs] = {}
 
 def find_candidates(
     tx: Tx, sheet: PlanDefinition, node: Node, known: KnownOutputs = _NOTHING, *, given: bool = False
-) -> list[Candidate]:
+) -> list[InputCandidate]:
     """What the tasks before this one have made, and what people gave it, if some of its inputs come from people.
 
     Of those that are `known` nothing is read. With `given`, people were asked for any input.
     """
-    found: list[Candidate] = []
+    found: list[InputCandidate] = []
     if not node.needs:
         return found
     for task_id in find_sources(tx, sheet, node, given=given):
@@ -37,7 +37,7 @@ def find_candidates(
         ):
             artifact = json.loads(envelope)  # ours, and checked when it was accepted
             found.append(
-                Candidate(
+                InputCandidate(
                     message_id=message_id,
                     task_id=task_id,
                     output_name=output_name,
@@ -60,7 +60,7 @@ def find_sources(tx: Tx, sheet: PlanDefinition, node: Node, *, given: bool = Fal
     for task_id in node.depends_on:
         wards = sheet.spec(tx, task_id).wards
         row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
-        if row is not None and failure.standing(row[1], row[8]) == "failed":
+        if row is not None and failure.judge_dependency(row[1], row[8]) == "failed":
             found |= dict.fromkeys(wards)
     if given or any(need.external for need in node.needs):  # what people give is filed under the task itself
         found[node.task_id] = None

@@ -11,8 +11,8 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Handed, Tx
-from agenttalk.rules.messages.inbox_inputs import laid_out
-from agenttalk.rules.plans.input_selection import Candidate
+from agenttalk.rules.messages.inbox_inputs import map_input_paths
+from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.prompts.execute import InputText
 from agenttalk.rules.proof import rework
 from agenttalk.rules.text import render
@@ -24,13 +24,13 @@ _TEXTS: Final = 128 * 1024
 
 
 def read_picked_files(
-    moves: TaskTransitions, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
+    moves: TaskTransitions, command: Command, sources: Mapping[str, tuple[InputCandidate, ...]]
 ) -> tuple[tuple[Handed, ...], list[str]]:
     """The files of inputs that were just picked, and the messages that brought them."""
     found: list[Handed] = []
     used: dict[str, None] = {}
     for each in command.resolved_inputs or ():
-        lies = laid_out(each.paths)
+        lies = map_input_paths(each.paths)
         for source in sources[each.input_name]:
             used[source.message_id] = None
             folder = f"{source.task_id}/{root_layout.segment(source.output_name)}"
@@ -52,8 +52,8 @@ def read_command_inputs(
     used: dict[str, None] = {}
     room = _TEXTS
     lost = False
-    for each in rework.own_inputs(command):
-        for path, lies in laid_out(each.paths).items():
+    for each in rework.list_own_inputs(command):
+        for path, lies in map_input_paths(each.paths).items():
             task_id, output_name, inside = path.split("/", 2)
             version = _version(tx, sheet.plan_id, task_id, output_name)
             if version is None or inside not in version[1]:
@@ -66,7 +66,7 @@ def read_command_inputs(
             room -= len(data) if data else 0
             found.append(Handed(each.input_name, lies, sha256, size, data))
     if command.reexecute is not None:
-        found += _extras(tx, render.reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
+        found += _extras(tx, render.translate_reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
     return tuple(found), list(used), lost
 
 
@@ -76,7 +76,7 @@ def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[Handed]:
         data = _small(tx, each.sha256) if each.size_bytes <= _TEXTS else None
         path = f"{root_layout.segment(each.output_name)}/{each.path}"
         yield Handed(rework.PREVIOUS_INPUT, path, each.sha256, each.size_bytes, data)
-    data = rework.feedback(again, at=at).to_bytes() + b"\n"
+    data = rework.make_feedback(again, at=at).to_bytes() + b"\n"
     yield Handed(rework.FEEDBACK_INPUT, rework.FEEDBACK, wire.sha256(data), len(data), data)
 
 

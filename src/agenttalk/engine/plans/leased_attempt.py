@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.ports import Job, KindTask
-from agenttalk.rules.proof.checkpoints import Decision
+from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class LeasedAttempt:
     """What is asked for in the task."""
     watch: TurnMonitor
     """Who looks on."""
-    gates: tuple[Decision, ...] = ()
+    gates: tuple[CheckpointDecision, ...] = ()
     """What checkpoints before the turn decided; none of a task that has nothing to be decided."""
     kind_task: KindTask | None = None
     """The task as its kind has it, if its board has a kind of its own."""

@@ -12,10 +12,10 @@ from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Tx
-from agenttalk.rules.plans.input_selection import Ambiguous
+from agenttalk.rules.plans.input_selection import AmbiguousInput
 
 
-def ask_which_artifact(tx: Tx, sheet: PlanDefinition, node: Node, unclear: Ambiguous, *, at: str) -> str:
+def ask_which_artifact(tx: Tx, sheet: PlanDefinition, node: Node, unclear: AmbiguousInput, *, at: str) -> str:
     """Ask which of several artifacts is meant; the question."""
     names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]
     title = f"Which one is the input {unclear.name!r} of {node.task_id}?"

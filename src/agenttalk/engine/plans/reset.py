@@ -47,9 +47,9 @@ class PlanSnapshot:
         states: States = {row[0]: (row[2], row[4]) for row in rows}
         return cls(states, {row[0]: row[1] for row in rows}, {row[0]: row[6] for row in rows}, held)
 
-    def standing(self, task_id: str) -> failure.Standing:
+    def standing(self, task_id: str) -> failure.DependencyStanding:
         """What a task means to those that wait for it."""
-        return failure.standing(*self.states[task_id])
+        return failure.judge_dependency(*self.states[task_id])
 
 
 def collect_dependants(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str) -> list[str]:
@@ -88,7 +88,7 @@ def _is_called_for(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, ward: str
         scores = {guard: stand.scores[guard]}
         if (
             stand.states[guard][0] == "COMPLETED"
-            and ward in score_gates.judge(node, scores=scores, evidence=()).activate
+            and ward in score_gates.judge_gates(node, scores=scores, evidence=()).activate
         ):
             return True
     return False

@@ -27,7 +27,7 @@ from agenttalk.rules.commands import promises
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure
-from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import staleness
 
 States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
@@ -67,7 +67,7 @@ def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
 def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
     """A DAG for a plan that runs, in which promises have the ids that they have there."""
     began_at: str = tx.run("run", plan_id=dag.plan_id)[0][6]
-    return promises.named(dag, int(moment(began_at).timestamp() * 1000))
+    return promises.assign_promise_ids(dag, int(moment(began_at).timestamp() * 1000))
 
 
 def apply(
@@ -112,7 +112,7 @@ def apply(
         if state == "READY" and task_id in nodes:  # its command names the old DAG
             _order_anew(moves, plan_id, nodes[task_id])
     waits = _decided_anew(moves, sheet, found, held=paused)
-    if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=staleness.closes(dag, manifest)):
+    if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=staleness.needs_final_check(dag, manifest)):
         releases.mark_due(tx, plan_id, sheet.policies, at=moves.at)
     for task_id, (state, cause) in states.items():
         if task_id in nodes:
@@ -125,7 +125,7 @@ def apply(
 def _follow(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, state: State, cause: Cause | None) -> None:
     """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
     tx, plan_id = moves.tx, sheet.plan_id
-    if state in task_states.FINAL and failure.standing(state, cause) == "failed":
+    if state in task_states.FINAL and failure.judge_dependency(state, cause) == "failed":
         moves.fail_dependants_of(sheet, task_id)
     elif cause == "SOFT_DENIED":  # the new plan may allow more
         moves.let_go(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
@@ -205,7 +205,7 @@ def _order_anew(moves: TaskTransitions, plan_id: str, node: Node) -> None:
         inputs = commands.inputs_of(tx, row[4])
         newer = tx.run("last_seq", plan_id=plan_id, task_id=node.task_id)[0][0] + 1
         recalls.recall_command(moves, sheet, row[4], _revised(sheet), newer=newer)
-    moves.queue(sheet, node, Picked(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
+    moves.queue(sheet, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 
 def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.TaskLinks) -> States:
@@ -214,7 +214,7 @@ def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submissi
     held = {row[0] for row in tx.run("held_tasks", plan_id=plan_id)} & links.guards.keys()
     rows: list[dict[str, Value]] = []
     for task_id, node in nodes.items():
-        waits = sum(failure.standing(*states[each]) != "fine" for each in set(node.depends_on))
+        waits = sum(failure.judge_dependency(*states[each]) != "fine" for each in set(node.depends_on))
         rows.append(
             {
                 "plan_id": plan_id,

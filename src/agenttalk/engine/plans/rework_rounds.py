@@ -11,7 +11,7 @@ from agenttalk.contracts.validation import Issue
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.proof import rework
-from agenttalk.rules.proof.rework import Answer
+from agenttalk.rules.proof.rework import RoundAnswer
 
 ORDERED: Final = "rework.ordered"
 EXHAUSTED: Final = "rework.exhausted"
@@ -89,7 +89,7 @@ def decide_another_round(
     used: int,
     consumer: str | None = None,
     converges: bool = True,
-) -> Answer:
+) -> RoundAnswer:
     """Whether a task is done once more because of these issues; `consumer` is the task that refuses, None the engine.
 
     Every place that sends work back asks here. `converges` is false for what is found in the world outside, on a forge
@@ -97,7 +97,9 @@ def decide_another_round(
     """
     told = read_history(tx, sheet.plan_id, node.task_id) if converges else ()
     earlier = list_earlier_issue_sets(told, consumer, used)
-    return rework.another_round(earlier, rework.fingerprint(issues), used=used, most=allowed_rounds(tx, sheet, node))
+    return rework.decide_another_round(
+        earlier, rework.fingerprint_issues(issues), used=used, most=allowed_rounds(tx, sheet, node)
+    )
 
 
 def rounds_to_json(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:

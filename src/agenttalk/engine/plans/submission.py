@@ -58,13 +58,15 @@ async def submit(
     at = deps.stamp()
     began = await _began(store, dag.plan_id) if any(promises.is_unnamed(node) for node in dag.nodes) else None
     try:
-        return await _submit(deps, store, promises.named(dag, _ms(began or at)), manifest, profiles, at, also)
+        return await _submit(
+            deps, store, promises.assign_promise_ids(dag, _ms(began or at)), manifest, profiles, at, also
+        )
     except UsageError:
         now = await _began(store, dag.plan_id)
         if now in {None, began}:
             raise
         # Somebody else submitted it meanwhile: the same, perhaps, whose promises are named after that moment.
-        return await _submit(deps, store, promises.named(dag, _ms(str(now))), manifest, profiles, at, also)
+        return await _submit(deps, store, promises.assign_promise_ids(dag, _ms(str(now))), manifest, profiles, at, also)
 
 
 async def _began(store: Store, plan_id: str) -> str | None:
@@ -88,7 +90,7 @@ async def _submit(
 ) -> bool:
     """Hand over a plan whose promises are named."""
     gate = submission_gate.decide_pre_plan(dag, manifest, revision=1)
-    closing = staleness.closes(dag, manifest)
+    closing = staleness.needs_final_check(dag, manifest)
     plan = _Submission(dag, manifest, _Team.of(manifest.policies, profiles), at, gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():

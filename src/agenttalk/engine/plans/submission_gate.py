@@ -15,7 +15,7 @@ from agenttalk.engine.plans import dag_reviews
 from agenttalk.ports import Tx
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import dag_review as rules
-from agenttalk.rules.proof.checkpoints import Decision
+from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class PrePlanDecision:
     """What the checkpoint decided of a plan, and of those of its tasks of which there is something to be said."""
 
     plan_id: str
-    decision: Decision | None = None
+    decision: CheckpointDecision | None = None
     """None of a plan in which nothing is promised and nothing limited: then there was nothing to decide."""
-    tasks: tuple[tuple[str, Decision], ...] = ()
+    tasks: tuple[tuple[str, CheckpointDecision], ...] = ()
     promises: tuple[tuple[str, str], ...] = ()
     """Which promise each task has."""
 
@@ -51,19 +51,19 @@ def decide_pre_plan(
     promised = [(number, node) for number, node in enumerate(dag.nodes) if node.promise is not None]
     if not promised and limits is None and not faults:
         return PrePlanDecision(dag.plan_id)
-    held: list[tuple[str, Decision]] = []
+    held: list[tuple[str, CheckpointDecision]] = []
     problems: list[Problem] = []
     for number, node in promised:
         assert node.promise is not None  # noqa: S101 - they were chosen so
         trace_id = f"{dag.plan_id}/{node.task_id}@{revision}:pre-plan"
-        decision = checkpoints.decide("pre-plan", checkpoints.promised(node.promise, limits), trace_id=trace_id)
+        decision = checkpoints.decide("pre-plan", checkpoints.check_promise(node.promise, limits), trace_id=trace_id)
         if decision.severity:
             held.append((node.task_id, decision))
         if decision.severity == "hard-deny":
             where = f"nodes[{number}].promise"
             problems += [Problem(Code.PROMISE_INVALID, where, reason, "correct it") for reason in decision.reasons]
     trace_id = f"{dag.plan_id}@{revision}:pre-plan"
-    whole = checkpoints.decide("pre-plan", checkpoints.planned(faults=faults, plan=limits), trace_id=trace_id)
+    whole = checkpoints.decide("pre-plan", checkpoints.check_plan(faults=faults, plan=limits), trace_id=trace_id)
     if not whole.allowed:
         problems += [Problem(Code.PROMISE_INVALID, "", reason, "correct it") for reason in whole.reasons]
     if problems:

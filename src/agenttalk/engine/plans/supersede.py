@@ -18,7 +18,7 @@ from agenttalk.engine.people import questions
 from agenttalk.engine.plans import input_choice, recalls
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.plans import failure, input_selection
-from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.plans.input_selection import PickedInputs
 
 if TYPE_CHECKING:
     from agenttalk.contracts.command import ResolvedInput
@@ -141,7 +141,7 @@ def _wait(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, failed: s
     standings = _standings(tx, sheet, node)
     unmet = sum(each == "open" for each in standings.values())
     lost = [each for each, standing in standings.items() if standing == "failed"]
-    gone = bool(lost) and not unmet and not isinstance(moves.pick(sheet, node), Picked)
+    gone = bool(lost) and not unmet and not isinstance(moves.pick(sheet, node), PickedInputs)
     moves.put(sheet, task_id, "READY", "INPUTS_LOST", reason=_WHY)
     tx.run("set_unmet", plan_id=sheet.plan_id, task_id=task_id, unmet=unmet + int(gone or failed is not None))
     if failed is None and gone:
@@ -160,7 +160,7 @@ def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -
         moves.left = True
 
 
-def _standings(tx: Tx, sheet: PlanDefinition, node: Node) -> dict[str, failure.Standing]:
+def _standings(tx: Tx, sheet: PlanDefinition, node: Node) -> dict[str, failure.DependencyStanding]:
     """What those before a task mean to it."""
     return {
         each: _standing(tx, sheet, each) for each in input_choice.find_sources(tx, sheet, node) if each != node.task_id
@@ -173,9 +173,9 @@ def wait_for_inputs(moves: PlanTransaction, sheet: PlanDefinition, task_id: str,
     _wait(moves, sheet, task_id)
 
 
-def _standing(tx: Tx, sheet: PlanDefinition, task_id: str) -> failure.Standing:
+def _standing(tx: Tx, sheet: PlanDefinition, task_id: str) -> failure.DependencyStanding:
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-    return failure.standing(row[1], row[8])
+    return failure.judge_dependency(row[1], row[8])
 
 
 def has_lost_input(tx: Tx, sheet: PlanDefinition, inputs: Iterable[ResolvedInput]) -> bool:
@@ -195,8 +195,10 @@ def _is_outdated(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> 
     """Whether a task was given something else by a producer than it would be given now."""
     node = sheet.node(tx, task_id)
     used = {path: sha256 for path, (sha256, _) in _used(tx, sheet, task_id, producer).items()}
-    picked = input_selection.pick(node, input_choice.find_candidates(tx, sheet, node), final=frozenset(node.depends_on))
-    if isinstance(picked, Picked):
+    picked = input_selection.pick_inputs(
+        node, input_choice.find_candidates(tx, sheet, node), final=frozenset(node.depends_on)
+    )
+    if isinstance(picked, PickedInputs):
         return used != _given(picked, producer)
     # Something else is missing or unclear meanwhile: the outputs that it used are compared as a whole.
     outputs = {path.split("/", 2)[1] for path in used}
@@ -205,7 +207,7 @@ def _is_outdated(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> 
     }
 
 
-def _given(picked: Picked, producer: str) -> dict[str, str]:
+def _given(picked: PickedInputs, producer: str) -> dict[str, str]:
     """The files of a producer that were picked, with their hashes."""
     wanted = {path for each in picked.inputs for path in each.paths}
     files = {

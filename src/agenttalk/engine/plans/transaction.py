@@ -21,7 +21,7 @@ from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.ports import Tx
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
-from agenttalk.rules.plans.input_selection import Ambiguous, Missing, Picked
+from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs
 
 AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
@@ -45,7 +45,7 @@ class PlanTransaction(ABC):
     """Whether a message has to be brought to an inbox."""
     left: bool = False
     """Whether tasks are due that did not fit into this transaction."""
-    orders: dict[str, deque[tuple[PreparedCommand, Picked, Cause]]] = field(default_factory=dict)
+    orders: dict[str, deque[tuple[PreparedCommand, PickedInputs, Cause]]] = field(default_factory=dict)
     """Commands that this transaction made, by their agents, and what was picked for them. They are in no queue yet."""
     queued: dict[int, PreparedCommand] = field(default_factory=dict)
     """Commands that this transaction put into queues, by their deliveries."""
@@ -73,7 +73,7 @@ class PlanTransaction(ABC):
     """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
 
     @abstractmethod
-    def pick(self, sheet: PlanDefinition, node: Node) -> Picked | Missing | Ambiguous:
+    def pick(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
         """Fill the inputs of a task with what is there."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class PlanTransaction(ABC):
         self,
         sheet: PlanDefinition,
         node: Node,
-        picked: Picked,
+        picked: PickedInputs,
         state: State,
         cause: Cause,
         *,
@@ -283,5 +283,5 @@ def _lines(told: Sequence[str]) -> bytes:
     return wire.encoded(f'{{"lines":[{",".join(told)}]}}')
 
 
-def _age(made: tuple[PreparedCommand, Picked, Cause]) -> int:
+def _age(made: tuple[PreparedCommand, PickedInputs, Cause]) -> int:
     return made[0].message

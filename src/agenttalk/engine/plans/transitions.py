@@ -24,12 +24,12 @@ from agenttalk.ports import Row
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause, State
 from agenttalk.rules.plans import failure, input_selection
-from agenttalk.rules.plans.failure import Standing
-from agenttalk.rules.plans.input_selection import Ambiguous, Missing, Picked
-from agenttalk.rules.proof.checkpoints import Decision
+from agenttalk.rules.plans.failure import DependencyStanding
+from agenttalk.rules.plans.input_selection import AmbiguousInput, MissingInputs, PickedInputs
+from agenttalk.rules.proof.checkpoints import CheckpointDecision
 
 _COUNTED: Final[dict[State, str]] = {"COMPLETED": "completed", "SKIPPED": "skipped"}
-Ends: TypeAlias = "deque[tuple[str, Standing, tuple[str, ...]]]"
+Ends: TypeAlias = "deque[tuple[str, DependencyStanding, tuple[str, ...]]]"
 """Tasks that ended, what that means to those who waited for them, and which tasks they activate."""
 
 
@@ -56,7 +56,7 @@ class TaskTransitions(PlanTransaction):
         self, sheet: PlanDefinition, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()
     ) -> None:
         """Go through everything that follows from the end of a task, and from what follows from that."""
-        self._settle_all(sheet, deque([(task_id, failure.standing(state, cause), tuple(activated))]))
+        self._settle_all(sheet, deque([(task_id, failure.judge_dependency(state, cause), tuple(activated))]))
 
     def _settle_all(self, sheet: PlanDefinition, ends: Ends) -> None:
         """Dependants come first: what is lost with a dependency is not merely a branch that nobody took."""
@@ -101,15 +101,15 @@ class TaskTransitions(PlanTransaction):
         nodes = [self._before(sheet, dependant, failed) for dependant in states]
         fallbacks: dict[str, None] = {}
         why = f"{failed} failed"
-        for task_id, consequence in failure.cascade(nodes, failed).items():
+        for task_id, consequence in failure.decide_consequences(nodes, failed).items():
             match consequence:
-                case failure.Skip():
+                case failure.SkipConsequence():
                     self._skip(sheet, task_id, "DEPENDENCY_SKIP", why, ends, state=states[task_id])
-                case failure.Block():
+                case failure.BlockConsequence():
                     self._ask_whether(sheet, sheet.node(self.tx, task_id), why, states[task_id])
-                case failure.Replan():
+                case failure.ReplanConsequence():
                     self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed, states[task_id])
-                case failure.Fallback(task_id=fallback):
+                case failure.FallbackConsequence(task_id=fallback):
                     fallbacks[fallback] = None
                     self._stand_in(sheet, fallback, task_id, ends)
         return tuple(fallbacks)
@@ -125,7 +125,7 @@ class TaskTransitions(PlanTransaction):
         waits = dependant in [row[0] for row in self.tx.run("dependants", plan_id=plan_id, task_id=fallback)]
         self.tx.run("put_edge", plan_id=plan_id, task_id=fallback, dependant=dependant)
         row = self.tx.run("engine_task", plan_id=plan_id, task_id=fallback)[0]
-        standing = failure.standing(row[1], row[8])
+        standing = failure.judge_dependency(row[1], row[8])
         if standing == "failed":
             self._fail_dependants(sheet, fallback, ends)
         elif waits or standing == "fine":
@@ -151,14 +151,14 @@ class TaskTransitions(PlanTransaction):
     def any_lost(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
         """Whether one of them failed, or was skipped because another did."""
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
-        return any(failure.standing(row[1], row[8]) == "failed" for row in rows)
+        return any(failure.judge_dependency(row[1], row[8]) == "failed" for row in rows)
 
     def _skip(
         self, sheet: PlanDefinition, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
     ) -> None:
         new = self.put(sheet, task_id, state, cause, reason=why)
         self.count(sheet.plan_id, "skipped")
-        ends.append((task_id, failure.standing(new, cause), ()))
+        ends.append((task_id, failure.judge_dependency(new, cause), ()))
 
     def look(self, sheet: PlanDefinition, limit: int = AT_ONCE) -> int:
         """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
@@ -188,16 +188,16 @@ class TaskTransitions(PlanTransaction):
             self._considered(sheet, node, self.pick(sheet, node), first=first)
 
     def _considered(
-        self, sheet: PlanDefinition, node: Node, picked: Picked | Missing | Ambiguous, *, first: bool
+        self, sheet: PlanDefinition, node: Node, picked: PickedInputs | MissingInputs | AmbiguousInput, *, first: bool
     ) -> None:
         """Go on with what was picked for a task."""
         match picked:
-            case Picked():
+            case PickedInputs():
                 self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
-            case Missing():
+            case MissingInputs():
                 self._meet_now(sheet, node.task_id)
                 self._wait(sheet, node, picked)
-            case Ambiguous():
+            case AmbiguousInput():
                 self._meet_now(sheet, node.task_id)
                 self._ask_which(sheet, node, picked, "PENDING")
 
@@ -207,12 +207,12 @@ class TaskTransitions(PlanTransaction):
             lost = make_task_changed_error(task_id)
             self.tx.later("meet_first", {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
 
-    def pick(self, sheet: PlanDefinition, node: Node) -> Picked | Missing | Ambiguous:
+    def pick(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
         """Fill the inputs of a task with what is there."""
         found = input_choice.find_candidates(self.tx, sheet, node, self.made)
-        return input_selection.pick(node, found, final=frozenset(node.depends_on))
+        return input_selection.pick_inputs(node, found, final=frozenset(node.depends_on))
 
-    def _wait(self, sheet: PlanDefinition, node: Node, missing: Missing) -> None:
+    def _wait(self, sheet: PlanDefinition, node: Node, missing: MissingInputs) -> None:
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
         outside = [need.name for need in node.needs if need.external and need.name in missing.names]
         request_id = questions.ask_for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
@@ -226,14 +226,16 @@ class TaskTransitions(PlanTransaction):
             return
         node = sheet.node(self.tx, task_id)
         match self.pick(sheet, node):
-            case Picked() as picked:
+            case PickedInputs() as picked:
                 self.queue(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
-            case Ambiguous() as unclear:
+            case AmbiguousInput() as unclear:
                 self._ask_which(sheet, node, unclear, "BLOCKED_WAITING_INPUT")
-            case Missing() as missing:
+            case MissingInputs() as missing:
                 self._wait_on(sheet, node, missing, since, request_id)
 
-    def _wait_on(self, sheet: PlanDefinition, node: Node, missing: Missing, since: str, request_id: str | None) -> None:
+    def _wait_on(
+        self, sheet: PlanDefinition, node: Node, missing: MissingInputs, since: str, request_id: str | None
+    ) -> None:
         """Inputs are still missing: after the time limit a person is asked, unless somebody was, and alerted."""
         patience = node.timeout or sheet.policies.timeout_default_seconds
         if (moment(self.at) - moment(since)).total_seconds() < patience:
@@ -297,7 +299,7 @@ class TaskTransitions(PlanTransaction):
         self.count(sheet.plan_id, "failed")
         self._settle(sheet, task_id, "FAILED", cause)
 
-    def hold(self, sheet: PlanDefinition, node: Node, denied: Decision) -> None:
+    def hold(self, sheet: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
         """A checkpoint wants the override of an operator before a task begins."""
         why = "; ".join(denied.reasons)
         request_id = self._ask_to_override(sheet, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
@@ -337,24 +339,24 @@ class TaskTransitions(PlanTransaction):
         there: what is missing is asked for.
         """
         candidates = input_choice.find_candidates(self.tx, sheet, node, given=True)
-        node = input_selection.as_given(node, candidates)
+        node = input_selection.adapt_to_given_files(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
-            candidates = input_selection.chosen(candidates, chosen)
+            candidates = input_selection.apply_choices(candidates, chosen)
         final = frozenset(node.depends_on)
         without_failed = cause == "DEPENDENCY_BLOCK"
-        picked = (input_selection.pick_what_there_is if without_failed else input_selection.pick)(
+        picked = (input_selection.pick_available if without_failed else input_selection.pick_inputs)(
             node, candidates, final=final
         )
         moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
         match picked:
-            case Picked():
+            case PickedInputs():
                 self.queue(sheet, node, picked, state, moved)
-            case Ambiguous():
+            case AmbiguousInput():
                 self._ask_which(sheet, node, picked, state)
-            case Missing() if self._any_open(sheet, node.depends_on):  # another version of it is being made
+            case MissingInputs() if self._any_open(sheet, node.depends_on):  # another version of it is being made
                 self.put(sheet, node.task_id, state, moved)
                 supersede.wait_for_inputs(self, sheet, node.task_id)
-            case Missing(names=names):
+            case MissingInputs(names=names):
                 request_id = questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
                 about = {"plan_id": sheet.plan_id, "task_id": node.task_id, "request_id": request_id}
                 self.tx.run("note_request", **about, reason=f"waits for {', '.join(names)}")
@@ -399,15 +401,15 @@ class TaskTransitions(PlanTransaction):
         else:
             self.left = True
 
-    def _ask_which(self, sheet: PlanDefinition, node: Node, unclear: Ambiguous, state: State) -> None:
+    def _ask_which(self, sheet: PlanDefinition, node: Node, unclear: AmbiguousInput, state: State) -> None:
         request_id = questions.ask_which_artifact(self.tx, sheet, node, unclear, at=self.at)
         self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
     def order_again(self, sheet: PlanDefinition, node: Node, cause: Cause) -> None:
         """Make the next command of a task whose last one ended."""
         picked = self.pick(sheet, node)
-        if not isinstance(picked, Picked):
-            picked = Picked(inputs=(), sources={}, absent=())
+        if not isinstance(picked, PickedInputs):
+            picked = PickedInputs(inputs=(), sources={}, absent=())
         self.queue(sheet, node, picked, "RUNNING", cause)
 
     def _ask_whether(self, sheet: PlanDefinition, node: Node, why: str, state: State) -> None:

@@ -14,9 +14,9 @@ from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine.core import records
 from agenttalk.engine.plans.definition import PlanDefinition, read_definition
 from agenttalk.ports import Blobs, Job, Row, Store, Tx
-from agenttalk.rules.core.artifacts import bundle
-from agenttalk.rules.messages.inbox_inputs import laid_out
-from agenttalk.rules.proof.check_results import Stored
+from agenttalk.rules.core.artifacts import hash_files
+from agenttalk.rules.messages.inbox_inputs import map_input_paths
+from agenttalk.rules.proof.check_results import StoredOutput
 from agenttalk.rules.proof.rework import Judgement
 
 
@@ -78,7 +78,7 @@ def _counted(tx: Tx, by: Validator, content: str, at: str) -> str | None:
         return f"it speaks for {result.validator_agent_id}"
     versions = tx.run("artifacts_named", plan_id=by.plan_id, output_name=subject.artifact_name)
     found = _artifact(versions, subject.task_id)
-    if found is None or bundle(found[1]) != subject.artifact_sha256:
+    if found is None or hash_files(found[1]) != subject.artifact_sha256:
         return "there is no such artifact, or it is another one by now"
     if found[0] == by.agent_id:
         return f"{by.agent_id} made it and cannot judge it"
@@ -105,14 +105,14 @@ def record_input_judgements(tx: Tx, job: Job, judgements: Mapping[str, Judgement
             continue  # a person judged it
         hashes = {file.path: file.sha256 for file in job.inputs if file.input_name == each.input_name}
         artifacts: dict[tuple[str, str], dict[str, str]] = {}
-        lies = laid_out(each.paths)
+        lies = map_input_paths(each.paths)
         for path in each.paths:
             task_id, output, inside = path.split("/", 2)
             sha256 = hashes.get(lies[path])
             if sha256 is not None:
                 artifacts.setdefault((task_id, output), {})[inside] = sha256
         for (task_id, output), files in artifacts.items():
-            _put_judgement(tx, by, bundle(files), task_id, output, accepted=judgement.accepted, at=at, model=model)
+            _put_judgement(tx, by, hash_files(files), task_id, output, accepted=judgement.accepted, at=at, model=model)
 
 
 def _put_judgement(
@@ -129,7 +129,9 @@ def list_other_outputs(job: Job) -> list[str]:
     return [each.output for each in checks if isinstance(each, ArtifactCheck) and each.output not in job.outputs]
 
 
-async def read_stored_outputs(store: Store, blobs: Blobs, plan_id: str, names: Iterable[str]) -> dict[str, Stored]:
+async def read_stored_outputs(
+    store: Store, blobs: Blobs, plan_id: str, names: Iterable[str]
+) -> dict[str, StoredOutput]:
     """Outputs as they are stored, and who has accepted them."""
     found = {}
     for name in names:
@@ -138,9 +140,9 @@ async def read_stored_outputs(store: Store, blobs: Blobs, plan_id: str, names: I
             continue
         newest = rows[0]
         files = files_of(bytes(newest[4]))
-        sha256 = bundle(files)
+        sha256 = hash_files(files)
         whole = all([await blobs.exists(each) for each in files.values()])
         said = await store.read("judgements_of", plan_id=plan_id, sha256=sha256)
         accepted = {validator: sha256 for validator, accepts, _ in said if accepts}
-        found[name] = Stored(newest[2], sha256, sha256 if whole else "", accepted)
+        found[name] = StoredOutput(newest[2], sha256, sha256 if whole else "", accepted)
     return found

@@ -23,8 +23,8 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import regressions, staleness
 from agenttalk.engine.proof.staleness import EvidenceRecheck, StalenessReport
 from agenttalk.ports import Prover, Store
-from agenttalk.rules.core.isolation import Operator
-from agenttalk.rules.proof.evidence import Result
+from agenttalk.rules.core.isolation import OperatorIsolation
+from agenttalk.rules.proof.evidence import CheckResult
 
 LOG = logging.getLogger(__name__)
 TRIES: Final = 3
@@ -51,9 +51,9 @@ class PlanCloser:
     prover: Prover | None
     step: TransactionRunner
     plan_id: str
-    without_secrets: Callable[[Result], Result]
+    without_secrets: Callable[[CheckResult], CheckResult]
     """Takes secrets out of what a check printed."""
-    operator: Operator
+    operator: OperatorIsolation
     """What the operator says of isolation, now and later."""
 
     async def close(self) -> None:

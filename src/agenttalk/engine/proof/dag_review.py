@@ -27,9 +27,9 @@ from agenttalk.engine.plans.definition import PlanDefinition, read_definition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Store, Tx
 from agenttalk.rules.planfile.compiler import compile_plan
-from agenttalk.rules.prompts.dag_review import coordinating, reviewing
+from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review as rules
-from agenttalk.rules.proof.dag_review import Ruling
+from agenttalk.rules.proof.dag_review import DagReviewDecision
 
 PATIENCE: Final = 3600
 """Seconds that reviewers have where the plan does not say."""
@@ -79,12 +79,12 @@ class DagReviewCoordinator:
         named = [*policy.reviewers, *([policy.coordinator] if policy.coordinator else [])]
         profiles = {str(name): sheet.profile(name) for name in named}
         locale = profiles[named[0]].locale
-        document = rules.review_plan(
+        document = rules.make_review_plan(
             review.review_plan,
             policy,
             {},
-            ask=reviewing(policy.criteria, policy.min_score, locale=locale),
-            weigh=coordinating(locale=locale),
+            ask=render_review_prompt(policy.criteria, policy.min_score, locale=locale),
+            weigh=render_coordination_prompt(locale=locale),
             timeout=timeout,
         )
         compiled = compile_plan(reader.plan_of(Source(document)), agents=profiles)
@@ -95,7 +95,7 @@ class DagReviewCoordinator:
         def hand_in(tx: Tx) -> None:
             for node in compiled.dag.nodes:
                 agent_id, task_id = node.assigned_agent_id, node.task_id
-                name, plan_id = rules.given_as(task_id), review.review_plan
+                name, plan_id = rules.make_dag_file_name(task_id), review.review_plan
                 key = f"{plan_id}/{task_id}"
                 questions.send_artifact(tx, key, plan_id, task_id, name, (name, sha256), agent_id, at, arrived=True)
                 if profiles[agent_id].driver == FOLDER:
@@ -107,12 +107,12 @@ class DagReviewCoordinator:
         )
 
     async def _decide(self, sheet: PlanDefinition, policy: ReviewPolicy, review: DagReviewRecord) -> None:
-        said: dict[str, rules.Review | str] = {}
+        said: dict[str, rules.DagReview | str] = {}
         files = []
         for number, reviewer in enumerate(policy.reviewers, 1):
             name = f"{rules.RESULT}_{number}.json"
             data, sha256 = await self._made(review.review_plan, f"review_{number}", reviewer, name)
-            said[reviewer] = data if isinstance(data, str) else rules.read(data, reviewer, review.dag_sha256)
+            said[reviewer] = data if isinstance(data, str) else rules.read_review(data, reviewer, review.dag_sha256)
             files += [(name, sha256)] if sha256 else []
         decided: Any = None
         if policy.coordinator is not None:
@@ -120,7 +120,7 @@ class DagReviewCoordinator:
             decided = data if isinstance(data, str) else rules.read_decision(data)
         limit = _limit(sheet.policies)
         ruling = rules.decide(policy, said, decided, default=limit.default_decision if limit else None)
-        told = [each.as_json() for each in said.values() if isinstance(each, rules.Review)]
+        told = [each.as_json() for each in said.values() if isinstance(each, rules.DagReview)]
         await self.step(lambda moves: record_ruling(moves, sheet.plan_id, review, ruling, told, files))
 
     async def _made(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
@@ -149,7 +149,7 @@ class DagReviewCoordinator:
         by = rows[0][10]
         chosen = [str(each) for each in response.decision_answers]
         if response.decision == "APPROVE" or "approve" in chosen:
-            ruling = Ruling("APPROVE", "operator", (f"approved by {by}",))
+            ruling = DagReviewDecision("APPROVE", "operator", (f"approved by {by}",))
             reviewed = (review.told or {}).get("reviews", [])
             await self.step(lambda moves: record_ruling(moves, plan_id, review, ruling, reviewed, []))
         else:
@@ -170,7 +170,7 @@ def record_ruling(
     moves: TaskTransitions,
     plan_id: str,
     review: DagReviewRecord,
-    ruling: Ruling,
+    ruling: DagReviewDecision,
     said: list[dict[str, Any]],
     files: list[tuple[str, str]],
 ) -> bool:
@@ -202,7 +202,11 @@ def record_ruling(
 
 
 def _show(
-    moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: Ruling, files: list[tuple[str, str]]
+    moves: TaskTransitions,
+    plan_id: str,
+    review: DagReviewRecord,
+    ruling: DagReviewDecision,
+    files: list[tuple[str, str]],
 ) -> None:
     suffix = "-by-operator" if ruling.by == "operator" else ""
     decision_id = f"{review.review_plan}{suffix}"
@@ -226,7 +230,7 @@ def _show(
         records.publish_file(moves.tx, f"{folder}/{review.review_plan}/{name}", None, content=sha256)
 
 
-def _tell_people(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: Ruling) -> None:
+def _tell_people(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> None:
     said = "; ".join(ruling.reasons)
     if ruling.missing:
         records.alert(
@@ -250,7 +254,7 @@ def _tell_people(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, 
         )
 
 
-def _ask(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: Ruling) -> str:
+def _ask(moves: TaskTransitions, plan_id: str, review: DagReviewRecord, ruling: DagReviewDecision) -> str:
     """Ask a person what to do with a plan whose DAG was not approved."""
     request_id = records.derive_id("req", f"{plan_id}/{review.review_plan}")
     reasons = "\n".join(f"- {each}" for each in ruling.reasons)

@@ -83,7 +83,7 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
             "blocking": False,
             "needed": {
                 "decision": {
-                    "question": disputes.question(subject, agent_id, reason, check, last),
+                    "question": disputes.render_question(subject, agent_id, reason, check, last),
                     "options": [{"key": key, "label": label, "impact": impact} for key, label, impact in _OPTIONS],
                 },
                 "criteria": {"dispute": {"check": check, "last": last, "reason": reason}},

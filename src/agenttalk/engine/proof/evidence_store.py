@@ -10,7 +10,7 @@ from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Baseline, Job, Proof, Store, Tx, Value
 from agenttalk.rules.proof import evidence, findings_json
-from agenttalk.rules.proof.evidence import Result
+from agenttalk.rules.proof.evidence import CheckResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,30 +26,32 @@ class StoredFindings:
         if not rows:
             return None
         said: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
-        return Baseline(rows[0][0], {name: findings_json.read(each) for name, each in said.items()})
+        return Baseline(rows[0][0], {name: findings_json.read_cache_entry(each) for name, each in said.items()})
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that; see the port."""
         hide = self.deps.discretion.result
-        results = wire.write({name: findings_json.kept(hide(each)) for name, each in baseline.results.items()})
+        results = wire.write(
+            {name: findings_json.to_cache_entry(hide(each)) for name, each in baseline.results.items()}
+        )
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "onto": baseline.onto, "at": self.deps.stamp()}
         board = await self.deps.stores.board(job.board)
         await board.transact(lambda tx: tx.run("keep_baseline", results=results, **about))
 
-    async def known(self, job: Job, key: str, check_id: str) -> Result | None:
+    async def known(self, job: Job, key: str, check_id: str) -> CheckResult | None:
         """What came of a check that rests on the same; see the port."""
         board = await self.deps.stores.board(job.board)
         rows = await board.read("check_result", key=key)
         if not rows:
             return None
         said: Any = wire.read(bytes(rows[0][0]), limit=wire.DOCUMENT_LIMIT)
-        return findings_json.seen_before(said, check_id, at=rows[0][2], made_for=rows[0][1])
+        return findings_json.reuse_result(said, check_id, at=rows[0][2], made_for=rows[0][1])
 
-    async def keep(self, job: Job, key: str, result: Result) -> None:
+    async def keep(self, job: Job, key: str, result: CheckResult) -> None:
         """Keep a result under its key; see the port."""
         about: dict[str, Value] = {
             "key": key,
-            "result": wire.write(findings_json.kept(self.deps.discretion.result(result))),
+            "result": wire.write(findings_json.to_cache_entry(self.deps.discretion.result(result))),
             "made_by": f"{job.plan_id}/{job.task_id}",
             "at": self.deps.stamp(),
         }
@@ -76,7 +78,7 @@ def write_evidence(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:
             command_id=job.command.command_id,
             commit_id=proof.commit or None,
             tree=result.fingerprint.tree,
-            result=wire.write(findings_json.recorded(result)),
+            result=wire.write(findings_json.to_record(result)),
             key=evidence.cache_key(result.fingerprint),
             at=at,
         )

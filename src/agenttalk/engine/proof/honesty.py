@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.core.boards import list_boards
-from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import honesty
-from agenttalk.rules.proof.honesty import NOTHING, Tally, Who
+from agenttalk.rules.proof.honesty import NOTHING, HonestySubject, HonestyTally
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -63,7 +63,7 @@ def _write(tx: Tx, after: int, upto: int, facts: list[tuple[str, str, dict[str, 
     known = tx.run("cursor", name=CURSOR)
     if (known[0][0] if known else 0) != after:
         return  # somebody else has counted them meanwhile
-    sums: dict[Who, Tally] = {}
+    sums: dict[HonestySubject, HonestyTally] = {}
     for kind, subject, body in facts:
         for who, tally in _find_tallies(tx, kind, subject, body):
             sums[who] = sums.get(who, NOTHING).plus(tally)
@@ -72,15 +72,17 @@ def _write(tx: Tx, after: int, upto: int, facts: list[tuple[str, str, dict[str, 
     tx.run("set_cursor", name=CURSOR, value=upto)
 
 
-def _find_tallies(tx: Tx, kind: str, subject: str, body: dict[str, Any]) -> Iterator[tuple[Who, Tally]]:
+def _find_tallies(
+    tx: Tx, kind: str, subject: str, body: dict[str, Any]
+) -> Iterator[tuple[HonestySubject, HonestyTally]]:
     """What a fact says about whom; what it leaves open is looked up."""
     if kind == "turn.ended" and "ack" not in body:
-        yield from honesty.told(kind, body, agent_id=_taker(tx, subject, body))
+        yield from honesty.count_fact(kind, body, agent_id=_taker(tx, subject, body))
         return
     model = _model(tx, body["made_in"]) if body.get("made_in") else ""
-    yield from honesty.told(kind, body, model=model)
+    yield from honesty.count_fact(kind, body, model=model)
     if kind.startswith("rework.") and body.get("maker"):
-        yield from honesty.misled(str(body.get("by")), _accepted(tx, subject, body))
+        yield from honesty.count_misled(str(body.get("by")), _accepted(tx, subject, body))
 
 
 def _taker(tx: Tx, subject: str, body: Mapping[str, Any]) -> str:
@@ -105,7 +107,7 @@ def _accepted(tx: Tx, subject: str, body: Mapping[str, Any]) -> list[tuple[str, 
     return [
         (validator, model)
         for files in outputs.values()
-        for validator, accepts, model in tx.run("judgements_of", plan_id=plan_id, sha256=bundle(files))
+        for validator, accepts, model in tx.run("judgements_of", plan_id=plan_id, sha256=hash_files(files))
         if accepts
     ]
 
@@ -115,14 +117,14 @@ def _read(data: Any) -> dict[str, Any]:
     return dict(told)
 
 
-async def read_tallies(deps: Deps) -> dict[tuple[str, Who], Tally]:
+async def read_tallies(deps: Deps) -> dict[tuple[str, HonestySubject], HonestyTally]:
     """What was counted, by kind of task and by whom it is about."""
-    found: dict[tuple[str, Who], Tally] = {}
+    found: dict[tuple[str, HonestySubject], HonestyTally] = {}
     for store in await list_boards(deps):
         kind = _KINDS.get(store.name, store.name if store.name in deps.kinds else "plan")
         for agent_id, model, *numbers in await store.read("honesty"):
-            key = (kind, Who(agent_id, model))
-            found[key] = found.get(key, NOTHING).plus(Tally(*numbers))
+            key = (kind, HonestySubject(agent_id, model))
+            found[key] = found.get(key, NOTHING).plus(HonestyTally(*numbers))
     return found
 
 
@@ -165,15 +167,15 @@ async def build_report(deps: Deps) -> dict[str, Any]:
     }
 
 
-def _as_validator(tally: Tally) -> dict[str, Any]:
+def _as_validator(tally: HonestyTally) -> dict[str, Any]:
     return {key: getattr(tally, key) for key in ("judged", "misled", "overruled", "unjudged", "reliability")}
 
 
-def _validates(tally: Tally) -> bool:
+def _validates(tally: HonestyTally) -> bool:
     return bool(tally.judged or tally.misled or tally.overruled or tally.unjudged)
 
 
-def _by_model(found: Mapping[tuple[str, Who], Tally], agent_id: str) -> dict[str, Tally]:
+def _by_model(found: Mapping[tuple[str, HonestySubject], HonestyTally], agent_id: str) -> dict[str, HonestyTally]:
     """What was counted of an agent with each model; nothing if none is known. What has none stands under ""."""
     models = sorted({who.model for _, who in found if who.agent_id == agent_id})
     return {each: _sum(found, agent_id=agent_id, model=each) for each in models} if any(models) else {}
@@ -186,12 +188,12 @@ async def sum_tallies(deps: Deps) -> dict[str, Any]:
 
 
 def _sum(
-    found: Mapping[tuple[str, Who], Tally],
+    found: Mapping[tuple[str, HonestySubject], HonestyTally],
     *,
     kind: str | None = None,
     agent_id: str | None = None,
     model: str | None = None,
-) -> Tally:
+) -> HonestyTally:
     """What was counted of some of them together."""
     sums = NOTHING
     for (its_kind, who), tally in found.items():
@@ -200,7 +202,7 @@ def _sum(
     return sums
 
 
-async def read_agent_tallies(deps: Deps) -> dict[str, tuple[Tally, dict[str, Tally]]]:
+async def read_agent_tallies(deps: Deps) -> dict[str, tuple[HonestyTally, dict[str, HonestyTally]]]:
     """What was counted of each agent, and with each of its models, as far as it was counted."""
     found = await read_tallies(deps)
     names = sorted({who.agent_id for _, who in found})

@@ -22,7 +22,7 @@ from agenttalk.engine.plans import rework_rounds
 from agenttalk.ports import Store
 from agenttalk.rules.proof import done, policy_replay
 from agenttalk.rules.proof.done import Evidence
-from agenttalk.rules.proof.policy_replay import Done, Judged
+from agenttalk.rules.proof.policy_replay import ReplayedWork, ReplayVerdict
 
 PAGE: Final = 200
 """Pieces of work that are judged for one page."""
@@ -113,7 +113,11 @@ async def _judge_fact(
         return None
     age = max(0.0, (deps.now() - moment(at)).total_seconds() / 86_400)
     work = await _work(store, plan_id, task_id, kind, at, body, agent_id, age)
-    judged = policy_replay.judge(asked.policy, work) if work else Judged("unknown", ("its task is not there any more",))
+    judged = (
+        policy_replay.judge(asked.policy, work)
+        if work
+        else ReplayVerdict("unknown", ("its task is not there any more",))
+    )
     rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
     return {
         "board": store.name,
@@ -131,7 +135,7 @@ async def _judge_fact(
 
 async def _work(
     store: Store, plan_id: str, task_id: str, kind: str, at: str, body: dict[str, Any], agent_id: str, age: float
-) -> Done | None:
+) -> ReplayedWork | None:
     rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
     if not rows:
         return None
@@ -147,14 +151,18 @@ async def _work(
         "isolated": tier != "plain" if tier else None,
     }
     if kind == rework_rounds.ACCEPTED:
-        return Done(promise, await _accepted(store, plan_id, task_id, at, body), accepted_by=str(body["by"]), **about)
+        return ReplayedWork(
+            promise, await _accepted(store, plan_id, task_id, at, body), accepted_by=str(body["by"]), **about
+        )
     gates = tuple(
         GateResult(allowed=each["allowed"], checkpoint=each["checkpoint"], trace_id=each["trace_id"])
         for each in body.get("gates") or ()
     )
     checks = tuple(body.get("checks") or ())
-    shown = policy_replay.evidence(promise, checks, body.get("claims") or (), at=at, by=agent_id) if promise else ()
-    return Done(promise, shown, gates, checks, **about)
+    shown = (
+        policy_replay.rebuild_evidence(promise, checks, body.get("claims") or (), at=at, by=agent_id) if promise else ()
+    )
+    return ReplayedWork(promise, shown, gates, checks, **about)
 
 
 async def _promise(store: Store, plan_id: str, task_id: str, body: Mapping[str, Any]) -> CompletionPromise | None:
@@ -169,7 +177,7 @@ async def _promise(store: Store, plan_id: str, task_id: str, body: Mapping[str, 
     if not nodes:
         return None
     node = Node.model_validate_json(bytes(nodes[0][0]))
-    return node.promise or done.derive(node, promise_id="", score=body.get("score"))
+    return node.promise or done.derive_promise(node, promise_id="", score=body.get("score"))
 
 
 async def _accepted(store: Store, plan_id: str, task_id: str, at: str, body: Mapping[str, Any]) -> tuple[Evidence, ...]:

@@ -56,7 +56,7 @@ def record_rechecks(moves: TaskTransitions, plan_id: str, review: StalenessRepor
     mark_freshness(moves, plan_id, review)
     renewed = [each for each in review.seen if each.state == "verified" and _renew(moves, plan_id, each, review.commit)]
     for task_id, seen in _by_task(renewed).items():
-        told = [findings_json.told(each.result) for each in seen if each.result is not None]
+        told = [findings_json.to_json(each.result) for each in seen if each.result is not None]
         moves.tx.record("evidence.verified", f"{plan_id}/{task_id}", {"commit": review.commit, "checks": told})
         moves.tx.run("refresh_task", plan_id=plan_id, task_id=task_id)
     broken = [each for each in review.red if _is_current(moves, plan_id, each)]
@@ -112,7 +112,7 @@ def _renew(moves: TaskTransitions, plan_id: str, seen: EvidenceRecheck, commit: 
         **_about(plan_id, seen),
         commit_id=commit,
         tree=result.fingerprint.tree,
-        result=wire.write(findings_json.recorded(result)),
+        result=wire.write(findings_json.to_record(result)),
         key=evidence.cache_key(result.fingerprint),
         at=moves.at,
     )
@@ -129,7 +129,7 @@ def _reopen(moves: TaskTransitions, plan_id: str, broken: Sequence[EvidenceReche
     states: dict[str, State] = {task_id: rows[0][1] for task_id, rows in found.items() if rows}
     mending: dict[str, list[EvidenceRecheck]] = {}
     for each in broken:
-        who = staleness.mends(each.merged, each.kept.owner, each.kept.task_id, states)
+        who = staleness.choose_mender(each.merged, each.kept.owner, each.kept.task_id, states)
         mending.setdefault(who, []).append(each)
     return [
         task_id
@@ -181,7 +181,7 @@ def _describe_reopening(task_id: str, seen: EvidenceRecheck) -> str:
 
 def _broken_check_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
     """A check that does not hold any more, for the ledger."""
-    result = findings_json.told(seen.result) if seen.result is not None else {}
+    result = findings_json.to_json(seen.result) if seen.result is not None else {}
     cause = {"commit": seen.broke, "task_id": seen.merged}
     return {"task_id": seen.kept.task_id, "owner": seen.kept.owner, "cause": cause, "check": result}
 

@@ -22,10 +22,10 @@ from agenttalk.engine.plans import releases, validator_verdicts
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.engine.plans.releases import Release
 from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
-from agenttalk.rules.core.artifacts import bundle
+from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import release as rules
-from agenttalk.rules.proof.release import Decision, GateFinding, Made
+from agenttalk.rules.proof.release import DeliverableState, GateFinding, ReleaseDecision
 
 _TRIES: Final = 5
 """How often a decision is begun anew because something changed while results were obtained."""
@@ -49,7 +49,7 @@ class _ReleaseBasis:
     policies: Policies
     agents: tuple[str, ...]
     repo: Workspace | None
-    made: tuple[Made, ...]
+    made: tuple[DeliverableState, ...]
     files: Mapping[tuple[str, str], Mapping[str, str]]
     """Task and output → paths and hashes of what it made."""
     documents: tuple[_Document, ...]
@@ -156,22 +156,24 @@ def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
     )
 
 
-def _read_deliverable(tx: Tx, sheet: PlanDefinition, task_id: str, name: str) -> tuple[Made, dict[str, str]]:
+def _read_deliverable(
+    tx: Tx, sheet: PlanDefinition, task_id: str, name: str
+) -> tuple[DeliverableState, dict[str, str]]:
     """What has become of a deliverable."""
     rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
     if not rows:
-        return Made(name, task_id, "PENDING"), {}
+        return DeliverableState(name, task_id, "PENDING"), {}
     state, cause, fresh, _, unisolated = rows[0]
     node = sheet.node(tx, task_id)
     needed = _is_needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
     versions = tx.run("artifacts_named", plan_id=sheet.plan_id, output_name=name)
     row = next((row for row in versions if row[0] == task_id), None)
     if row is None:
-        return Made(name, task_id, state, bool(fresh), needed), {}
+        return DeliverableState(name, task_id, state, bool(fresh), needed), {}
     files = validator_verdicts.files_of(bytes(row[4]))
-    sha256 = bundle(files)
+    sha256 = hash_files(files)
     said = [one for one in tx.run("judgements_of", plan_id=sheet.plan_id, sha256=sha256) if one[0] != row[2]]
-    made = Made(
+    made = DeliverableState(
         name,
         task_id,
         state,
@@ -196,7 +198,7 @@ def _documents(tx: Tx, sheet: PlanDefinition) -> list[_Document]:
     merged = _merged_at(tx, sheet)
     found: dict[tuple[str, str], _Document] = {}
     for task_id, output_name, producer, _, envelope in tx.run("gate_results", plan_id=sheet.plan_id):
-        if rules.named_gate(output_name) is None or (task_id, output_name) in found:
+        if rules.find_named_gate(output_name) is None or (task_id, output_name) in found:
             continue
         rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
         if not rows:
@@ -297,7 +299,7 @@ async def _read(deps: Deps, store: Store, ground: _ReleaseBasis) -> tuple[list[G
         except AgentTalkError as error:
             faults.append(f"{document.output_name} of {document.by} is gone: {error.message}")
             continue
-        result = rules.read_result(
+        result = rules.read_gate_result(
             document.output_name, data, by=document.by, fresh=document.fresh, agents=ground.agents
         )
         if isinstance(result, str):
@@ -342,7 +344,7 @@ def _write(
     due: Release,
     ground: _ReleaseBasis,
     examined: Examined,
-    decision: Decision,
+    decision: ReleaseDecision,
     required: Sequence[str],
     footing: str,
     at: str,
@@ -359,7 +361,7 @@ def _write(
         "subject": record["subject"],
         "gates": [_gate(each) for each in decision.evidence] + [{"check": each} for each in examined.told],
         "checkpoint": checkpoints.decide(
-            "pre-ship", checkpoints.shippable(decision.reasons), trace_id=f"{due.release_id}:pre-ship"
+            "pre-ship", checkpoints.check_shippable(decision.reasons), trace_id=f"{due.release_id}:pre-ship"
         ).as_json(),
     }
     tx.run(
@@ -383,7 +385,7 @@ def _write(
 
 
 def _record(
-    plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: Decision, when: str
+    plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: ReleaseDecision, when: str
 ) -> dict[str, Any]:
     """The decision as a document."""
     return {
@@ -401,7 +403,7 @@ def _record(
     }
 
 
-def _warn(tx: Tx, plan_id: str, release_id: str, decision: Decision, at: str) -> None:
+def _warn(tx: Tx, plan_id: str, release_id: str, decision: ReleaseDecision, at: str) -> None:
     records.alert(
         tx,
         at=at,
@@ -430,7 +432,7 @@ def _manifest(
     plan_id: str,
     release_id: str,
     examined: Examined,
-    decision: Decision,
+    decision: ReleaseDecision,
     required: Sequence[str],
     unisolated: int,
     when: str,
@@ -461,7 +463,7 @@ def _manifest(
     }
 
 
-def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: Decision) -> None:
+def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: ReleaseDecision) -> None:
     """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
     for each in decision.shipped:
         folder = f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.segment(each.name)}"

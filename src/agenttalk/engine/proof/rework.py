@@ -21,9 +21,9 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import Made, Performance, Proof, Row, Tx
 from agenttalk.rules.core.task_states import Cause
-from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import failed_tests, rework
-from agenttalk.rules.proof.check_results import shown_hash
+from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.proof.rework import CONFLICT, Judgement
 from agenttalk.rules.text import answer_words, verdict_words
@@ -115,7 +115,7 @@ def refuse_work(
         "by": refusal.validator,
         "consumer": refusal.consumer,
         "command_id": refusal.command_id,
-        "fingerprint": list(rework.fingerprint(issues)),
+        "fingerprint": list(rework.fingerprint_issues(issues)),
         **refusal.judgement.as_json(),
         "files": files,
         "maker": row[0],
@@ -167,7 +167,7 @@ def _order_next_command(
         moves.put(sheet, node.task_id, state, cause)
         supersede.wait_for_inputs(moves, sheet, node.task_id)
         return
-    picked = Picked(inputs=inputs, sources={}, absent=())
+    picked = PickedInputs(inputs=inputs, sources={}, absent=())
     moves.queue(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
 
 
@@ -219,7 +219,7 @@ def mark_exhausted(
     question = f"{task_id} {why}. Grant more rounds, accept it as it is, or abort?"
     seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
     seen |= {"commit": told["left"]} if told.get("left") else {}
-    shown = shown_hash(question, seen)
+    shown = hash_shown(question, seen)
     tx.record(rework_rounds.EXHAUSTED, rework_rounds.ledger_subject(plan_id, task_id), {**told, "shown": shown})
     criteria = {
         "shown": shown,
@@ -257,17 +257,17 @@ def order_rework(
         "by": "engine",
         "consumer": None,
         "command_id": job.command.command_id,
-        "fingerprint": list(rework.fingerprint(collect_issues(tx, job.plan_id, job.task_id, judgement))),
+        "fingerprint": list(rework.fingerprint_issues(collect_issues(tx, job.plan_id, job.task_id, judgement))),
         **judgement.as_json(),
         "files": files,
         **({"breach": list(proof.breach)} if proof.breach else {}),
     }
     tx.record(rework_rounds.ORDERED, rework_rounds.ledger_subject(job.plan_id, job.task_id), told)
-    inputs = rework.own_inputs(job.command)
+    inputs = rework.list_own_inputs(job.command)
     if supersede.has_lost_input(tx, sheet, inputs):
         supersede.wait_for_inputs(moves, sheet, job.task_id)
         return
-    picked = Picked(inputs=inputs, sources={}, absent=())
+    picked = PickedInputs(inputs=inputs, sources={}, absent=())
     result = judgement.as_result("engine")
     again = build_reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
     moves.queue(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
@@ -277,13 +277,15 @@ def build_engine_judgement(reason: str, verdict: Verdict | None, proof: Proof) -
     """The verifier's judgement of a turn."""
     if proof.breach:
         told = verdict_words.LEFT_SCOPE(paths=", ".join(proof.breach))
-        return Judgement(False, 0, told, rework.refused([told], rework.SCOPE).issues)
+        return Judgement(False, 0, told, rework.make_refusal([told], rework.SCOPE).issues)
     faults = (
         [*verdict.blockers, *(verdict_words.MISSING(name=name) for name in verdict.missing)] if verdict else [reason]
     )
     category = CONFLICT if proof.conflict else "completeness"
-    said = rework.refused([each or verdict_words.NOT_DONE() for each in (faults or [reason])], category)
-    undone = rework.refused(describe_dropped_work(proof), rework.SCOPE).issues if describe_dropped_work(proof) else ()
+    said = rework.make_refusal([each or verdict_words.NOT_DONE() for each in (faults or [reason])], category)
+    undone = (
+        rework.make_refusal(describe_dropped_work(proof), rework.SCOPE).issues if describe_dropped_work(proof) else ()
+    )
     return Judgement(False, 0, reason or verdict_words.NOT_DONE(), (*said.issues, *undone, *_issues_from_output(proof)))
 
 
@@ -336,7 +338,7 @@ def end_without_rounds(
         "consumer": None,
         "command_id": job.command.command_id,
         "attempt": job.attempt,
-        "fingerprint": list(rework.fingerprint(judgement.issues)),
+        "fingerprint": list(rework.fingerprint_issues(judgement.issues)),
         **judgement.as_json(),
         "files": keep_left_files(moves, performance),
         "left": proof.left,
@@ -354,7 +356,7 @@ def _issues_from_output(proof: Proof) -> list[Issue]:
         Issue(
             severity="HIGH",
             category="check",
-            description=_failure(check, failed_tests.ending(check["output"], _PRINTED)),
+            description=_failure(check, failed_tests.cut_to_end(check["output"], _PRINTED)),
         )
         for check in proof.told
         if check.get("passed") is False and check.get("output")

@@ -21,7 +21,7 @@ from agenttalk.engine.proof import rework as proof_rework
 from agenttalk.ports import Left, Row, Tx
 from agenttalk.rules.proof import done, rework
 from agenttalk.rules.proof.done import Evidence, Trust, Verdict
-from agenttalk.rules.proof.rework import Abort, Accept, Decision, Grant
+from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandonment, WorkAcceptance
 
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 
@@ -39,16 +39,16 @@ def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> Left | No
 
 
 def apply_decision(
-    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, decision: Decision, *, by: str, commit: str = ""
+    moves: TaskTransitions, sheet: PlanDefinition, task_id: str, decision: ReworkDecision, *, by: str, commit: str = ""
 ) -> None:
     """Do what a person decided. Raises UsageError when the task is not waiting for that, or cannot be accepted."""
     row = _read_exhausted_task(moves.tx, sheet, task_id)
     match decision:
-        case Grant(rounds=number):
+        case RoundGrant(rounds=number):
             _grant(moves, sheet, task_id, row, number, by)
-        case Accept():
+        case WorkAcceptance():
             _accept(moves, sheet, task_id, row, by, commit)
-        case Abort():
+        case TaskAbandonment():
             moves.tx.record(rework_rounds.ABORTED, rework_rounds.ledger_subject(sheet.plan_id, task_id), {"by": by})
             moves.tx.run(
                 "note_request",
@@ -158,7 +158,7 @@ def verdict_of(
     promise = sheet.promise(sheet.node(moves.tx, task_id), told.get("made_score"))
     found = [Evidence(**each) for each in told.get("evidence", ())]
     trust: Trust = "attested" if people_questions.exposed_agents(moves.tx, moves.deps, sheet.plan_id) else "confirmed"
-    confirmed = rework.confirmations(promise, found, by=by, at=moves.at, shown=told["shown"], trust=trust)
+    confirmed = rework.make_confirmations(promise, found, by=by, at=moves.at, shown=told["shown"], trust=trust)
     return done.decide(
         promise, [*found, *confirmed], (), aborted=told.get("refused") or None, confirmed=True, word=trust
     ), confirmed

@@ -17,10 +17,10 @@ from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine.plans import commands
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.ports import Job, Prover, Row, Store, Tip, Tx
-from agenttalk.rules.core.isolation import Words
+from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import findings_json, staleness
-from agenttalk.rules.proof.evidence import Fingerprint, Result, tells_of_the_work
-from agenttalk.rules.proof.staleness import Look
+from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, is_about_work
+from agenttalk.rules.proof.staleness import CommitProbe
 
 _SEQ: Final = 1
 
@@ -53,7 +53,7 @@ class EvidenceRecheck:
     kept: StoredEvidence
     why: tuple[str, ...] = ()
     """What of the things that it covers has changed."""
-    result: Result | None = None
+    result: CheckResult | None = None
     """What the check said at the tip; None where nothing changed, or nobody asked."""
     broke: str | None = None
     """The commit at which the check turned red first."""
@@ -87,7 +87,7 @@ async def find_stale(
     sheets: DefinitionCache,
     prover: Prover | None,
     plan_id: str,
-    words: Words,
+    words: IsolationSettings,
     *,
     task_id: str | None = None,
     fresh_only: bool = False,
@@ -121,7 +121,7 @@ def _changed(kept: StoredEvidence, tip: Tip) -> tuple[str, ...]:
     before = kept.fingerprint
     files = kept.check.files_sha256 or {}
     ground = replace(tip.ground, files=files, inputs={**before.inputs, **tip.ground.inputs})
-    return staleness.changed(before, kept.check, ground)
+    return staleness.find_changes(before, kept.check, ground)
 
 
 async def reverify(prover: Prover, found: StalenessReport) -> StalenessReport:
@@ -137,10 +137,10 @@ async def reverify(prover: Prover, found: StalenessReport) -> StalenessReport:
     return replace(found, seen=tuple(seen))
 
 
-async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> Result:
+async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> CheckResult:
     """What a check says at the tip. Raises MachineError when it says nothing of the work."""
     result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
-    if not result.passed and not tells_of_the_work(result):
+    if not result.passed and not is_about_work(result):
         what = f"the check {kept.check.id!r} of {kept.task_id} cannot be made again"
         raise MachineError(Code.CHECK_UNREPEATABLE, f"{what}: {result.detail or result.reason}")
     return result
@@ -151,7 +151,7 @@ async def _trace_breakage(prover: Prover, seen: EvidenceRecheck) -> EvidenceRech
     arrived = await prover.arrived(kept.job, kept.commit)
     commits = [commit for commit, _ in arrived]
     stands: dict[str, bool | None] = {}
-    while isinstance(step := staleness.trace(commits, stands), Look):
+    while isinstance(step := staleness.search_breaking_commit(commits, stands), CommitProbe):
         stands[step.commit] = await _passes_at(prover, kept, step.commit)
     return replace(seen, broke=step.commit, merged=dict(arrived)[step.commit] if step.commit else None)
 
@@ -162,11 +162,11 @@ async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool 
         result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
     except AgentTalkError:
         return None
-    return result.passed if result.passed or tells_of_the_work(result) else None
+    return result.passed if result.passed or is_about_work(result) else None
 
 
 def _read_evidence(
-    tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], words: Words
+    tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], words: IsolationSettings
 ) -> list[StoredEvidence]:
     """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
     sheet = sheets.of(tx, plan_id)
@@ -183,7 +183,9 @@ def _read_evidence(
     return found
 
 
-def _checks(tx: Tx, sheet: PlanDefinition, task_id: str, words: Words) -> dict[str, tuple[Job, AnyCheck, str]]:
+def _checks(
+    tx: Tx, sheet: PlanDefinition, task_id: str, words: IsolationSettings
+) -> dict[str, tuple[Job, AnyCheck, str]]:
     """The checks of a done task by their ids, each with the task whose check it is; none if it is not done."""
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
     if row[1] != "COMPLETED" or sheet.workspace is None:

@@ -25,8 +25,16 @@ from agenttalk.ports import Handed, Job, KindTask, TaskKind
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
-from agenttalk.rules.messages.leases import History, time_limit
-from agenttalk.rules.prompts.execute import Handover, composed, elsewhere, execute, limits, previous_attempt, with_tools
+from agenttalk.rules.messages.leases import TurnHistory, time_limit
+from agenttalk.rules.prompts.execute import (
+    Handover,
+    render_execute_prompt,
+    render_limits,
+    render_previous_attempt,
+    render_remote_note,
+    render_sections_prompt,
+    render_tools_note,
+)
 from agenttalk.rules.proof import rework
 from agenttalk.rules.text import render
 
@@ -94,17 +102,17 @@ class AttemptBuilder:
     def prompt(self) -> str:
         """What the agent is told."""
         told = self._told()
-        return told + with_tools(locale=self.profile.locale) if self.profile.has_tools else told
+        return told + render_tools_note(locale=self.profile.locale) if self.profile.has_tools else told
 
     def _told(self) -> str:
-        command = render.command(self.command, self.profile.locale)
+        command = render.translate_command(self.command, self.profile.locale)
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind, command)
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
         folder = root_layout.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
-        outputs, possible = tuple(results.expected(command)), tuple(results.possible(command))
-        told = execute(
+        outputs, possible = tuple(results.list_required_outputs(command)), tuple(results.list_possible_outputs(command))
+        told = render_execute_prompt(
             self.profile.prompt or "",
             command,
             [
@@ -120,13 +128,15 @@ class AttemptBuilder:
         )
         if command.promise is not None:
             again = command.reexecute is not None
-            told += limits(command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale)
+            told += render_limits(
+                command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale
+            )
         if remote:
-            return told + elsewhere(locale=self.profile.locale)
+            return told + render_remote_note(locale=self.profile.locale)
         if self.repo is None or command.reexecute is None:
             return told
         patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
-        return told + previous_attempt(patch, locale=self.profile.locale)
+        return told + render_previous_attempt(patch, locale=self.profile.locale)
 
     @property
     def own_task(self) -> KindTask | None:
@@ -136,10 +146,10 @@ class AttemptBuilder:
     def _prompt_of_kind(self, kind: TaskKind, task: KindTask, command: Command) -> str:
         fence, profile = self.fence, self.profile
         sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
-        told = composed(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
-        return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
+        told = render_sections_prompt(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
+        return told + render_remote_note(locale=profile.locale) if profile.driver == "remote" else told
 
-    def job(self, prompt: str, history: History) -> Job:
+    def job(self, prompt: str, history: TurnHistory) -> Job:
         """What the driver gets."""
         command = self.command
         return Job(

@@ -25,18 +25,18 @@ from agenttalk.rules.budgets import aborts, budgets
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import usage
 from agenttalk.rules.proof import checkpoints, score_gates
-from agenttalk.rules.proof.checkpoints import Decision, Finding
+from agenttalk.rules.proof.checkpoints import CheckpointDecision, Objection
 
 
 @dataclass(frozen=True, slots=True)
 class PreTurnDecision:
     """What the checkpoints before a turn decided, and what limits it."""
 
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[CheckpointDecision, ...] = ()
     allowance: Allowance | None = None
 
     @property
-    def denied(self) -> Decision | None:
+    def denied(self) -> CheckpointDecision | None:
         """The decision that does not let it begin."""
         return next((each for each in self.decisions if not each.allowed), None)
 
@@ -45,7 +45,7 @@ class PreTurnDecision:
         if not self.decisions:
             return self
         named = [
-            Decision(each.checkpoint, each.severity, each.reasons, f"{lease}:{each.checkpoint}")
+            CheckpointDecision(each.checkpoint, each.severity, each.reasons, f"{lease}:{each.checkpoint}")
             for each in self.decisions
         ]
         return PreTurnDecision(tuple(named), self.allowance)
@@ -79,12 +79,12 @@ def decide_before_turn(
     tx, about = moves.tx, (sheet.plan_id, node.task_id)
     promise = sheet.promise(node) if node.promise is not None else None
     allowance = allowance_of(moves, purse, sheet, node)
-    used_up = budgets.used_up(allowance.limits, allowance.used(usage.NOTHING)) if allowance is not None else ()
+    used_up = budgets.find_exhausted(allowance.limits, allowance.used(usage.NOTHING)) if allowance is not None else ()
     [(last,)] = tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
-    found: dict[Checkpoint, list[Finding]] = {
+    found: dict[Checkpoint, list[Objection]] = {
         "pre-act": list(
-            checkpoints.ready(
+            checkpoints.check_start(
                 current=command.command_seq == last,
                 lost_inputs=lost,
                 used_up=used_up,
@@ -93,7 +93,7 @@ def decide_before_turn(
         )
     }
     if promise is not None:
-        found = {"pre-plan": list(checkpoints.promised(promise, sheet.limits)), **found}
+        found = {"pre-plan": list(checkpoints.check_promise(promise, sheet.limits)), **found}
     decisions = []
     for checkpoint, findings in found.items():
         decision = checkpoints.decide(checkpoint, findings, trace_id=f"{message_id}:{checkpoint}")
@@ -109,11 +109,13 @@ def decide_before_turn(
 def allowance_of(moves: TaskTransitions, purse: Budgets, sheet: PlanDefinition, node: Node) -> Allowance | None:
     """What limits an attempt at a task; None if nothing does."""
     promise = sheet.promise(node) if node.promise is not None else None
-    limits = budgets.limits(promise, sheet.limits, purse.day_cost_usd)
+    limits = budgets.collect_limits(promise, sheet.limits, purse.day_cost_usd)
     return purse.allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.at) if limits else None
 
 
-def hold_back(moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int, denied: Decision) -> None:
+def hold_back(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int, denied: CheckpointDecision
+) -> None:
     """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
     denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
     moves.left = True
@@ -142,12 +144,12 @@ def find_abort(
     One that ended by itself and passed the limit of the day is judged by what it left: only others have to wait.
     """
     abort = performance.abort
-    if abort is not None and (abort.type == "budget-exhausted" or aborts.acts(promise, abort.type)):
+    if abort is not None and (abort.type == "budget-exhausted" or aborts.stops_run(promise, abort.type)):
         return abort
     if allowance is None or performance.how == "stopped":
         return None
-    now = usage.spent(performance.usage, seconds=performance.seconds)
-    passed = budgets.overrun(allowance.limits, allowance.used_in_the_end(lease, now))
+    now = usage.measure_usage(performance.usage, seconds=performance.seconds)
+    passed = budgets.find_overrun(allowance.limits, allowance.used_in_the_end(lease, now))
     return passed.abort if passed is not None and not passed.abort.pauses else None
 
 
@@ -160,7 +162,7 @@ def decide_after_turn(
     *,
     proven: bool,
     breach_ends: bool = False,
-) -> tuple[Decision, ...]:
+) -> tuple[CheckpointDecision, ...]:
     """`post-act` of a turn that ended and, where there is something to look at, `pre-verify`.
 
     `breach_ends` says whether leaving the scope is the end of the task.
@@ -168,7 +170,7 @@ def decide_after_turn(
     finished = performance.how == "finished" and abort is None
     names = {each.output_name for each in performance.outputs}
     missing = [each.name for each in score_gates.due_outputs(node, performance.score) if each.name not in names]
-    acted = checkpoints.acted(
+    acted = checkpoints.check_turn(
         breach=proof.breach,
         breach_stops=breach_ends,
         missing=missing if finished else (),
@@ -176,25 +178,25 @@ def decide_after_turn(
     )
     found = [checkpoints.decide("post-act", acted, trace_id=f"{lease}:post-act")]
     if finished and proven and not proof.breach:
-        verifiable = checkpoints.verifiable(tree_dead=True, refused=proof.refused)
+        verifiable = checkpoints.check_verifiable(tree_dead=True, refused=proof.refused)
         found.append(checkpoints.decide("pre-verify", verifiable, trace_id=f"{lease}:pre-verify"))
     return tuple(found)
 
 
 def decide_folder_turn(
     sheet: PlanDefinition, node: Node, delivery: int, performance: Performance
-) -> tuple[Decision, ...]:
+) -> tuple[CheckpointDecision, ...]:
     """The checkpoints of a task that was worked by hand: nobody was asked before it began, and only time limited it."""
     promise = sheet.promise(node)
     lease = f"{sheet.plan_id}/{node.task_id}#{delivery}"
     before = [
-        checkpoints.decide("pre-plan", checkpoints.promised(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
+        checkpoints.decide("pre-plan", checkpoints.check_promise(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
         checkpoints.decide("pre-act", (), trace_id=f"{lease}:pre-act"),
     ]
     return (*before, *decide_after_turn(node, lease, performance, Proof(), None, proven=False))
 
 
-def decisions_to_json(decisions: Sequence[Decision]) -> list[dict[str, object]]:
+def decisions_to_json(decisions: Sequence[CheckpointDecision]) -> list[dict[str, object]]:
     """Decisions for the ledger."""
     return [each.as_json() for each in decisions]
 

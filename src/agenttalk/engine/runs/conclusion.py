@@ -28,7 +28,7 @@ from agenttalk.ports import Made, Performance, Proof
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
 from agenttalk.rules.core.task_states import Cause
-from agenttalk.rules.core.usage import Used
+from agenttalk.rules.core.usage import UsageTotals
 from agenttalk.rules.messages.leases import SCORE_CODES
 from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import score_gates
@@ -168,7 +168,7 @@ def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> 
 
 
 def end_orphaned_lease(
-    moves: TaskTransitions, left: OrphanedLease, used: Used = usage.NOTHING, allowance: Allowance | None = None
+    moves: TaskTransitions, left: OrphanedLease, used: UsageTotals = usage.NOTHING, allowance: Allowance | None = None
 ) -> None:
     """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
 
@@ -180,7 +180,9 @@ def end_orphaned_lease(
     revoked = row[8] == "SUPERSEDED"
     died = left.died and not revoked and row[7] not in UNCOUNTED
     how: failure.Ending = "engine_died" if died else "engine_stopped"
-    cause: Cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
+    cause: Cause = failure.decide_after_attempt(
+        how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died)
+    )
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
     if not tx.run(
@@ -229,7 +231,7 @@ def _end_turn(
 ) -> None:
     job = granted.job
     bad_score = performance.code in SCORE_CODES
-    used = usage.spent(performance.usage, seconds=performance.seconds)
+    used = usage.measure_usage(performance.usage, seconds=performance.seconds)
     if granted.watch.allowance is not None:
         granted.watch.allowance.write(moves.tx, job.lease, used)
     lost = ConflictError(
@@ -319,7 +321,7 @@ def _alert(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome)
         at=moves.at,
         plan_id=job.plan_id,
         code=Code.COMMAND_FAILED,
-        message=f"task {job.task_id!r} failed: {results.error_of(outcome.reason or outcome.cause, b'')}",
+        message=f"task {job.task_id!r} failed: {results.describe_error(outcome.reason or outcome.cause, b'')}",
         key=granted.message_id,
         source=records.RecordSource(job.agent_id, job.task_id, job.command.command_id),
     )

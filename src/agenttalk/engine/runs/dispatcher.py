@@ -37,7 +37,7 @@ from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, make_tasks_ready
 from agenttalk.engine.runs.turn_runner import TurnRunner
 from agenttalk.ports import Lasting, Performance, Performer, Processes, Prover, Store, Tx
-from agenttalk.rules.core.usage import Used
+from agenttalk.rules.core.usage import UsageTotals
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -83,7 +83,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         self._closings: dict[str, asyncio.Task[None]] = {}
         self._ours: set[str] = set()
         self._lost: set[str] = set()
-        self._unpaid: dict[str, tuple[Allowance | None, Used]] = {}
+        self._unpaid: dict[str, tuple[Allowance | None, UsageTotals]] = {}
         self._revoked: set[str] = set()
         self._wake = asyncio.Event()
         self._working: set[str] = set()

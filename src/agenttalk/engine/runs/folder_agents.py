@@ -105,13 +105,13 @@ def _end(
     details: str | None,
 ) -> None:
     performance = Performance("finished", result=details, outputs=made)
-    gate = score_gates.judge(node, scores={}, evidence=())
+    gate = score_gates.judge_gates(node, scores={}, evidence=())
     promise = sheet.promise(node)
     decisions = (
         run_checkpoints.decide_folder_turn(sheet, node, delivery, performance) if node.promise is not None else ()
     )
     found = turn_outcome.observe_evidence(node, performance, gate, moves.at)
-    verdict = done.decide(promise, found, checkpoints.latest(decisions))
+    verdict = done.decide(promise, found, checkpoints.latest_results(decisions))
     cause, reason = _judge_receipt(moves, sheet, node, verdict, ack=ack, details=details)
     body: dict[str, Any]
     told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
@@ -153,6 +153,8 @@ def _judge_receipt(
     if ack == "SUCCEEDED" and verdict.fulfilled:
         return "FULFILLED", None
     retries = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][11]
-    cause = failure.attempt_ended("crash", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0)
+    cause = failure.decide_after_attempt(
+        "crash", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0
+    )
     faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)]
     return cause, details or "; ".join(faults) or "it was not done"

@@ -23,8 +23,8 @@ from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN
 from agenttalk.ports import Handed, Row, Tx
 from agenttalk.rules.core.task_states import Cause
-from agenttalk.rules.messages.leases import History
-from agenttalk.rules.plans.input_selection import Picked
+from agenttalk.rules.messages.leases import TurnHistory
+from agenttalk.rules.plans.input_selection import PickedInputs
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
@@ -199,7 +199,7 @@ def _first_queued(
 
 def _first_made(
     moves: TaskTransitions, agent_id: str, going: dict[str, bool], full: Sequence[str]
-) -> tuple[PreparedCommand, Picked, Cause] | None:
+) -> tuple[PreparedCommand, PickedInputs, Cause] | None:
     """The most urgent command of those that were just made for an agent, and of those the oldest."""
     made = []
     for each in moves.orders.get(agent_id, ()):
@@ -212,7 +212,7 @@ def _first_made(
 
 
 def _start(
-    moves: TaskTransitions, desk: LeaseContext, made: tuple[PreparedCommand, Picked, Cause], ticket: int
+    moves: TaskTransitions, desk: LeaseContext, made: tuple[PreparedCommand, PickedInputs, Cause], ticket: int
 ) -> LeasedAttempt | None:
     """Give a command that was just made to its agent; None when a checkpoint denies it."""
     order, picked, cause = made
@@ -247,7 +247,7 @@ def _start(
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
-    job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
+    job = attempt.job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
@@ -288,7 +288,7 @@ def _resume(moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: Row,
         consumed_at = moves.at
         tx.later("take_delivery", taken, lost_to)
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
-    job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
+    job = attempt.job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
@@ -315,7 +315,7 @@ def take_over_attempt(
     )
     attempt.passage = passage.under(attempt.lease)
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
-    job = replace(attempt.job("", History(crashes=task[11], bad_scores=task[12])), again=True)
+    job = replace(attempt.job("", TurnHistory(crashes=task[11], bad_scores=task[12])), again=True)
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
@@ -337,7 +337,7 @@ def take_back_attempt(
     )
     attempt.passage = passage.under(attempt.lease)
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
-    job = attempt.job(attempt.prompt(), History(crashes=task[11], bad_scores=task[12]))
+    job = attempt.job(attempt.prompt(), TurnHistory(crashes=task[11], bad_scores=task[12]))
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 

@@ -23,10 +23,10 @@ from agenttalk.engine.proof import rework_decisions
 from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_ready
 from agenttalk.ports import Tx
 from agenttalk.rules.budgets.aborts import Abort
-from agenttalk.rules.people.attestation import UNKNOWN, Proof
+from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 from agenttalk.rules.planfile import plan_remarks
 from agenttalk.rules.proof import rework
-from agenttalk.rules.proof.rework import Accept, Decision
+from agenttalk.rules.proof.rework import ReworkDecision, WorkAcceptance
 
 LOG = logging.getLogger(__name__)
 _WATCHED: Final = 100
@@ -161,7 +161,7 @@ class OperatorActions(DispatcherState):
         return [(lease, task_id) for lease, task_id in rows if lease in self._turns]
 
     async def override(
-        self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: Proof = UNKNOWN
+        self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: AnswerProof = UNKNOWN
     ) -> dict[str, Any]:
         """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
         board = await self._board_of(plan_id)
@@ -178,17 +178,17 @@ class OperatorActions(DispatcherState):
         self.nudge()
         return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}
 
-    async def rework(self, plan_id: str, task_id: str, decision: Decision, *, by: str) -> None:
+    async def rework(self, plan_id: str, task_id: str, decision: ReworkDecision, *, by: str) -> None:
         """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
         board = await self._board_of(plan_id)
         await self.take_up(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
         await self._decided(board, plan_id, task_id, decision, by)
 
-    async def _decided(self, board: BoardState, plan_id: str, task_id: str, decision: Decision, by: str) -> None:
+    async def _decided(self, board: BoardState, plan_id: str, task_id: str, decision: ReworkDecision, by: str) -> None:
         """What is accepted in a repository is merged before it is done, like everything else there."""
         commit = ""
-        if isinstance(decision, Accept):
+        if isinstance(decision, WorkAcceptance):
             left = await board.store.transact(
                 lambda tx: rework_decisions.find_unmerged_work(tx, board.sheets.of(tx, plan_id), task_id)
             )
@@ -210,7 +210,7 @@ class OperatorActions(DispatcherState):
     ) -> None:
         """A person answered what is to become of a task without rounds. What cannot be done is asked again."""
         said = HumanInterventionResponse.from_bytes(bytes(response))
-        decision = rework.decision(said.decision, said.decision_answers)
+        decision = rework.read_decision(said.decision, said.decision_answers)
         why = "it is none of what was offered"
         if decision is not None:
             try:
@@ -237,7 +237,7 @@ class OperatorActions(DispatcherState):
             paths, uncommitted = await self._prover.survey(manifest.workspace)
         except AgentTalkError as error:
             return [{"code": str(error.code), "field": "workspace", "message": error.message, "hint": error.hint}]
-        found = plan_remarks.of_tree(dag.nodes, paths, uncommitted)
+        found = plan_remarks.find_remarks(dag.nodes, paths, uncommitted)
         return [{**asdict(each), "code": str(each.code)} for each in found]
 
     async def apply(

@@ -11,7 +11,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.rules.mail.letters import BOARD as MAIL
-from agenttalk.rules.people.attestation import UNKNOWN, Proof
+from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
 from agenttalk.rules.proof import rework
 
 
@@ -21,7 +21,7 @@ class PlanAction:
 
     name: str
     by: str
-    proof: Proof = UNKNOWN
+    proof: AnswerProof = UNKNOWN
     """What shows that a person wants it."""
     task_id: str | None = None
     onwards: bool = False
@@ -72,8 +72,8 @@ def _require_allowed(deps: Deps, plan_id: str, action: PlanAction) -> None:
         raise UsageError(Code.NOT_ALLOWED, "a letter that was not answered is not tried again", hint=hint)
 
 
-def _decision(answer: str) -> rework.Decision:
-    decision = rework.decision("PROVIDE", [answer])
+def _decision(answer: str) -> rework.ReworkDecision:
+    decision = rework.read_decision("PROVIDE", [answer])
     if decision is None:
         hint = f"'grant N' (up to {rework.MOST_GRANTED}), 'accept' or 'abort'"
         raise UsageError(Code.OPTION_INVALID, f"{answer[:40]!r} is no decision", hint=hint)

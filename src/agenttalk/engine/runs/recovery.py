@@ -17,7 +17,7 @@ from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports import Owner, Performance, Tx
-from agenttalk.rules.core.usage import NOTHING, Used
+from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 
 class Recovery(DispatcherState):
@@ -88,7 +88,7 @@ class Recovery(DispatcherState):
         for granted, performance in found:
             self._begin(board, granted, performance)
 
-    async def _transcribed(self, board: BoardState, left: OrphanedLease) -> Used:
+    async def _transcribed(self, board: BoardState, left: OrphanedLease) -> UsageTotals:
         """What the agent of a process that died told until then, as far as it was written down."""
         [task] = await board.store.read("engine_task", plan_id=left.plan_id, task_id=left.task_id)
         rows = await board.store.read("command_of_delivery", id=left.delivery)

@@ -132,7 +132,7 @@ def _counts(left: OrphanedLease) -> bool:
 
 def _too_often(left: OrphanedLease, deaths: int) -> bool:
     how: failure.Ending = "engine_died" if _counts(left) else "engine_stopped"
-    ended = failure.attempt_ended(how, retries_used=0, retry_times=0, engine_deaths=deaths + int(_counts(left)))
+    ended = failure.decide_after_attempt(how, retries_used=0, retry_times=0, engine_deaths=deaths + int(_counts(left)))
     return ended == "ENGINE_ENDED_TOO_OFTEN"
 
 

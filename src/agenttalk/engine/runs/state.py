@@ -21,7 +21,7 @@ from agenttalk.engine.runs import folder_agents
 from agenttalk.engine.runs.conclusion import FinishedTurn
 from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.ports import Performance, Performer, Processes, Prover, Store
-from agenttalk.rules.core.usage import Used
+from agenttalk.rules.core.usage import UsageTotals
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class DispatcherState(ABC):
     """Leases that this process takes care of."""
     _lost: set[str]
     """Leases of turns that our own code failed on: they count as deaths of the engine, so that it ends somewhen."""
-    _unpaid: dict[str, tuple[Allowance | None, Used]]
+    _unpaid: dict[str, tuple[Allowance | None, UsageTotals]]
     """Leases of turns that we ended ourselves, and what they had used of what they may."""
     _revoked: set[str]
     """Leases of turns that are to end, because what they were given was replaced."""

@@ -17,7 +17,7 @@ from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.turn_outcome import NO_CLAIMS, NO_PROOF, TurnOutcome
 from agenttalk.ports import Performance, Proof
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import Fault, Result
+from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.core import task_states
 from agenttalk.rules.proof.done import Verdict
 from agenttalk.rules.proof.evidence import Claims
@@ -166,8 +166,12 @@ def _notice(command: Command, performance: Performance, outcome: TurnOutcome) ->
         return None
     state = task_states.move("RUNNING", outcome.cause)
     if state == "COMPLETED":
-        return results.notice(command, Result(performance.result, performance.score))
-    return results.notice(command, Fault(Code.COMMAND_FAILED, outcome.reason or "")) if state == "FAILED" else None
+        return results.fill_notice(command, AgentResult(performance.result, performance.score))
+    return (
+        results.fill_notice(command, TurnFault(Code.COMMAND_FAILED, outcome.reason or ""))
+        if state == "FAILED"
+        else None
+    )
 
 
 def _claims_to_json(said: Claims) -> list[dict[str, Any]]:

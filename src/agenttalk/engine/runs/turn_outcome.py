@@ -22,10 +22,10 @@ from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import SCORE_CODES, SCORE_TRIES
 from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import checkpoints, done, honesty, score_gates
-from agenttalk.rules.proof.checkpoints import Decision
+from agenttalk.rules.proof.checkpoints import CheckpointDecision
 from agenttalk.rules.proof.done import Evidence, Verdict
-from agenttalk.rules.proof.evidence import Claims, claims
-from agenttalk.rules.proof.score_gates import Gate
+from agenttalk.rules.proof.evidence import Claims, collect_claims
+from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.text import verdict_words
 from agenttalk.rules.toolchain import read_back
 
@@ -39,7 +39,7 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
 }
 NO_PROOF: Final = Proof()
 NO_CLAIMS: Final = Claims()
-_MET: Final = Gate(met=True)
+_MET: Final = ScoreGateResult(met=True)
 _REMEMBERED: Final = 1000
 """Verdicts on plain turns."""
 _verdicts: dict[tuple[Any, ...], Verdict] = {}
@@ -52,9 +52,9 @@ class TurnOutcome:
     cause: Cause
     reason: str | None = None
     verdict: Verdict | None = None
-    gate: Gate | None = None
+    gate: ScoreGateResult | None = None
     promise_id: str | None = None
-    gates: tuple[Decision, ...] = ()
+    gates: tuple[CheckpointDecision, ...] = ()
     """What checkpoints decided of it."""
     again: bool = False
     """Whether the same command is run once more."""
@@ -107,8 +107,8 @@ def _breach_ends(
         return False
     used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     before = rework_rounds.has_breached_scope(moves.tx, sheet.plan_id, node.task_id, used)
-    acts = aborts.acts(granted.job.command.promise, "scope-drift")
-    return checkpoints.ends_it(acts=acts, before=before, hidden=proof.hidden)
+    acts = aborts.stops_run(granted.job.command.promise, "scope-drift")
+    return checkpoints.is_final_breach(acts=acts, before=before, hidden=proof.hidden)
 
 
 def _outcome_of_pause(moves: TaskTransitions, granted: LeasedAttempt, abort: Abort) -> TurnOutcome:
@@ -120,7 +120,7 @@ def _outcome_of_pause(moves: TaskTransitions, granted: LeasedAttempt, abort: Abo
         if told.get("cause") != "DAY_SPENT":
             break
         before, fact = before + 1, told.get("before")
-    cause = failure.day_spent(before)
+    cause = failure.decide_after_day_limit(before)
     if cause == "DAY_SPENT":
         return TurnOutcome(cause, str(abort), again=True)
     return TurnOutcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
@@ -134,12 +134,12 @@ def model_of(granted: LeasedAttempt, performance: Performance) -> str:
 def is_done(granted: LeasedAttempt, performance: Performance, proof: Proof, at: str) -> bool:
     """Whether what was found would fulfil the task's promise, if its gates are met."""
     node, job = granted.node, granted.job
-    promise = job.command.promise or done.derive(node, promise_id="", score=performance.score)
+    promise = job.command.promise or done.derive_promise(node, promise_id="", score=performance.score)
     later = run_checkpoints.decide_after_turn(node, job.lease, performance, proof, None, proven=job.proven)
-    seen = observe_evidence(node, performance, Gate(met=True), at)
+    seen = observe_evidence(node, performance, ScoreGateResult(met=True), at)
     said = _claims(promise, granted, performance, seen, at)
     found = [*seen, *proof.evidence, *said.evidence]
-    return done.decide(promise, found, checkpoints.latest([*granted.gates, *later])).fulfilled
+    return done.decide(promise, found, checkpoints.latest_results([*granted.gates, *later])).fulfilled
 
 
 def _claims(
@@ -149,7 +149,7 @@ def _claims(
     names = {each.id for each in seen}
     if granted.kind_task is not None:  # what such a promise asks for is found by its kind alone
         names |= {name for criterion in promise.acceptance for name in criterion.evidence_required}
-    return claims(promise, performance.claims, by=granted.job.agent_id, at=at, seen=names)
+    return collect_claims(promise, performance.claims, by=granted.job.agent_id, at=at, seen=names)
 
 
 def judge_turn(
@@ -159,7 +159,7 @@ def judge_turn(
     granted: LeasedAttempt,
     performance: Performance,
     proof: Proof = NO_PROOF,
-    later: tuple[Decision, ...] = (),
+    later: tuple[CheckpointDecision, ...] = (),
     *,
     breach_ends: bool = False,
 ) -> TurnOutcome:
@@ -175,7 +175,7 @@ def judge_turn(
         return _outcome_of_unfit_agent(moves, sheet, node, granted, performance)
     if performance.how != "finished":
         row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
-        cause = failure.attempt_ended(
+        cause = failure.decide_after_attempt(
             _ENDINGS[performance.how],
             retries_used=granted.retries,
             retry_times=granted.job.command.retry_times,
@@ -183,7 +183,7 @@ def judge_turn(
         )
         return TurnOutcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
     if breach_ends:
-        return TurnOutcome("ABORTED", str(checkpoints.drift(proof.breach)))
+        return TurnOutcome("ABORTED", str(checkpoints.make_drift_abort(proof.breach)))
     if proof.moot:
         return TurnOutcome("MOOT", proof.moot)
     if proof.conflict:
@@ -198,7 +198,7 @@ def _judge_by_promise(
     granted: LeasedAttempt,
     performance: Performance,
     proof: Proof,
-    later: tuple[Decision, ...],
+    later: tuple[CheckpointDecision, ...],
 ) -> TurnOutcome:
     """Hold what was found against the promise."""
     if not later and _is_plain(sheet, node, granted, performance, proof):
@@ -206,12 +206,12 @@ def _judge_by_promise(
         if verdict.fulfilled:
             return TurnOutcome("FULFILLED", None, verdict, _MET, sheet.promise_id(node.task_id))
     promise = sheet.promise(node, performance.score)
-    gate = score_gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
-    refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
+    gate = score_gates.judge_gates(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
+    refused = proof.refused or (str(checkpoints.make_drift_abort(proof.breach)) if proof.breach else "")
     aborted = verdict_words.NOT_TAKEN(whys=refused) if refused else None
     seen = observe_evidence(node, performance, gate, moves.at)
     said = _claims(promise, granted, performance, seen, moves.at)
-    results_of_gates = checkpoints.latest([*granted.gates, *later]) if later else ()
+    results_of_gates = checkpoints.latest_results([*granted.gates, *later]) if later else ()
     verdict = done.decide(promise, [*seen, *proof.evidence, *said.evidence], results_of_gates, aborted=aborted)
     if verdict.fulfilled:
         return TurnOutcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
@@ -274,7 +274,7 @@ def _plain_verdict(node: Node, performance: Performance, at: str) -> Verdict:
     key = (asked, frozenset([each.output_name for each in performance.outputs]), _says_something(performance.result))
     verdict = _verdicts.get(key)
     if verdict is None:
-        promise = done.derive(node, promise_id="")
+        promise = done.derive_promise(node, promise_id="")
         verdict = done.decide(promise, observe_evidence(node, performance, _MET, at), ())
         if len(_verdicts) >= _REMEMBERED:
             _verdicts.clear()
@@ -311,7 +311,7 @@ def _outcome_of_unfit_agent(
     return TurnOutcome("NOT_FULFILLED", reason, hand_to=target)
 
 
-def observe_evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
+def observe_evidence(node: Node, performance: Performance, gate: ScoreGateResult, at: str) -> list[Evidence]:
     """What the engine saw itself: outputs that are there with their hash, a result, a score."""
     names = {each.output_name for each in performance.outputs} - performance.misfits.keys()
     found = [

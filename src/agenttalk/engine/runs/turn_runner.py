@@ -23,7 +23,7 @@ from agenttalk.engine.runs import resume, turn_outcome
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover
 from agenttalk.rules.core import media_types
-from agenttalk.rules.people.attestation import exposed
+from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.rework import Judgement
@@ -205,7 +205,9 @@ class TurnRunner(DispatcherState):
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
         try:
             watch = start_counting(job)
-            self._deps.exposed.update(exposed([job.profile]))  # before: what it says meanwhile could be anybody's
+            self._deps.exposed.update(
+                list_exposed_agents([job.profile])
+            )  # before: what it says meanwhile could be anybody's
             try:
                 performance = await performer.perform(job)
             finally:
@@ -234,9 +236,9 @@ class TurnRunner(DispatcherState):
                 if data is None:
                     data = await (await self._deps.stores.blobs(job.board)).get(made.sha256)
                 why = (
-                    media_types.misfit(wanted, data)
+                    media_types.explain_mismatch(wanted, data)
                     if made.data is not None
-                    else await asyncio.to_thread(media_types.misfit, wanted, data)
+                    else await asyncio.to_thread(media_types.explain_mismatch, wanted, data)
                 )
                 if why is not None:
                     misfits[made.output_name] = f"({made.path}) {why}"

@@ -28,12 +28,12 @@ from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.toolchain import names
 from agenttalk.ports import KindTask, Row, Tx
-from agenttalk.rules.prompts.toolchain_steps import Content, Place, Style, tell
+from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses, ForgeContent, StepStyle, render_task
 from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
-from agenttalk.rules.toolchain.accounts import Registry
-from agenttalk.rules.toolchain.deployments import Newest
-from agenttalk.rules.toolchain.proposal import Decision, Deployed, Known, KnownTask
-from agenttalk.rules.toolchain.reconciliation import Found
+from agenttalk.rules.toolchain.accounts import ForgeRegistry
+from agenttalk.rules.toolchain.deployments import NewestCommit
+from agenttalk.rules.toolchain.proposal import DeploymentOutcome, EventDecision, ForgeKnowledge, KnownTask
+from agenttalk.rules.toolchain.reconciliation import ForgeSnapshot
 
 BOARD: Final = "_toolchain"
 FAILURE_RETENTION: Final = timedelta(days=14)
@@ -42,7 +42,7 @@ _SIGHTING_LIMIT: Final = 32 * 1024 * 1024
 _PAGE: Final = 500
 _LATELY: Final = 32 * 1024
 """Bytes of a sighting that is kept in memory for a while."""
-_NOTHING: Final = Content()
+_NOTHING: Final = ForgeContent()
 _NOT_IDLE: Final = frozenset({"RUNNING", "COMPLETED", "FAILED", "SKIPPED"})
 
 
@@ -66,11 +66,11 @@ class ToolchainLimits:
 class ToolchainSetup:
     """What is configured for forge events."""
 
-    registry: Registry = field(default_factory=Registry)
-    places: Mapping[str, Place] = field(default_factory=dict)
+    registry: ForgeRegistry = field(default_factory=ForgeRegistry)
+    places: Mapping[str, ForgeAddresses] = field(default_factory=dict)
     """Source → what it is, and where it is."""
     profiles: Mapping[str, AgentProfile] = field(default_factory=dict)
-    style: Callable[[str], Style] = lambda _: Style()
+    style: Callable[[str], StepStyle] = lambda _: StepStyle()
     """Agent → how it is told its tasks."""
     policies: Policies = field(default_factory=Policies)
     timeout: int | None = None
@@ -92,7 +92,7 @@ class EventOutcome:
     """Why they were withdrawn, in the same order."""
     restored: tuple[str, ...] = ()
     warnings: int = 0
-    decision: Decision = field(default_factory=Decision)
+    decision: EventDecision = field(default_factory=EventDecision)
 
     def as_text(self) -> str:
         """In a line, for whoever looks at the delivery."""
@@ -116,8 +116,8 @@ class ToolchainBoard:
         self._sheets = DefinitionCache(traced=deps.traced)
         self._last = (0, 0)
 
-    async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, Content]]]) -> list[EventOutcome]:
-        """Decide about events, one after the other, in one transaction. `Content` is what was read at the forge.
+    async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, ForgeContent]]]) -> list[EventOutcome]:
+        """Decide about events, one after the other, in one transaction. `ForgeContent` is what was read at the forge.
 
         Each is given by the key of the task that it is for.
         """
@@ -131,19 +131,19 @@ class ToolchainBoard:
 
         return await store.transact(work)
 
-    async def foreseen(self, event: ForgeEvent) -> Decision:
+    async def foreseen(self, event: ForgeEvent) -> EventDecision:
         """What would follow from an event. Nothing is written."""
         if not self._deps.stores.has(BOARD):
-            return event_tasks.decide(event, self.setup.registry, Known())
+            return event_tasks.decide(event, self.setup.registry, ForgeKnowledge())
         store = await self._deps.stores.board(BOARD)
 
-        def work(tx: Tx) -> Decision:
+        def work(tx: Tx) -> EventDecision:
             placed = names.resolve_repository_name(tx, event)
             return event_tasks.decide(placed, self.registry(tx, event.source), read_known_state(tx, placed))
 
         return await store.transact(work)
 
-    def registry(self, tx: Tx, source: str) -> Registry:
+    def registry(self, tx: Tx, source: str) -> ForgeRegistry:
         """Who is who, with the names that accounts of a source have now."""
         return names.apply_renames(tx, source, self.setup.registry)
 
@@ -174,7 +174,7 @@ class ToolchainBoard:
         return made
 
     async def reconcile(
-        self, found: Found | Newest, content: Mapping[str, Content], *, dry_run: bool = False
+        self, found: ForgeSnapshot | NewestCommit, content: Mapping[str, ForgeContent], *, dry_run: bool = False
     ) -> list[tuple[ForgeEvent, EventOutcome]]:
         """Bring the tasks of a thing, or of what is deployed, in line with what the forge shows, in one transaction.
 
@@ -208,7 +208,7 @@ class ToolchainBoard:
         self._sheets.forget(BOARD)
         return TaskTransitions(tx, self._deps, self._sheets, at)
 
-    def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, Content]) -> EventOutcome:
+    def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, ForgeContent]) -> EventOutcome:
         tx = moves.tx
         names.remember_names(tx, event, self.setup.registry)
         placed = names.resolve_repository_name(tx, event)
@@ -217,7 +217,7 @@ class ToolchainBoard:
         return self._write(moves, placed, decision, content)
 
     def _write(
-        self, moves: TaskTransitions, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]
+        self, moves: TaskTransitions, event: ForgeEvent, decision: EventDecision, content: Mapping[str, ForgeContent]
     ) -> EventOutcome:
         tx = moves.tx
         for sighting in decision.sightings:
@@ -242,11 +242,11 @@ class ToolchainBoard:
             decision=decision,
         )
 
-    def _make(self, moves: TaskTransitions, task: ProposedTask, content: Content) -> str | None:
+    def _make(self, moves: TaskTransitions, task: ProposedTask, content: ForgeContent) -> str | None:
         kind = self._deps.kinds[BOARD]
         task_id = self._new_id(moves.tx)
-        place = replace(self.setup.places.get(task.source, Place("gitea", "")), engine_url=self._engine_url())
-        told = tell(task, task_id, place, content, self.setup.style(task.assignee))
+        place = replace(self.setup.places.get(task.source, ForgeAddresses("gitea", "")), engine_url=self._engine_url())
+        told = render_task(task, task_id, place, content, self.setup.style(task.assignee))
         said = told.must_haves
         must_haves = {
             "event_type": said.event_type,
@@ -329,13 +329,19 @@ def _state_and_epoch(row: Row) -> tuple[str, int]:
     return row[1], row[2]
 
 
-def derive_events(found: Found | Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
+def derive_events(found: ForgeSnapshot | NewestCommit, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:
     """The events that would have told of what a forge shows."""
-    return deployments.events(found, registry) if isinstance(found, Newest) else reconciliation.events(found, registry)
+    return (
+        deployments.make_events(found, registry)
+        if isinstance(found, NewestCommit)
+        else reconciliation.make_events(found, registry)
+    )
 
 
-def _decided(found: Found | Newest, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
-    if isinstance(found, Newest):
+def _decided(
+    found: ForgeSnapshot | NewestCommit, event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge
+) -> EventDecision:
+    if isinstance(found, NewestCommit):
         return deployments.decide(found, event, registry, known)
     return reconciliation.decide(found, event, registry, known)
 
@@ -349,13 +355,13 @@ def progress_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", 
     return "waiting" if state in {"PENDING", "READY"} and epoch == 0 else "begun"
 
 
-def read_known_state(tx: Tx, event: ForgeEvent) -> Known:
+def read_known_state(tx: Tx, event: ForgeEvent) -> ForgeKnowledge:
     """What is known of the things that an event is about. Each lookup goes through an index."""
     if event.name == "repository_deleted":
-        return Known(tasks=tuple(_open_in(tx, event.source, event.repository.key)))
-    found, before = Known(), None
+        return ForgeKnowledge(tasks=tuple(_open_in(tx, event.source, event.repository.key)))
+    found, before = ForgeKnowledge(), None
     for _ in range(2):
-        wanted = event_tasks.wanted(event, found)
+        wanted = event_tasks.find_lookup_keys(event, found)
         if wanted == before:
             break  # what was found leads to nothing else
         before = wanted
@@ -367,7 +373,7 @@ def read_known_state(tx: Tx, event: ForgeEvent) -> Known:
             seen |= dict(tx.run("sightings_with_head", head=each))
         rows = [row for each in sorted({*objects, *heads}) for row in tx.run("toolchain_known", object=each)]
         held = [row for each in heads for row in tx.run("held_failures_of", head=each)]
-        found = Known(
+        found = ForgeKnowledge(
             tasks=tuple(_known_task(row) for row in rows),
             sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
             held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
@@ -421,7 +427,7 @@ def _known_task(row: Row) -> KnownTask:
     )
 
 
-def _remember_deployed(tx: Tx, deployed: Deployed, at: str) -> None:
+def _remember_deployed(tx: Tx, deployed: DeploymentOutcome, at: str) -> None:
     """Remember how something was deployed last, in whatever order that is told."""
     for _, body in tx.run("sighting", object=deployed.key):
         if _read(body)["at"] > deployed.at:

@@ -20,7 +20,7 @@ from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain.board import EventOutcome, ToolchainBoard
 from agenttalk.ports import EventSource, Row, Tx
-from agenttalk.rules.prompts.toolchain_steps import Content
+from agenttalk.rules.prompts.toolchain_steps import ForgeContent
 from agenttalk.rules.toolchain import event_tasks, mention_tasks
 
 LOG = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ TOGETHER: Final = 64
 _LARGE: Final = 1024 * 1024
 """Larger bodies are read in another thread."""
 _LONGEST_OUTCOME: Final = 2_000
-ContentReader = Callable[[ForgeEvent, ProposedTask], Awaitable[Content]]
+ContentReader = Callable[[ForgeEvent, ProposedTask], Awaitable[ForgeContent]]
 """Reads at the forge what a task should say beyond its event. Whatever it raises, the task is made without it."""
 ReviewerReader = Callable[[ForgeEvent], Awaitable[ForgeEvent]]
 """Reads who is really asked for a review. Whatever it raises, the event is taken as it came."""
@@ -94,7 +94,9 @@ class DeliveryProcessor:
             )
             if kind == "pipeline":
                 result = PipelineResult.from_bytes(data)
-                return _ParsedDelivery(number, event_tasks.reported(name, result, at=received_at), "done", "")
+                return _ParsedDelivery(
+                    number, event_tasks.make_pipeline_event(name, result, at=received_at), "done", ""
+                )
             source = self._sources.get(name)
             if source is None:
                 return _ParsedDelivery(number, None, "failed", f"there is no source {name!r} any more")
@@ -178,7 +180,7 @@ class DeliveryProcessor:
             LOG.warning("%s: %s", event.source, error.message, extra={"action": "webhooks.search"})
             return ()
 
-    async def _content(self, event: ForgeEvent) -> dict[str, Content]:
+    async def _content(self, event: ForgeEvent) -> dict[str, ForgeContent]:
         """What the forge says beyond the event, by the keys of the tasks that would follow from it."""
         if self._gather is None:
             return {}

@@ -19,7 +19,7 @@ def make_follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         return [conflict] if outcome.code == "conflict" else []
     found = (*outcome.blockers, *(verdict_words.MISSING(name=each) for each in outcome.missing))
     unseen = outcome.detail.startswith(f"{Code.FORGE_UNSEEN}:")
-    ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
+    ways = triage.classify_failure(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
     if not ways:
         return []
     body: dict[str, Any] = {

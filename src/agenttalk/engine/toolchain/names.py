@@ -13,7 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
 from agenttalk.ports import Tx
 from agenttalk.rules.toolchain import dedup_keys
-from agenttalk.rules.toolchain.accounts import Registry
+from agenttalk.rules.toolchain.accounts import ForgeRegistry
 
 
 def resolve_repository_name(tx: Tx, event: ForgeEvent) -> ForgeEvent:
@@ -30,7 +30,7 @@ def find_stored_name(tx: Tx, source: str, repository: Repository) -> str:
     return "" if found == repository.full_name.lower() else found
 
 
-def remember_names(tx: Tx, event: ForgeEvent, registry: Registry) -> None:
+def remember_names(tx: Tx, event: ForgeEvent, registry: ForgeRegistry) -> None:
     """Remember what an event says of names, if it is news."""
     repository = event.repository
     found, news = _find_stored_name(tx, event.source, repository)
@@ -69,7 +69,7 @@ def is_repository_known(tx: Tx, source: str, name: str) -> bool:
     return bool(_read(tx, dedup_keys.repository_kept_as(source, name)))
 
 
-def apply_renames(tx: Tx, source: str, registry: Registry) -> Registry:
+def apply_renames(tx: Tx, source: str, registry: ForgeRegistry) -> ForgeRegistry:
     """Who is who, with the names that accounts were seen to have now."""
     return registry.renamed(source, _logins(tx, source))
 

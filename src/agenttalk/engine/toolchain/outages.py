@@ -11,7 +11,7 @@ from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.toolchain.board import ToolchainBoard, progress_of
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.core import circuit_breaker as rules
-from agenttalk.rules.core.circuit_breaker import CLOSED, Breaker
+from agenttalk.rules.core.circuit_breaker import CLOSED, CircuitBreaker
 from agenttalk.rules.prompts.toolchain_failures import WORDING
 from agenttalk.rules.toolchain import event_tasks
 
@@ -19,7 +19,7 @@ from agenttalk.rules.toolchain import event_tasks
 class SourceAvailability(NamedTuple):
     """What is known of a source."""
 
-    breaker: Breaker = CLOSED
+    breaker: CircuitBreaker = CLOSED
     outage: str = ""
     """The key of the last task for it."""
 
@@ -29,7 +29,7 @@ def read_availability(rows: list[Row]) -> SourceAvailability:
     if not rows:
         return SourceAvailability()
     failures, opened_at, not_before, outage = rows[0]
-    return SourceAvailability(Breaker(failures, _time(opened_at), _time(not_before)), outage)
+    return SourceAvailability(CircuitBreaker(failures, _time(opened_at), _time(not_before)), outage)
 
 
 class Outages:
@@ -43,27 +43,27 @@ class Outages:
         """A request failed."""
         caps, now = self._board.setup.caps, self._deps.now()
         known = read_availability(tx.run("breaker", source=source))
-        after = rules.failed(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
+        after = rules.record_failure(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._put(tx, source, known, after, why)
 
     def gone(self, tx: Tx, source: str, why: str) -> None:
         """Somebody who tried several times could not reach it."""
         caps, now = self._board.setup.caps, self._deps.now()
         known = read_availability(tx.run("breaker", source=source))
-        after = rules.is_gone(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
+        after = rules.trip(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
         self._put(tx, source, known, after, why)
 
     def limited(self, tx: Tx, source: str, retry_after: float) -> None:
         """It wants a pause."""
         known = read_availability(tx.run("breaker", source=source))
-        self._put(tx, source, known, rules.limited(known.breaker, self._deps.now(), retry_after), "")
+        self._put(tx, source, known, rules.record_rate_limit(known.breaker, self._deps.now(), retry_after), "")
 
     def back(self, tx: Tx, source: str) -> None:
         """It answers."""
         known = read_availability(tx.run("breaker", source=source))
         self._put(tx, source, known, CLOSED, "")
 
-    def _put(self, tx: Tx, source: str, known: SourceAvailability, after: Breaker, why: str) -> None:
+    def _put(self, tx: Tx, source: str, known: SourceAvailability, after: CircuitBreaker, why: str) -> None:
         if after == known.breaker:
             return
         outage = known.outage
@@ -83,7 +83,7 @@ class Outages:
         setup = self._board.setup
         words = WORDING[setup.style(setup.registry.ops or "").locale]
         what = words.outage.format(source=source)
-        task = event_tasks.infrastructure_failure(setup.registry, source, outage=at, what=what, detail=why, at=at)
+        task = event_tasks.make_outage_task(setup.registry, source, outage=at, what=what, detail=why, at=at)
         if task is None:
             toolchain_questions.ask(
                 tx, f"away/{source}/{at}", what, words.nobody.format(source=source, reason=why), at=at

@@ -24,7 +24,7 @@ from agenttalk.engine.toolchain.outages import Outages
 from agenttalk.engine.toolchain.triage import RETRY_CHOICES, UNSEEN_REPOSITORY_CHOICES, Triage
 from agenttalk.ports import Forge, Row, Store, Tx
 from agenttalk.rules.core import circuit_breaker
-from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, line_of
+from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording, render_line
 from agenttalk.rules.toolchain import triage
 
 LOG = logging.getLogger(__name__)
@@ -246,16 +246,16 @@ class ForgePoster:
             if error.code is Code.FORGE_LIMITED:
                 self._outages.limited(tx, source, error.retry_after)
             elif away or item is None:
-                self._outages.failed(tx, source, line_of(error.message))
+                self._outages.failed(tx, source, render_line(error.message))
             if item is None:
                 return
             if away or error.retriable:
-                pause = circuit_breaker.pause(item.tries + 1, error.retry_after)
+                pause = circuit_breaker.compute_pause(item.tries + 1, error.retry_after)
                 until = instant(now + timedelta(seconds=pause))
                 tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
             else:
                 self._outages.back(tx, source)  # it answers, if not as we wish
-                reason = line_of(error.message).rstrip(".。")
+                reason = render_line(error.message).rstrip(".。")
                 question = self._words.refused.format(source=source, object=item.object, reason=reason)
                 self._hold(tx, source, item, question, at)
 

@@ -23,13 +23,13 @@ from agenttalk.engine.toolchain import names
 from agenttalk.engine.toolchain.board import BOARD, EventOutcome, ToolchainBoard, derive_events
 from agenttalk.engine.toolchain.deliveries import ContentReader, WriteAccessReader
 from agenttalk.ports import Forge, Row
-from agenttalk.rules.prompts.toolchain_steps import Content
+from agenttalk.rules.prompts.toolchain_steps import ForgeContent
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, reconciliation
 from agenttalk.rules.toolchain import deployments as deployments_rules
-from agenttalk.rules.toolchain.accounts import Registry, is_one
-from agenttalk.rules.toolchain.deployments import Newest, Undone
-from agenttalk.rules.toolchain.proposal import Known
-from agenttalk.rules.toolchain.reconciliation import Found
+from agenttalk.rules.toolchain.accounts import ForgeRegistry, is_single_repository
+from agenttalk.rules.toolchain.deployments import FailedDeployment, NewestCommit
+from agenttalk.rules.toolchain.proposal import ForgeKnowledge
+from agenttalk.rules.toolchain.reconciliation import ForgeSnapshot
 
 LOG = logging.getLogger(__name__)
 _PAGE: Final = 500
@@ -79,7 +79,7 @@ class _OpenTasks:
 
     things: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     """Repository → number → kinds of the tasks."""
-    deployments: dict[str, dict[str, Undone]] = field(default_factory=dict)
+    deployments: dict[str, dict[str, FailedDeployment]] = field(default_factory=dict)
     """Repository → keys of tasks about deployments → what failed."""
 
 
@@ -98,9 +98,11 @@ class _Repository:
     known_as: str = ""
     """What it is called in keys, if it is not its name."""
 
-    def shown(self, thing: PullRequest | Issue) -> Found:
+    def shown(self, thing: PullRequest | Issue) -> ForgeSnapshot:
         """A thing of it, as far as it was read."""
-        return Found(self.source, self.kind, self.name, thing, known_as=self.known_as, repository_id=self.number)
+        return ForgeSnapshot(
+            self.source, self.kind, self.name, thing, known_as=self.known_as, repository_id=self.number
+        )
 
 
 class Reconciler:
@@ -183,8 +185,8 @@ class Reconciler:
 
         Beside each stands what it is called in keys. One that was renamed may be listed under both of its names.
         """
-        registry: Registry = self._board.setup.registry
-        plain = [each for each in registry.repositories if is_one(each)]
+        registry: ForgeRegistry = self._board.setup.registry
+        plain = [each for each in registry.repositories if is_single_repository(each)]
         listed = await forge.repositories() if len(plain) < len(registry.repositories) else ()
         named = (*tasks.things, *tasks.deployments, *plain, *listed)
         found: dict[str, tuple[Repository, str]] = {}
@@ -226,12 +228,12 @@ class Reconciler:
         store = await self._deps.stores.board(BOARD)
         return await store.transact(lambda tx: names.find_stored_name(tx, source, repository))
 
-    async def _entitled(self, found: Found) -> Found:
+    async def _entitled(self, found: ForgeSnapshot) -> ForgeSnapshot:
         """With those of the people who speak there that may call agents."""
         if self._rights is None:
             return found
         registry, may = self._board.setup.registry, set[str]()
-        for login in reconciliation.callers(found, registry):
+        for login in reconciliation.list_callers(found, registry):
             if await self._rights(found.source, found.repository, login):
                 may.add(login.lower())
         return replace(found, writers=frozenset(may))
@@ -270,7 +272,7 @@ class Reconciler:
             await self._deployed(repository, looked, tasks.deployments.get(key, {}), dry_run=dry_run)
 
     async def _deployed(
-        self, repository: _Repository, looked: ReconcileReport, undone: Mapping[str, Undone], *, dry_run: bool
+        self, repository: _Repository, looked: ReconcileReport, undone: Mapping[str, FailedDeployment], *, dry_run: bool
     ) -> None:
         """What came of deploying the newest commit of the default branch."""
         forge, name = repository.forge, repository.name
@@ -282,11 +284,11 @@ class Reconciler:
             if error.code != Code.FORGE_MISSING:  # nothing was ever pushed
                 looked.note(f"{looked.source}:{name}", error)
             return
-        newest = Newest(repository.source, repository.kind, name, branch, sha, statuses, undone)
+        newest = NewestCommit(repository.source, repository.kind, name, branch, sha, statuses, undone)
         if derive_events(newest, self._board.setup.registry):
             await self._settle(newest, looked, dry_run=dry_run)
 
-    async def _settle(self, found: Found | Newest, looked: ReconcileReport, *, dry_run: bool) -> None:
+    async def _settle(self, found: ForgeSnapshot | NewestCommit, looked: ReconcileReport, *, dry_run: bool) -> None:
         """First only look; what is to be told of new tasks is read before they are made."""
         if not self._deps.stores.has(BOARD) and not self._calls_for_something(found):
             return
@@ -300,23 +302,25 @@ class Reconciler:
         }
         _add_outcome(looked, await self._board.reconcile(found, content))
 
-    def _calls_for_something(self, found: Found | Newest) -> bool:
+    def _calls_for_something(self, found: ForgeSnapshot | NewestCommit) -> bool:
         registry = self._board.setup.registry
-        return any(event_tasks.decide(event, registry, Known()).tasks for event in derive_events(found, registry))
+        return any(
+            event_tasks.decide(event, registry, ForgeKnowledge()).tasks for event in derive_events(found, registry)
+        )
 
-    async def _content(self, event: ForgeEvent, task: ProposedTask) -> Content:
+    async def _content(self, event: ForgeEvent, task: ProposedTask) -> ForgeContent:
         if self._gather is None:
-            return Content()
+            return ForgeContent()
         try:
             return await self._gather(event, task)
         except AgentTalkError as error:
             LOG.warning("%s: %s", event.source, error.message, extra={"action": "reconcile.gather"})
-            return Content()
+            return ForgeContent()
 
 
 async def _read_thing(
     repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str], *, now: str
-) -> Found:
+) -> ForgeSnapshot:
     """What the forge shows of a thing. What people said is left out where nothing new can have come of it.
 
     The repository was just read: a thing that is missing in it was deleted.
@@ -330,7 +334,7 @@ async def _read_thing(
         except ForgeError as error:
             if error.code is not Code.FORGE_MISSING:
                 raise
-            left = reconciliation.gone(repository.source, number, pull=on_pull, at=now)
+            left = reconciliation.make_deleted_thing(repository.source, number, pull=on_pull, at=now)
             return replace(repository.shown(left), deleted=True)
         return replace(repository.shown(gone), changes=await forge.changes(name, number))
     reviews: tuple[Review, ...] = ()
@@ -364,7 +368,7 @@ def _note(found: _OpenTasks, source: str, about: str, kind: str) -> None:
 def _note_undone(found: _OpenTasks, context: Mapping[str, Any], *rows: Row) -> None:
     """Note which deployment an open task is about (the query `toolchain_task`)."""
     for row in rows:
-        undone = Undone(context.get("deploy_context") or "", row[12] or row[13], context["commit_sha"])
+        undone = FailedDeployment(context.get("deploy_context") or "", row[12] or row[13], context["commit_sha"])
         found.deployments.setdefault(context["repo"].lower(), {})[row[1]] = undone
 
 

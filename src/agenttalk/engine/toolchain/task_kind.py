@@ -11,9 +11,9 @@ from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, 
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.engine.core import prompt_context
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
-from agenttalk.rules.prompts.context import PromptContext, Section
-from agenttalk.rules.prompts.toolchain_promise import PROMISED
-from agenttalk.rules.prompts.toolchain_sections import sections
+from agenttalk.rules.prompts.context import PromptContext, PromptSection
+from agenttalk.rules.prompts.toolchain_promise import PROMISE_LINES
+from agenttalk.rules.prompts.toolchain_sections import render_toolchain_sections
 from agenttalk.rules.prompts.wording import Locale
 from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.done import Evidence
@@ -61,8 +61,8 @@ class ToolchainTaskKind:
     def demanded(self, task: KindTask) -> demands.Demand:
         """Which evidence decides, and how much it must be trusted."""
         verify = self.verify.get(task.source, "transition")
-        visible = read_back.can_be_seen(task.action_type, task.context)
-        return demands.demand(task.action_type, verify, visible=visible)
+        visible = read_back.is_visible(task.action_type, task.context)
+        return demands.decide_demand(task.action_type, verify, visible=visible)
 
     def promise(self, task: KindTask) -> CompletionPromise:
         """One criterion: it was carried out."""
@@ -82,7 +82,7 @@ class ToolchainTaskKind:
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """Event and action data for the prompt."""
-        words = PROMISED[locale]
+        words = PROMISE_LINES[locale]
         return replace(
             prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale),
             action_steps=task.steps,
@@ -92,9 +92,9 @@ class ToolchainTaskKind:
             marker=write_marker(Marker(task.task_id, task.hop)),
         )
 
-    def prompt(self, context: PromptContext) -> list[Section]:
+    def prompt(self, context: PromptContext) -> list[PromptSection]:
         """Context, constraints, API, promise."""
-        return sections(context, self.texts)
+        return render_toolchain_sections(context, self.texts)
 
     def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:
         """The agent's own token for the forge that the task comes from."""
@@ -106,45 +106,47 @@ class ToolchainTaskKind:
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """What the agent says, and what the forge says."""
-        words = demands.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
+        words = demands.make_claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
         ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
         if task.action_type == "infrastructure_failure":
             return [ended, *words]
         said = read_report_claims(task, turn)
-        found = read_back.weighed(await self.read_back(task, turn), self.demanded(task).least)
+        found = read_back.forgive_outages(await self.read_back(task, turn), self.demanded(task).least)
         if said.faults and not read_back.is_denied(found):
-            found.append(read_back.denied(said, turn.at))
+            found.append(read_back.make_denial(said, turn.at))
         if not read_back.is_denied(found):
             found += await self._deployed(task, turn)
             found += await self._left_out(task, turn, said, found)
-        return [ended, *read_back.spoiled([*words, *found])]
+        return [ended, *read_back.void_spoiled([*words, *found])]
 
     async def _deployed(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """A success that was told of since the failure, by a pipeline or a deployment's own event."""
         environment = str(task.context.get("environment") or task.context.get("deploy_context") or "")
         if task.action_type != "deploy_failure" or not environment or turn.read is None:
             return []
-        where = dedup_keys.deployed(task.source, str(task.context.get("repo", "")), environment)
+        where = dedup_keys.deployment_key(task.source, str(task.context.get("repo", "")), environment)
         for _, body in await turn.read("sighting", object=where):
             told: Any = wire.read(bytes(body))
             if told.get("good", True) and told["noted_at"] > task.made_at and told["at"] >= task.event_at:
-                return [read_back.deployed(environment, told["sha"], turn.at)]
+                return [read_back.make_deployment_evidence(environment, told["sha"], turn.at)]
         return []
 
     async def _left_out(
-        self, task: KindTask, turn: KindTurn, said: report_claims.Said, found: Sequence[Evidence]
+        self, task: KindTask, turn: KindTurn, said: report_claims.ReportClaims, found: Sequence[Evidence]
     ) -> list[Evidence]:
         """What the lead says of steps that the agent left out."""
         if not said.declared:
             return []
         if turn.confirm is None:
-            return [read_back.decided(said, found, by="nobody", approved=False, at=turn.at)]
-        asked = read_back.question(self.lead, task.title, said, found)
-        shown = check_results.shown_hash(asked, {"task": task.task_id, "command": turn.command_id})
+            return [read_back.make_lead_evidence(said, found, by="nobody", approved=False, at=turn.at)]
+        asked = read_back.render_question(self.lead, task.title, said, found)
+        shown = check_results.hash_shown(asked, {"task": task.task_id, "command": turn.command_id})
         confirmation = await turn.confirm(HumanCheck(id="not_applicable", kind="human", question=asked), shown)
-        agreed = check_results.of_human(confirmation, shown).passed
+        agreed = check_results.judge_human(confirmation, shown).passed
         return [
-            read_back.decided(said, found, by=confirmation.by, approved=agreed, at=turn.at, trust=confirmation.trust)
+            read_back.make_lead_evidence(
+                said, found, by=confirmation.by, approved=agreed, at=turn.at, trust=confirmation.trust
+            )
         ]
 
     def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
@@ -175,10 +177,10 @@ def _read_sighting(tx: Tx, key: str) -> Mapping[str, Any]:
     return {}
 
 
-def read_report_claims(task: KindTask, turn: KindTurn) -> report_claims.Said:
+def read_report_claims(task: KindTask, turn: KindTurn) -> report_claims.ReportClaims:
     """What the agent's reports of a turn say besides their words."""
     own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
-    return report_claims.read(own, len(task.steps))
+    return report_claims.read_reports(own, len(task.steps))
 
 
 def read_task(board: str, row: Sequence[Any]) -> KindTask:

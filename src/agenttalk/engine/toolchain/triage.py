@@ -28,7 +28,14 @@ from agenttalk.rules.prompts.toolchain_failures import WORDING, FailureWording
 from agenttalk.rules.text import render
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, triage
 from agenttalk.rules.toolchain.mentions import Marker, write_marker
-from agenttalk.rules.toolchain.triage import OVERDUE, Comment, Failure, Issue, Person, Place
+from agenttalk.rules.toolchain.triage import (
+    OVERDUE,
+    ForgePlace,
+    TaskFailure,
+    TriageComment,
+    TriageIssue,
+    TriageQuestion,
+)
 
 RETRY_CHOICES: Final = ("retry", "give up")
 UNSEEN_REPOSITORY_CHOICES: Final = ("access given", "deleted")
@@ -46,7 +53,7 @@ class PostDraft(NamedTuple):
     """What it is said about. At one thing, one is said after the other."""
     title: str
     text: str
-    place: Place = Place("")
+    place: ForgePlace = ForgePlace("")
     login: str = ""
     request_id: str | None = None
 
@@ -103,11 +110,11 @@ class Triage:
         for way in said["ways"]:
             match way:
                 case "infrastructure":
-                    self._outages.gone(tx, task.source, texts.line_of(said["reason"]))
+                    self._outages.gone(tx, task.source, texts.render_line(said["reason"]))
                 case "conflict":
                     self._board.put(tx, _conflict(task))
                 case "access":
-                    self._to_operator(tx, task, texts.line_of(said["reason"]), at)
+                    self._to_operator(tx, task, texts.render_line(said["reason"]), at)
                 case "business":
                     self._to_agent(tx, key, task, said, at)
                 case _:
@@ -120,7 +127,7 @@ class Triage:
         """
         repository = str(task.context.get("repo", ""))
         words = self._words(self._board.setup.registry.ops or "")
-        about = {"source": task.source, "repo": texts.inline(repository), "reason": reason}
+        about = {"source": task.source, "repo": texts.render_inline(repository), "reason": reason}
         title, question = (
             words.unseen_title.format(**about),
             words.unseen.format(**about, gone=UNSEEN_REPOSITORY_CHOICES[1]),
@@ -132,26 +139,34 @@ class Triage:
             _add(tx, f"unseen/{request_id}", task, saying, at)
 
     def _to_agent(self, tx: Tx, key: str, task: KindTask, said: Mapping[str, Any], at: str) -> None:
-        told = triage.to_agent(_failure(task, said["cause"]), self._board.setup.registry, self._reached)
-        if isinstance(told, Comment):
+        told = triage.choose_for_agent(_failure(task, said["cause"]), self._board.setup.registry, self._reached)
+        if isinstance(told, TriageComment):
             words = self._words(task.agent_id)
             head = words.not_done.format(
-                login=told.login, title=texts.inline(task.title), task=task.task_id, round=said["round"]
+                login=told.login, title=texts.render_inline(task.title), task=task.task_id, round=said["round"]
             )
             locale = self._board.setup.style(task.agent_id).locale
             faults = [each.removeprefix(triage.NOT_SHOWN) for each in said["found"] or [said["reason"]]]
-            found = [render.spoken(each, locale) for each in faults]
+            found = [render.translate(each, locale) for each in faults]
             self._comment(tx, key, task, told, head, (words.missing, found), words.back, at)
 
     def _comment(
-        self, tx: Tx, key: str, task: KindTask, told: Comment, head: str, lines: tuple[str, Any], tail: str, at: str
+        self,
+        tx: Tx,
+        key: str,
+        task: KindTask,
+        told: TriageComment,
+        head: str,
+        lines: tuple[str, Any],
+        tail: str,
+        at: str,
     ) -> None:
         title, facts = lines
         saying = PostDraft(
             "comment",
             dedup_keys.object_of(task.source, *told.place),
-            texts.line_of(head)[:_LONGEST_TITLE],
-            texts.comment(head, title, facts, tail, _markers(task, task.hop, key)),
+            texts.render_line(head)[:_LONGEST_TITLE],
+            texts.render_comment(head, title, facts, tail, _markers(task, task.hop, key)),
             told.place,
             told.login,
         )
@@ -159,35 +174,35 @@ class Triage:
 
     def _to_lead(self, tx: Tx, key: str, task: KindTask, cause: str, reason: str, at: str) -> None:
         failed, lately = _failure(task, cause), _lately(tx, task, at)
-        told = triage.to_lead(replace(failed, lately=len(lately)), self._board.setup.registry, self._reached)
+        told = triage.choose_for_lead(replace(failed, lately=len(lately)), self._board.setup.registry, self._reached)
         words = self._words(self._board.setup.registry.lead or "")
         place = triage.place_of(task.context)
         about = {
             "agent": task.agent_id,
             "task": task.task_id,
-            "title": texts.inline(task.title),
+            "title": texts.render_inline(task.title),
             "action_type": task.action_type,
             "place": f"{place.repository}#{place.number}" if place and place.number else task.object,
             "since": task.made_at,
-            "reason": texts.line_of(reason),
+            "reason": texts.render_line(reason),
         }
         late = cause == OVERDUE
         history = _history(tx, task, cause, reason, at)
-        if isinstance(told, Issue):
+        if isinstance(told, TriageIssue):
             head = (words.overdue if late else words.issue).format(**about)
             title = (words.overdue_title if late else words.issue_title).format(**about)
             saying = PostDraft(
                 "issue",
                 f"{task.source}:{told.repository.lower()}",
-                texts.line_of(title)[:_LONGEST_TITLE],
-                texts.comment(head, words.history, history, "", _markers(task, told.hop, key)),
-                Place(told.repository),
+                texts.render_line(title)[:_LONGEST_TITLE],
+                texts.render_comment(head, words.history, history, "", _markers(task, told.hop, key)),
+                ForgePlace(told.repository),
                 told.login,
             )
             _add(tx, key, task, saying, at)
             about_agent = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
             tx.run("put_sighting", object=about_agent, head="", body=wire.write({"at": [*lately, at]}))
-        elif isinstance(told, Person):
+        elif isinstance(told, TriageQuestion):
             question = (words.overdue if late else words.ask).format(**about)
             title = (words.overdue_title if late else words.ask_title).format(**about)
             criteria = {"why_you": told.why, "history": history}
@@ -242,14 +257,14 @@ class Triage:
     def _remember(self, tx: Tx, task: KindTask, since: str, at: str) -> None:
         """Say it once more: on the task itself, and at the forge if that can be."""
         words = self._words(task.agent_id)
-        told = triage.to_agent(_failure(task, OVERDUE), self._board.setup.registry, self._reached)
-        login = told.login if isinstance(told, Comment) else task.agent_id
-        title = texts.inline(task.title)
+        told = triage.choose_for_agent(_failure(task, OVERDUE), self._board.setup.registry, self._reached)
+        login = told.login if isinstance(told, TriageComment) else task.agent_id
+        title = texts.render_inline(task.title)
         head = words.reminder.format(login=login, title=title, task=task.task_id, since=records.format_time(since))
         said = {"kind": "comment", "author": "system", "type": "general", "claims": None, "epoch": None}
         tx.run("add_comment", plan_id=BOARD, task_id=task.task_id, body=head, at=at, **said)
         tx.record("task.reminded", f"{BOARD}/{task.task_id}", {"since": since})
-        if isinstance(told, Comment):
+        if isinstance(told, TriageComment):
             key = f"remind/{task.task_id}/{since}"
             self._comment(tx, key, task, told, head, (words.steps, task.steps), "", at)
             return
@@ -291,11 +306,11 @@ def _add(tx: Tx, key: str, task: KindTask, saying: PostDraft, at: str) -> None:
 def _conflict(task: KindTask) -> ProposedTask:
     """What the author of a pull request gets in the place of a merge that cannot be."""
     about = {"source": task.source, "object_key": task.object, "agent": task.agent_id, "context": task.context}
-    return event_tasks.merge_conflict(**about, head_sha=task.head_sha, at=task.event_at)  # type: ignore[arg-type]
+    return event_tasks.make_conflict_task(**about, head_sha=task.head_sha, at=task.event_at)  # type: ignore[arg-type]
 
 
-def _failure(task: KindTask, cause: str) -> Failure:
-    return Failure(task.agent_id, task.source, task.action_type, cause, task.hop, context=task.context)
+def _failure(task: KindTask, cause: str) -> TaskFailure:
+    return TaskFailure(task.agent_id, task.source, task.action_type, cause, task.hop, context=task.context)
 
 
 def _lately(tx: Tx, task: KindTask, at: str) -> list[str]:

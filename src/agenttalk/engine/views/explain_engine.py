@@ -172,7 +172,7 @@ def _moves_on(now: _TaskSituation, review: DagReviewRecord | None, turns: Sequen
 def _used(turn: Mapping[str, Any]) -> dict[str, float]:
     """What an attempt took, of what its usage says."""
     said = turn.get("usage", {})
-    used = usage.spent(said, seconds=said.get("duration_s", 0.0))
+    used = usage.measure_usage(said, seconds=said.get("duration_s", 0.0))
     counts = {"tokens": used.tokens, "cost_usd": used.cost_usd, "tool_calls": used.tool_calls}
     return {"duration_s": round(used.seconds, 3), **counts}
 
@@ -180,7 +180,7 @@ def _used(turn: Mapping[str, Any]) -> dict[str, float]:
 def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:
     criteria = [{"id": each.id, "description": each.description} for each in promise.acceptance]
     told = {"id": promise.id, "objective": promise.objective, "derived": derived, "criteria": criteria}
-    left_open = plan_remarks.left_open(promise)
+    left_open = plan_remarks.list_open_points(promise)
     return told | {"left_open": left_open} if left_open else told
 
 
@@ -251,7 +251,7 @@ async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | N
 
 def _branch(node: Node, score: float | None) -> dict[str, Any] | None:
     """Where the score of a task led, if it led anywhere."""
-    taken = score_gates.judge(node, scores={node.task_id: score}, evidence=()).branch
+    taken = score_gates.judge_gates(node, scores={node.task_id: score}, evidence=()).branch
     if node.gates is None or taken is None:
         return None
     branch = node.gates.branches[taken]

@@ -84,7 +84,7 @@ class Feed:
             known = {board: min(came.get(board, 0), seq) for board, seq in here.items()}
             if any(here[board] - seq > FAR for board, seq in known.items()):
                 known = here
-                yield [FeedReset(feed.written(known))]
+                yield [FeedReset(feed.encode_cursor(known))]
             else:
                 yield []
             while not self.closed:
@@ -203,7 +203,7 @@ def news_of(row: Row, board: str, position: Mapping[str, int]) -> News:
     told = _read(body) if body is not None else None
     named = told.get("plan_id") if told is not None and "/" not in subject else None
     about = feed.plan_of(subject, named)
-    return News(feed.written(position), board, seq, at, kind, subject, about, feed.tasks_of(kind, subject, told))
+    return News(feed.encode_cursor(position), board, seq, at, kind, subject, about, feed.tasks_of(kind, subject, told))
 
 
 def _read(body: Any) -> dict[str, Any] | None:
@@ -238,7 +238,7 @@ class RecentNews:
         """The news behind a position, which moves on; None when it lies before the oldest that is kept."""
         if any(known.get(board, 0) < seq for board, seq in self._floor.items()):
             return None
-        last = feed.written(known)
+        last = feed.encode_cursor(known)
         found: list[News] = []
         for each in reversed(self._news):
             if each.id == last:

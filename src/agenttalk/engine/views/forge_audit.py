@@ -71,7 +71,7 @@ def _verification_of(turn: dict[str, Any]) -> VerifyResult:
         Evidence(each["id"], each["passed"], True, each["trust"], each["by"], "", each["detail"])
         for each in turn.get("checks", ())
     ]
-    return read_back.told(Verdict(said["fulfilled"], trust=said["trust"]), seen)
+    return read_back.to_result(Verdict(said["fulfilled"], trust=said["trust"]), seen)
 
 
 def _result(own: dict[str, Any], turns: list[dict[str, Any]]) -> dict[str, Any] | None:

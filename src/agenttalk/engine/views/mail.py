@@ -62,7 +62,7 @@ async def list_letters(deps: Deps, asked: MailQuery, viewer: str | None = None) 
 
 async def _search(store: Store, asked: MailQuery, viewer: str | None) -> tuple[list[dict[str, Any]], int | None]:
     limit = max(1, min(asked.limit, LONGEST_PAGE))
-    words = letters.wanted(asked.search)
+    words = letters.split_query(asked.search)
     if asked.search and not words:
         return [], None
     before, seen = asked.before or _TOP, 0

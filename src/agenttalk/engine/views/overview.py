@@ -15,7 +15,7 @@ from agenttalk.engine.proof import honesty
 from agenttalk.engine.views import plans, toolchain
 from agenttalk.engine.views.plans import PlanQuery
 from agenttalk.ports import Store
-from agenttalk.rules.proof.honesty import NOTHING, Tally
+from agenttalk.rules.proof.honesty import NOTHING, HonestyTally
 
 PLANS: Final = 10
 """Plans that are shown."""
@@ -117,7 +117,7 @@ def _agent(
     now: list[dict[str, Any]],
     queued: int,
     status: dict[str, Any] | None,
-    believed: tuple[Tally, dict[str, Tally]],
+    believed: tuple[HonestyTally, dict[str, HonestyTally]],
 ) -> dict[str, Any]:
     tally, models = believed
     said = tally.as_json()

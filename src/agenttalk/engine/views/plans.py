@@ -19,7 +19,7 @@ from agenttalk.engine.plans.supersede import files_of
 from agenttalk.engine.views import plan_status
 from agenttalk.ports import Row, Store
 from agenttalk.rules.core.task_states import board_status
-from agenttalk.rules.plans.timeline import Span
+from agenttalk.rules.plans.timeline import TimelineSpan
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
@@ -193,7 +193,7 @@ async def describe_plan(deps: Deps, plan_id: str) -> dict[str, Any]:
     edges = await _edges(store, plan_id, () if runs else await _nodes(store, plan_id))
     rows = await store.read("orders_of_plan", plan_id=plan_id)
     spans = [
-        Span(task_id, moment(begin), moment(end) if end else None, (ack or "").lower() or "running")
+        TimelineSpan(task_id, moment(begin), moment(end) if end else None, (ack or "").lower() or "running")
         for task_id, _, begin, end, ack in rows
     ]
     return {**told, "board_name": store.name, "edges": edges, "spans": spans}

@@ -20,8 +20,8 @@ from agenttalk.ports import Made, Performance, Store
 from agenttalk.rules.agents import results
 from agenttalk.rules.mail import letters
 from agenttalk.rules.proof import done
-from agenttalk.rules.proof.evidence import claims, read_claims
-from agenttalk.rules.proof.score_gates import Gate
+from agenttalk.rules.proof.evidence import collect_claims, read_claims
+from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.toolchain import demands
 
 NOTE = "The engine decides when your turn has ended, from what it finds itself. This only says what it would miss now."
@@ -48,8 +48,10 @@ async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
     made = tuple(Made(name, name, "", 0, None) for name in sorted(outputs))
     at = deps.stamp()
     # A result is handed in last of all, so that it is not there yet is nothing to be told.
-    seen = turn_outcome.observe_evidence(node, Performance("finished", result="soon", outputs=made), Gate(met=True), at)
-    told = claims(promise, claimed, by=agent_id, at=at, seen={each.id for each in seen})
+    seen = turn_outcome.observe_evidence(
+        node, Performance("finished", result="soon", outputs=made), ScoreGateResult(met=True), at
+    )
+    told = collect_claims(promise, claimed, by=agent_id, at=at, seen={each.id for each in seen})
     verdict = done.decide(promise, [*seen, *told.evidence, *await _on_board(store, task, epoch, at)], ())
     over = state == "COMPLETED"  # of what is done nothing is missing, whatever can be seen of it now
     checks = {each.id for each in promise.checks}
@@ -72,7 +74,11 @@ async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[d
     """What is seen so far of a task of a board that is no plan: reports, and answers to letters."""
     if task.board == letters.BOARD:
         rows = await store.read("mail_item", task_id=task.task_id)
-        return [each for row in rows for each in letters.evidence(letters.Seen(row[2], row[6], row[7], row[8]), at)]
+        return [
+            each
+            for row in rows
+            for each in letters.make_evidence(letters.LetterObservation(row[2], row[6], row[7], row[8]), at)
+        ]
     if task.board != BOARD:
         return []
     said: list[tuple[str, str, str, str]] = []
@@ -81,7 +87,7 @@ async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[d
         remarks = await store.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
         said += [(each[1], each[2], each[3], each[4]) for each in remarks if each[6] == epoch]
         after = remarks[-1][0] if len(remarks) == PAGE else None
-    return demands.claims(said, at)
+    return demands.make_claims(said, at)
 
 
 async def _command(store: Store, delivery: int | None) -> Command | None:
@@ -98,7 +104,7 @@ async def _outputs(
         return {row[1] for row in rows if row[0] == "artifact"}
     own = root_layout.task(agent_id, task.plan_id, task.task_id)
     layout = AttemptPaths(own, f"{own}/{TURNS}/{command.command_id}-{attempt}")
-    return await asyncio.to_thread(_lying, deps, layout.outputs, results.declared(command))
+    return await asyncio.to_thread(_lying, deps, layout.outputs, results.map_declared_outputs(command))
 
 
 def _lying(deps: Deps, folder: str, names: dict[str, str]) -> set[str]:

@@ -21,7 +21,7 @@ from agenttalk.engine.views import explain, plans
 from agenttalk.engine.views.plan_status import is_isolated, usage_of
 from agenttalk.ports import Folder, Row, Store
 from agenttalk.rules.proof import checklist
-from agenttalk.rules.proof.checklist import Item, Seen
+from agenttalk.rules.proof.checklist import ChecklistItem, CheckSummary
 
 ORDERS: Final = 20
 """Commands of a task that are shown, the newest."""
@@ -81,7 +81,7 @@ def _order(row: Row) -> dict[str, Any]:
     }
 
 
-def _line(item: Item) -> dict[str, Any]:
+def _line(item: ChecklistItem) -> dict[str, Any]:
     return {
         "id": item.id,
         "description": item.description,
@@ -227,7 +227,7 @@ _BY: Final = {"claimed": "the agent", "confirmed": "a person"}
 """Whose word it is, where the evidence names nobody. Everything else the engine has seen itself."""
 
 
-async def checklist_of(store: Store, told: dict[str, Any]) -> list[Item]:
+async def checklist_of(store: Store, told: dict[str, Any]) -> list[ChecklistItem]:
     """Each line of a task's promise; `told` is what `explain` tells of the task."""
     plan_id, task_id = told["plan_id"], told["task_id"]
     node = Node.model_validate_json(bytes((await store.read("node", plan_id=plan_id, task_id=task_id))[0][0]))
@@ -243,18 +243,18 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[Item]:
     stale = told["freshness"] == "stale"
     promise = sheet.promise(node)
     at = ended_at if attempts else None
-    return checklist.of(promise.acceptance, seen, told["verdict"], stale=stale, ended_at=at)
+    return checklist.build_checklist(promise.acceptance, seen, told["verdict"], stale=stale, ended_at=at)
 
 
-def _evidence_of_row(row: Row) -> Seen:
+def _evidence_of_row(row: Row) -> CheckSummary:
     check_id, _, _, _, result, _, fresh, at = row
     told: Any = wire.read(bytes(result), limit=wire.DOCUMENT_LIMIT)
     return _evidence_of_check({**told, "id": check_id}, at, fresh=bool(fresh))
 
 
-def _evidence_of_check(told: dict[str, Any], at: str, *, fresh: bool = True) -> Seen:
+def _evidence_of_check(told: dict[str, Any], at: str, *, fresh: bool = True) -> CheckSummary:
     trust = str(told.get("trust") or "claimed")
-    return Seen(
+    return CheckSummary(
         told["id"],
         bool(told.get("passed")),
         fresh,

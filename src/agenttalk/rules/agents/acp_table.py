@@ -19,7 +19,7 @@ from agenttalk.rules.agents.cli_table import MCP_VARIABLES, CodingAgent, McpClie
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenAgent(CodingAgent):
+class AcpAgent(CodingAgent):
     """An entry of this table."""
 
     auth: str = ""
@@ -50,7 +50,7 @@ def _waiting(base: str, **more: str) -> McpClient:
     return McpClient(variables={**told, **more})
 
 
-def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **more: object) -> SpokenAgent:
+def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **more: object) -> AcpAgent:
     """An entry that shares variables, keys and files with one of the other table."""
     known = cli_table.TABLE[base]
     shared: dict[str, object] = {
@@ -64,10 +64,10 @@ def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **
         "version": known.version,
         "install": install or known.install,
     }
-    return SpokenAgent(program=program, argv=argv, codec="text", **{**shared, **more})  # type: ignore[arg-type]
+    return AcpAgent(program=program, argv=argv, codec="text", **{**shared, **more})  # type: ignore[arg-type]
 
 
-TABLE: Final[Mapping[str, SpokenAgent]] = MappingProxyType(
+TABLE: Final[Mapping[str, AcpAgent]] = MappingProxyType(
     {
         "claude": _entry(
             "claude",
@@ -112,13 +112,13 @@ TABLE: Final[Mapping[str, SpokenAgent]] = MappingProxyType(
             ("--acp", "--approval-mode", "default", "{MODEL}", "{ARGS}"),
             mcp=replace(_client("qwen"), file={"tools": {"toolSearch": {"enabled": False}}}),  # as with claude
         ),
-        "custom": SpokenAgent(program="", argv=("{ARGS}",), codec="text"),
+        "custom": AcpAgent(program="", argv=("{ARGS}",), codec="text"),
     }
 )
 """Name → entry."""
 
 
-def entry(use: AcpUse | None) -> SpokenAgent:
+def resolve_agent(use: AcpUse | None) -> AcpAgent:
     """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do."""
     if use is None:
         raise ValueError(f"it is not said which coding agent it is; add acp, one of: {', '.join(TABLE)}")
@@ -133,11 +133,11 @@ def entry(use: AcpUse | None) -> SpokenAgent:
         found = replace(found, argv=tuple(use.argv))
     if not found.program:
         raise ValueError("a custom coding agent needs its program; add acp.program")
-    permissions.check(use)
+    permissions.check_patterns(use)
     return found
 
 
-def variables(agent: SpokenAgent, use: AcpUse, *, confined: bool) -> dict[str, str]:
+def build_variables(agent: AcpAgent, use: AcpUse, *, confined: bool) -> dict[str, str]:
     """Variables by which an agent is told its model, and to ask before it does anything."""
     model = use.model or ""
     quoted = model.replace("\\", "\\\\").replace('"', '\\"')
@@ -147,7 +147,7 @@ def variables(agent: SpokenAgent, use: AcpUse, *, confined: bool) -> dict[str, s
     return {**named, **(agent.free if agent.free is not None and confined and not said else agent.asking)}
 
 
-def servers(agent: SpokenAgent, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+def build_servers(agent: AcpAgent, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
     """Our MCP server as the protocol describes one that an agent starts itself; none where there is no command.
 
     Every agent can start one, and it needs no network. Of an attempt's variables `env` it gets those that it needs.

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.agent import AcpUse, CliUse, PromptBy
 from agenttalk.contracts.core.problems import nearest
-from agenttalk.rules.agents.codecs import Codec, codec
+from agenttalk.rules.agents.codecs import Codec, make_codec
 from agenttalk.rules.agents.events import Totals
 
 LONGEST_ARGUMENT: Final = 100 * 1024
@@ -121,7 +121,7 @@ class CodingAgent:
 
     def reader(self) -> Codec:
         """What reads its output. Raises ValueError for a codec or a pattern that is none."""
-        return codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
+        return make_codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
 
 
 _CLAUDE_ARGV: Final = (
@@ -327,7 +327,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RunLocation:
     """Where a run takes place."""
 
     base: str
@@ -341,7 +341,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class LaunchSpec:
     """How a program is started."""
 
     argv: tuple[str, ...]
@@ -353,7 +353,7 @@ class Start:
     """Path in the attempt's folder → content, to be laid out before."""
 
 
-def entry(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
+def resolve_agent(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
     """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do.
 
     With `mcp` it has to be one that can be told of our MCP server.
@@ -382,19 +382,19 @@ def entry(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
     changed.reader()
     if mcp and changed.mcp is None:
         raise ValueError(f"{use.agent} cannot use an MCP server; remove mcp")
-    if mcp and any(told and "{MCP}" not in told for told in _told_by_argument(changed)):
+    if mcp and any(told and "{MCP}" not in told for told in _list_mcp_arguments(changed)):
         raise ValueError("its arguments have no place for our MCP server; add {MCP} to cli.argv and cli.resume")
     return changed
 
 
-def _told_by_argument(agent: CodingAgent) -> tuple[tuple[str, ...], ...]:
+def _list_mcp_arguments(agent: CodingAgent) -> tuple[tuple[str, ...], ...]:
     """The lists of arguments in which a place for our MCP server is needed."""
     return (agent.argv, agent.resume) if agent.mcp and agent.mcp.args else ()
 
 
-def start(
-    agent: CodingAgent, use: CliUse | AcpUse, prompt: str, room: Room, *, confined: bool, session: str = ""
-) -> Start:
+def build_launch(
+    agent: CodingAgent, use: CliUse | AcpUse, prompt: str, room: RunLocation, *, confined: bool, session: str = ""
+) -> LaunchSpec:
     """How a run is started. Raises ValueError for a prompt that is too long to be an argument."""
     if agent.prompt == "argument" and len(prompt.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
         limit = f"{LONGEST_ARGUMENT // 1024} KiB"
@@ -429,10 +429,10 @@ def start(
         said = {**json.loads(files.get(settings, "{}")), **_placed(client.file, room.server)}
         files[settings or _MCP] = json.dumps(said, ensure_ascii=False)
     own |= {name: _filled(value, _server_places(room)) for name, value in client.variables.items()}
-    return Start(argv, prompt if agent.prompt == "stdin" else "", variables, own, files)
+    return LaunchSpec(argv, prompt if agent.prompt == "stdin" else "", variables, own, files)
 
 
-def _server_places(room: Room) -> dict[str, str]:
+def _server_places(room: RunLocation) -> dict[str, str]:
     """What stands for our MCP server. TOML reads these strings and arrays as JSON does."""
     argv = list(room.server) or [""]
     return {
@@ -456,7 +456,7 @@ def _filled(text: str, places: Mapping[str, str]) -> str:
     return text
 
 
-def lent(agent: CodingAgent, variables: Collection[str]) -> CodingAgent:
+def choose_login(agent: CodingAgent, variables: Collection[str]) -> CodingAgent:
     """An agent that uses the login of a person, if nobody gave it a key; else one that knows no login."""
     if agent.login is None or set(agent.keys).intersection(variables):
         return replace(agent, login=None)

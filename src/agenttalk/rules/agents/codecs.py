@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.rules.agents import progress_notes
-from agenttalk.rules.agents.events import Event, about, matches
+from agenttalk.rules.agents.events import AgentEvent, describe_arguments, matches
 from agenttalk.rules.agents.results import text_of
 from agenttalk.rules.core import usage
-from agenttalk.rules.core.usage import NOTHING, Billed, Used
+from agenttalk.rules.core.usage import NOTHING, BilledTokens, UsageTotals
 
 LONGEST: Final = 8 * 1024 * 1024
 """Bytes of a line that are read."""
@@ -36,10 +36,10 @@ class Codec(Protocol):
     says_end: bool
     """Whether its agents tell that they have ended."""
 
-    def take(self, line: bytes) -> Iterator[Event]:
+    def take(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[AgentEvent]:
         """What is still to be told when nothing more comes."""
 
 
@@ -103,14 +103,14 @@ def _words(value: object) -> str:
 
 
 def _sum(said: Mapping[str, Any], *keys: str) -> int:
-    return sum(usage.spent({"tokens": said.get(key)}).tokens for key in keys)
+    return sum(usage.measure_usage({"tokens": said.get(key)}).tokens for key in keys)
 
 
 def _cost(said: Mapping[str, Any], key: str) -> float:
-    return usage.spent({"cost_usd": said.get(key)}).cost_usd
+    return usage.measure_usage({"cost_usd": said.get(key)}).cost_usd
 
 
-class _Recent(dict[str, Any]):
+class _RecentEntries(dict[str, Any]):
     """What was told of last, by its name: an agent that never ends telling does not fill our memory."""
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -119,7 +119,7 @@ class _Recent(dict[str, Any]):
             del self[next(iter(self))]
 
 
-class _Quiet:
+class _StreamCodec:
     """A codec that keeps nothing back."""
 
     says_end = True
@@ -127,33 +127,33 @@ class _Quiet:
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
         self._denied = denied
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[AgentEvent]:
         """Nothing."""
         yield from ()
 
-    def _refused(self, tool: str, said: str) -> Iterator[Event]:
+    def _refused(self, tool: str, said: str) -> Iterator[AgentEvent]:
         """That a tool was not permitted, if what it answered says so."""
         if matches(self._denied, said):
-            yield Event("denied", said, tool)
+            yield AgentEvent("denied", said, tool)
 
 
-class ClaudeCodec(_Quiet):
+class ClaudeCodec(_StreamCodec):
     """The stream of Claude Code (`stream-json`), which Qwen Code speaks too."""
 
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
         super().__init__(denied)
-        self._counted = _Recent()
+        self._counted = _RecentEntries()
         """Message → its tokens: one is told piece by piece."""
         self._tokens = 0
-        self._calls = _Recent()
-        self._told = _Recent()
+        self._calls = _RecentEntries()
+        self._told = _RecentEntries()
 
-    def take(self, line: bytes) -> Iterator[Event]:
+    def take(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         match said.get("type"), said.get("subtype"):
             case "system", "init":
-                yield Event("session", _text(said, "session_id"), _text(said, "model"))
+                yield AgentEvent("session", _text(said, "session_id"), _text(said, "model"))
             case "system", "permission_denied":
                 yield from self._denial(said, _text(said, "message"))
             case "assistant", _:
@@ -163,67 +163,67 @@ class ClaudeCodec(_Quiet):
             case "result", _:
                 yield from self._over(said)
 
-    def _answered(self, message: dict[str, Any]) -> Iterator[Event]:
+    def _answered(self, message: dict[str, Any]) -> Iterator[AgentEvent]:
         for block in _parts(message.get("content")):
             if block.get("type") == "text" and _text(block, "text"):
-                yield Event("text", _text(block, "text"))
+                yield AgentEvent("text", _text(block, "text"))
             elif block.get("type") == "tool_use":
                 self._calls[_text(block, "id")] = _text(block, "name")
-                yield Event("tool", about(block.get("input")), _text(block, "name"))
+                yield AgentEvent("tool", describe_arguments(block.get("input")), _text(block, "name"))
         tokens = _claude_tokens(_part(message, "usage"))
         if tokens:
             self._tokens += tokens - self._counted.get(_text(message, "id"), 0)
             self._counted[_text(message, "id")] = tokens
             billed = _claude_bill(_part(message, "usage"))
-            yield Event("usage", used=Used(self._tokens), request=_text(message, "id"), billed=billed)
+            yield AgentEvent("usage", used=UsageTotals(self._tokens), request=_text(message, "id"), billed=billed)
 
-    def _returned(self, message: dict[str, Any]) -> Iterator[Event]:
+    def _returned(self, message: dict[str, Any]) -> Iterator[AgentEvent]:
         for block in _parts(message.get("content")):
             if block.get("type") == "tool_result" and block.get("is_error") is True:
                 name = _text(block, "tool_use_id")
                 if name not in self._told and matches(self._denied, _words(block.get("content"))):
                     self._told[name] = True
-                    yield Event("denied", _words(block.get("content")), self._calls.get(name, ""))
+                    yield AgentEvent("denied", _words(block.get("content")), self._calls.get(name, ""))
 
-    def _denial(self, said: dict[str, Any], why: str) -> Iterator[Event]:
+    def _denial(self, said: dict[str, Any], why: str) -> Iterator[AgentEvent]:
         name = _text(said, "tool_use_id")
         if name not in self._told or not name:
             self._told[name] = True
-            yield Event("denied", why, _text(said, "tool_name"))
+            yield AgentEvent("denied", why, _text(said, "tool_name"))
 
-    def _over(self, said: dict[str, Any]) -> Iterator[Event]:
-        yield Event("usage", used=Used(_claude_tokens(_part(said, "usage")), _cost(said, "total_cost_usd")))
+    def _over(self, said: dict[str, Any]) -> Iterator[AgentEvent]:
+        yield AgentEvent("usage", used=UsageTotals(_claude_tokens(_part(said, "usage")), _cost(said, "total_cost_usd")))
         for each in _parts(said.get("permission_denials")):
-            yield from self._denial(each, about(each.get("tool_input")))
+            yield from self._denial(each, describe_arguments(each.get("tool_input")))
         if said.get("is_error") is False and said.get("subtype") == "success":
-            yield Event("end", _text(said, "result"))
+            yield AgentEvent("end", _text(said, "result"))
         else:
             why = _text(said, "result") or _text(_part(said, "error"), "message") or _text(said, "subtype")
-            yield Event("error", why)
+            yield AgentEvent("error", why)
 
 
 def _claude_tokens(said: dict[str, Any]) -> int:
     return _sum(said, "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-def _claude_bill(said: dict[str, Any]) -> Billed:
+def _claude_bill(said: dict[str, Any]) -> BilledTokens:
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return Billed(*(_sum(said, name) for name in names))
+    return BilledTokens(*(_sum(said, name) for name in names))
 
 
-class CodexCodec(_Quiet):
+class CodexCodec(_StreamCodec):
     """The stream of Codex (`codex exec --json`). It tells what it used when a turn has ended."""
 
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
         super().__init__(denied)
-        self._begun = _Recent()
+        self._begun = _RecentEntries()
 
-    def take(self, line: bytes) -> Iterator[Event]:
+    def take(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         match said.get("type"):
             case "thread.started":
-                yield Event("session", _text(said, "thread_id"))
+                yield AgentEvent("session", _text(said, "thread_id"))
             case "item.started" | "item.updated":
                 yield from self._tool(_part(said, "item"))
             case "item.completed":
@@ -231,32 +231,32 @@ class CodexCodec(_Quiet):
             case "turn.completed":
                 told = _part(said, "usage")
                 read, written, cached = (_sum(told, f"{name}_tokens") for name in ("input", "output", "cached_input"))
-                billed = Billed(max(0, read - cached), written, cached)
-                yield Event("usage", used=Used(read + written), request="turn", billed=billed)
-                yield Event("end")
+                billed = BilledTokens(max(0, read - cached), written, cached)
+                yield AgentEvent("usage", used=UsageTotals(read + written), request="turn", billed=billed)
+                yield AgentEvent("end")
             case "turn.failed":
-                yield Event("error", _text(_part(said, "error"), "message"))
+                yield AgentEvent("error", _text(_part(said, "error"), "message"))
             case "error":
-                yield Event("warning", _text(said, "message"))
+                yield AgentEvent("warning", _text(said, "message"))
 
-    def _tool(self, item: dict[str, Any]) -> Iterator[Event]:
+    def _tool(self, item: dict[str, Any]) -> Iterator[AgentEvent]:
         """A tool that begins, or that is over and was not told of before."""
         name, number = _text(item, "type"), _text(item, "id")
         if name not in _CODEX_TOOLS or number in self._begun:
             return
         self._begun[number] = True
         called = f"{_text(item, 'server')}.{_text(item, 'tool')}" if name == "mcp_tool_call" else name
-        yield Event("tool", _CODEX_TOOLS[name](item), called)
+        yield AgentEvent("tool", _CODEX_TOOLS[name](item), called)
 
-    def _item(self, item: dict[str, Any]) -> Iterator[Event]:
+    def _item(self, item: dict[str, Any]) -> Iterator[AgentEvent]:
         yield from self._tool(item)
         match item.get("type"):
             case "agent_message":
-                yield Event("text", _text(item, "text"))
+                yield AgentEvent("text", _text(item, "text"))
             case "error":
-                yield Event("warning", _text(item, "message"))
+                yield AgentEvent("warning", _text(item, "message"))
             case str(kind) if item.get("status") == "declined":
-                yield Event("denied", about(item), kind)
+                yield AgentEvent("denied", describe_arguments(item), kind)
             case str(kind) if item.get("status") == "failed":
                 failed = f"{_text(item, 'aggregated_output')} {_text(_part(item, 'error'), 'message')}"
                 yield from self._refused(kind, failed.strip())
@@ -267,22 +267,22 @@ def _changed(item: dict[str, Any]) -> str:
 
 
 _CODEX_TOOLS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
-    "command_execution": about,
-    "web_search": about,
+    "command_execution": describe_arguments,
+    "web_search": describe_arguments,
     "file_change": _changed,
-    "mcp_tool_call": lambda item: about(item.get("arguments")),
+    "mcp_tool_call": lambda item: describe_arguments(item.get("arguments")),
 }
 
 
-class GeminiCodec(_Quiet):
+class GeminiCodec(_StreamCodec):
     """The stream of Gemini CLI (`stream-json`), which tells a text piece by piece."""
 
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
         super().__init__(denied)
         self._pieces: list[str] = []
-        self._calls = _Recent()
+        self._calls = _RecentEntries()
 
-    def take(self, line: bytes) -> Iterator[Event]:
+    def take(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         kind = said.get("type")
@@ -293,33 +293,33 @@ class GeminiCodec(_Quiet):
         yield from self.close()
         match kind:
             case "init":
-                yield Event("session", _text(said, "session_id"), _text(said, "model"))
+                yield AgentEvent("session", _text(said, "session_id"), _text(said, "model"))
             case "tool_use":
                 self._calls[_text(said, "tool_id")] = _text(said, "tool_name")
-                yield Event("tool", about(said.get("parameters")), _text(said, "tool_name"))
+                yield AgentEvent("tool", describe_arguments(said.get("parameters")), _text(said, "tool_name"))
             case "tool_result" if said.get("status") == "error":
                 error = _part(said, "error")
                 why = _text(error, "message") or _text(said, "output") or _text(error, "type")
                 yield from self._refused(self._calls.get(_text(said, "tool_id"), ""), why)
             case "error":
-                yield Event("warning", _text(said, "message"))
+                yield AgentEvent("warning", _text(said, "message"))
             case "result":
                 told = _part(said, "stats")
                 read, written, cached = (_sum(told, name) for name in ("input_tokens", "output_tokens", "cached"))
-                billed = Billed(max(0, read - cached), written, cached)
-                yield Event("usage", used=Used(_sum(told, "total_tokens")), request="turn", billed=billed)
+                billed = BilledTokens(max(0, read - cached), written, cached)
+                yield AgentEvent("usage", used=UsageTotals(_sum(told, "total_tokens")), request="turn", billed=billed)
                 ok = said.get("status") == "success"
-                yield Event("end") if ok else Event("error", _text(_part(said, "error"), "message"))
+                yield AgentEvent("end") if ok else AgentEvent("error", _text(_part(said, "error"), "message"))
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[AgentEvent]:
         """The text that was being told."""
         text = "".join(self._pieces)
         self._pieces.clear()
         if text:
-            yield Event("text", text)
+            yield AgentEvent("text", text)
 
 
-class OpenCodeCodec(_Quiet):
+class OpenCodeCodec(_StreamCodec):
     """The stream of OpenCode (`--format json`), which counts step by step."""
 
     def __init__(self, denied: Sequence[re.Pattern[str]] = ()) -> None:
@@ -327,44 +327,44 @@ class OpenCodeCodec(_Quiet):
         self._session = ""
         self._used = NOTHING
 
-    def take(self, line: bytes) -> Iterator[Event]:
+    def take(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         part, session = _part(said, "part"), _text(said, "sessionID")
         if session != self._session:
             self._session = session
-            yield Event("session", session)
+            yield AgentEvent("session", session)
         match said.get("type"):
             case "text":
-                yield Event("text", _text(part, "text"))
+                yield AgentEvent("text", _text(part, "text"))
             case "tool_use":
                 state = _part(part, "state")
-                yield Event("tool", about(state.get("input")), _text(part, "tool"))
+                yield AgentEvent("tool", describe_arguments(state.get("input")), _text(part, "tool"))
                 if state.get("status") == "error":
                     yield from self._refused(_text(part, "tool"), _text(state, "error"))
             case "step_finish":
                 yield from self._finished(part)
             case "error":
                 error = _part(said, "error")
-                yield Event("error", _text(_part(error, "data"), "message") or _text(error, "name"))
+                yield AgentEvent("error", _text(_part(error, "data"), "message") or _text(error, "name"))
 
-    def _finished(self, part: dict[str, Any]) -> Iterator[Event]:
+    def _finished(self, part: dict[str, Any]) -> Iterator[AgentEvent]:
         tokens = _part(part, "tokens")
         count = _sum(tokens, "input", "output", "reasoning") + _sum(_part(tokens, "cache"), "read", "write")
-        self._used = self._used.plus(Used(count, _cost(part, "cost")))
+        self._used = self._used.plus(UsageTotals(count, _cost(part, "cost")))
         cache = _part(tokens, "cache")
-        billed = Billed(
+        billed = BilledTokens(
             _sum(tokens, "input"), _sum(tokens, "output", "reasoning"), _sum(cache, "read"), _sum(cache, "write")
         )
-        yield Event("usage", used=self._used, request=_text(part, "id") or "step", billed=billed)
+        yield AgentEvent("usage", used=self._used, request=_text(part, "id") or "step", billed=billed)
         if part.get("reason") == "stop":
-            yield Event("end")
+            yield AgentEvent("end")
 
 
 class TextCodec:
     """Whatever a program prints: all of it is what it says, and patterns tell what is more than that.
 
-    A pattern for what it used names `read`, `written` and `cost`, one for what it did `tool` and `about`.
+    A pattern for what it used names `read`, `written` and `cost`, one for what it did `tool` and `describe_arguments`.
     Lines of ours (`{"agenttalk": …}`) count, too.
     """
 
@@ -384,35 +384,35 @@ class TextCodec:
         self._used = NOTHING
         self._lines: list[str] = []
 
-    def take(self, line: bytes) -> Iterator[Event]:
+    def take(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         note = progress_notes.read_note(line)
         if note is not None:
-            self._used = self._used.most(usage.spent(note.usage))
-            yield Event("usage", used=self._used)
+            self._used = self._used.most(usage.measure_usage(note.usage))
+            yield AgentEvent("usage", used=self._used)
             if note.progress:
-                yield Event("tool", note.progress)
+                yield AgentEvent("tool", note.progress)
             return
         text = text_of(line)
         if found := _groups(self._counted, text):
             tokens = int(_number(found.get("read")) + _number(found.get("written")))
-            self._used = Used(self._used.tokens + tokens, max(self._used.cost_usd, _number(found.get("cost"))))
-            yield Event("usage", used=self._used)
+            self._used = UsageTotals(self._used.tokens + tokens, max(self._used.cost_usd, _number(found.get("cost"))))
+            yield AgentEvent("usage", used=self._used)
         elif found := _groups(self._acted, text):
-            yield Event("tool", found.get("about") or "", found.get("tool") or "")
+            yield AgentEvent("tool", found.get("about") or "", found.get("tool") or "")
         elif matches(self._denied, text):
-            yield Event("denied", text)
+            yield AgentEvent("denied", text)
         elif matches(self._failed, text):
-            yield Event("error", text)
+            yield AgentEvent("error", text)
         elif len(self._lines) < _PIECES:
             self._lines.append(text)
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> Iterator[AgentEvent]:
         """All that it said."""
         text = "\n".join(self._lines).strip()
         self._lines.clear()
         if text:
-            yield Event("text", text)
+            yield AgentEvent("text", text)
 
 
 def _groups(pattern: re.Pattern[str] | None, text: str) -> dict[str, str | None]:
@@ -437,7 +437,7 @@ CODECS: Final = ("claude", "codex", "gemini", "opencode", "text")
 """Names of codecs."""
 
 
-def codec(
+def make_codec(
     name: str, denied: Sequence[str] = (), failed: Sequence[str] = (), *, acted: str = "", counted: str = ""
 ) -> Codec:
     """The codec of this name, for one run. Raises ValueError for a name or a pattern that is none."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError
-from agenttalk.rules.core.usage import NOTHING, UNBILLED, Billed, Used
+from agenttalk.rules.core.usage import NOTHING, UNBILLED, BilledTokens, UsageTotals
 from agenttalk.rules.text import answer_words, verdict_words
 
 Kind = Literal["session", "text", "tool", "usage", "asked", "denied", "warning", "error", "end"]
@@ -23,7 +23,7 @@ _ANSWERS: Final = ("result", "decision", "score", "self_assessment")
 _BLOCK: Final = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
-class Event(NamedTuple):
+class AgentEvent(NamedTuple):
     """One thing that was told."""
 
     kind: Kind
@@ -31,11 +31,11 @@ class Event(NamedTuple):
     """What was said; of a session its id, of a tool what it was called for."""
     name: str = ""
     """Of a tool its name, of a session the model."""
-    used: Used = NOTHING
+    used: UsageTotals = NOTHING
     """Of usage: since the program began. Calls of tools are counted apart."""
     request: str = ""
     """Of usage: which request to the model it is about, if it is about one."""
-    billed: Billed = UNBILLED
+    billed: BilledTokens = UNBILLED
     """Of usage: what that request has used so far."""
 
     def as_json(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class Account:
+class RunSummary:
     """What a run of a coding agent comes to, event by event."""
 
     says_end: bool = True
@@ -62,7 +62,7 @@ class Account:
     text: str = ""
     """What it said last."""
     tools: int = 0
-    used: Used = NOTHING
+    used: UsageTotals = NOTHING
     session: str = ""
     model: str = ""
     denials: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Account:
     permit: str = "permit it by cli.args"
     """What to do so that something is permitted."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: AgentEvent) -> None:
         """Count an event in."""
         match event.kind:
             case "session":
@@ -84,7 +84,7 @@ class Account:
                 self.text = event.text
             case "tool":
                 self.tools += 1
-                self.used = self.used.most(Used(tool_calls=self.tools))
+                self.used = self.used.most(UsageTotals(tool_calls=self.tools))
             case "usage":
                 self.used = self.used.most(event.used)
             case "denied":
@@ -122,9 +122,9 @@ class Account:
         return "" if self.tools or self.used.tool_calls else verdict_words.NO_TOOL()
 
 
-def onwards(before: Used, now: Used, going_on: Collection[Totals]) -> Used:
+def sum_session_usage(before: UsageTotals, now: UsageTotals, going_on: Collection[Totals]) -> UsageTotals:
     """What several runs of one session used. Some agents count from its beginning, which is then not added."""
-    return Used(
+    return UsageTotals(
         max(before.tokens, now.tokens) if "tokens" in going_on else before.tokens + now.tokens,
         max(before.cost_usd, now.cost_usd) if "cost_usd" in going_on else before.cost_usd + now.cost_usd,
         before.seconds + now.seconds,
@@ -132,7 +132,7 @@ def onwards(before: Used, now: Used, going_on: Collection[Totals]) -> Used:
     )
 
 
-def since(now: Used, earlier: Used, going_on: Collection[Totals]) -> Used:
+def diff_session_usage(now: UsageTotals, earlier: UsageTotals, going_on: Collection[Totals]) -> UsageTotals:
     """What was used of a session since an earlier moment, where its agent counts from the beginning of the session."""
     return now._replace(
         tokens=max(0, now.tokens - earlier.tokens) if "tokens" in going_on else now.tokens,
@@ -140,7 +140,7 @@ def since(now: Used, earlier: Used, going_on: Collection[Totals]) -> Used:
     )
 
 
-def answer(text: str) -> str:
+def extract_answer(text: str) -> str:
     """A text whose last line is the object that it holds, be it written over several lines or as a block of code."""
     for part in (*reversed(_BLOCK.findall(text)), text):
         try:
@@ -152,7 +152,7 @@ def answer(text: str) -> str:
     return text
 
 
-def about(arguments: object) -> str:
+def describe_arguments(arguments: object) -> str:
     """What a tool is called for, in short."""
     if not isinstance(arguments, Mapping):
         return ""

@@ -10,7 +10,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.wire import JsonValue
 from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import Fault
+from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.text import answer_words
 
 _TEXT: Final[dict[str, Any]] = {"type": "string"}
@@ -19,7 +19,7 @@ _SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnswerSpec:
     """What an answer must hold."""
 
     score: bool = False
@@ -34,7 +34,7 @@ class Asked:
     """Whether it may say that it is not fit for the task."""
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Asked:
+    def from_json(cls, said: Mapping[str, Any]) -> AnswerSpec:
         """As it was written by `as_json`."""
         outputs, possible = tuple(said["outputs"]), tuple(said["possible"])
         return cls(said["score"], outputs, possible, said["judges"], said["may_refuse"])
@@ -51,7 +51,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """An answer that has the form that was asked for."""
 
     result: dict[str, Any]
@@ -60,7 +60,7 @@ class Answer:
     """Name → text."""
 
 
-def schema(asked: Asked) -> dict[str, Any]:
+def build_schema(asked: AnswerSpec) -> dict[str, Any]:
     """The JSON Schema of an answer.
 
     The range of a score is not part of it: a model whose words are forced into the schema would then make a good
@@ -98,66 +98,68 @@ def _object(parts: Mapping[str, Any], required: Any) -> dict[str, Any]:
     return {"type": "object", "properties": dict(parts), "required": list(required), "additionalProperties": False}
 
 
-def read(asked: Asked, text: str) -> Answer | Fault:
+def read_answer(asked: AnswerSpec, text: str) -> ModelAnswer | TurnFault:
     """What an answer that is a text says."""
     if not text.strip():
-        return Fault(Code.AGENT_SILENT, answer_words.EMPTY())
+        return TurnFault(Code.AGENT_SILENT, answer_words.EMPTY())
     try:
         said = wire.read(text.strip().encode("utf-8", "replace"))
     except JsonError as error:
-        return Fault(Code.ANSWER_INVALID, answer_words.NO_JSON(error=error.message, text=_shown(text)))
-    return judged(asked, said)
+        return TurnFault(Code.ANSWER_INVALID, answer_words.NO_JSON(error=error.message, text=_shown(text)))
+    return check_answer(asked, said)
 
 
-def judged(asked: Asked, said: object) -> Answer | Fault:
+def check_answer(asked: AnswerSpec, said: object) -> ModelAnswer | TurnFault:
     """An answer that can be used, or the first thing that is wrong with it, in words for whoever gave it."""
     if not isinstance(said, dict):
-        return Fault(Code.ANSWER_INVALID, answer_words.NO_OBJECT(text=_shown(str(said))))
+        return TurnFault(Code.ANSWER_INVALID, answer_words.NO_OBJECT(text=_shown(str(said))))
     try:
         written = wire.write({name: value for name, value in said.items() if name != "outputs"})
     except JsonError as error:
-        return Fault(Code.ANSWER_INVALID, answer_words.UNWRITABLE(error=error.message))
+        return TurnFault(Code.ANSWER_INVALID, answer_words.UNWRITABLE(error=error.message))
     if asked.judges:
         return _judgement(said, written)
-    if asked.may_refuse and results.unfitness(said.get("self_assessment")) is not None:
-        return Answer({"self_assessment": said["self_assessment"]})
+    if asked.may_refuse and results.explain_unfitness(said.get("self_assessment")) is not None:
+        return ModelAnswer({"self_assessment": said["self_assessment"]})
     result = said.get("result")
     if not isinstance(result, str) or not result.strip():
-        return Fault(Code.AGENT_SILENT, answer_words.NO_RESULT())
+        return TurnFault(Code.AGENT_SILENT, answer_words.NO_RESULT())
     found = results.read_result(written, b"", score_required=asked.score)
-    if isinstance(found, Fault):
+    if isinstance(found, TurnFault):
         return found
     outputs = _outputs(asked, said.get("outputs"))
-    if isinstance(outputs, Fault):
+    if isinstance(outputs, TurnFault):
         return outputs
     kept = {"result": result, "score": found.score, "score_explanation": found.explanation}
-    return Answer({name: value for name, value in kept.items() if value is not None}, outputs)
+    return ModelAnswer({name: value for name, value in kept.items() if value is not None}, outputs)
 
 
-def _judgement(said: dict[str, Any], written: bytes) -> Answer | Fault:
+def _judgement(said: dict[str, Any], written: bytes) -> ModelAnswer | TurnFault:
     found = results.read_result(written, b"", score_required=True)
-    if isinstance(found, Fault):
+    if isinstance(found, TurnFault):
         return found
     if said.get("decision") not in {"ACCEPT", "REJECT"}:
-        return Fault(Code.ANSWER_INVALID, answer_words.NO_DECISION())
-    return Answer({name: said[name] for name in ("score", "decision", "reason", "issues", "prompt") if name in said})
+        return TurnFault(Code.ANSWER_INVALID, answer_words.NO_DECISION())
+    return ModelAnswer(
+        {name: said[name] for name in ("score", "decision", "reason", "issues", "prompt") if name in said}
+    )
 
 
-def _outputs(asked: Asked, said: object) -> dict[str, str] | Fault:
+def _outputs(asked: AnswerSpec, said: object) -> dict[str, str] | TurnFault:
     found: dict[str, str] = {}
     for each in said if isinstance(said, list) else ():
         name, text = (each.get("name"), each.get("text")) if isinstance(each, dict) else (None, None)
         if not isinstance(name, str) or not isinstance(text, str):
-            return Fault(Code.ANSWER_INVALID, answer_words.NO_OUTPUT())
+            return TurnFault(Code.ANSWER_INVALID, answer_words.NO_OUTPUT())
         if name not in {*asked.outputs, *asked.possible}:
             known = ", ".join([*asked.outputs, *asked.possible]) or "none"
-            return Fault(Code.ANSWER_INVALID, answer_words.NOT_ASKED_FOR(name=name[:80], names=known))
+            return TurnFault(Code.ANSWER_INVALID, answer_words.NOT_ASKED_FOR(name=name[:80], names=known))
         if name in found:
-            return Fault(Code.ANSWER_INVALID, answer_words.TWICE(name=name))
+            return TurnFault(Code.ANSWER_INVALID, answer_words.TWICE(name=name))
         found[name] = text
     missing = [name for name in asked.outputs if not found.get(name, "").strip()]
     if missing:
-        return Fault(Code.OUTPUT_MISSING, answer_words.OUTPUTS_EMPTY(names=", ".join(missing)))
+        return TurnFault(Code.OUTPUT_MISSING, answer_words.OUTPUTS_EMPTY(names=", ".join(missing)))
     return found
 
 

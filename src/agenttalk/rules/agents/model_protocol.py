@@ -10,11 +10,11 @@ from agenttalk.contracts.agent import Locale
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.wire import JsonValue
 from agenttalk.contracts.errors import Code, JsonError
-from agenttalk.rules.agents.events import Event
-from agenttalk.rules.agents.model_answers import Asked
+from agenttalk.rules.agents.events import AgentEvent
+from agenttalk.rules.agents.model_answers import AnswerSpec
 from agenttalk.rules.agents.results import TAIL
 from agenttalk.rules.core import usage
-from agenttalk.rules.core.usage import NOTHING, Used
+from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 LONGEST: Final = 1024 * 1024
 """Bytes of a line that are read."""
@@ -26,23 +26,23 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "requests")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     """What the program is asked to do. It comes by standard input."""
 
     driver: str
     use: Mapping[str, Any]
     """Which model, as the profile says."""
     prompt: str = field(repr=False)
-    asked: Asked
+    asked: AnswerSpec
     seconds: float
     """How long it may take."""
     locale: Locale = "en"
 
     @classmethod
-    def read(cls, data: bytes) -> Request:
+    def read(cls, data: bytes) -> ModelRequest:
         """A request as `write` has written it."""
         said: Any = wire.read(data, limit=LARGEST)
-        asked = Asked.from_json(said["asked"])
+        asked = AnswerSpec.from_json(said["asked"])
         return cls(said["driver"], said["use"], said["prompt"], asked, said["seconds"], said["locale"])
 
     def write(self) -> str:
@@ -58,17 +58,17 @@ class Request:
         return wire.write(said).decode()
 
 
-def line(kind: str, **told: JsonValue) -> bytes:
+def format_line(kind: str, **told: JsonValue) -> bytes:
     """One thing that is told."""
     return wire.write({"kind": kind, **told}) + b"\n"
 
 
 @dataclass(slots=True)
-class Talk:
+class ModelRun:
     """What a run comes to, line by line."""
 
     model: str = ""
-    used: Used = NOTHING
+    used: UsageTotals = NOTHING
     read: int = 0
     written: int = 0
     requests: int = 0
@@ -79,7 +79,7 @@ class Talk:
     ended: bool = False
     """Whether there is one."""
 
-    def take(self, said: bytes) -> Event | None:
+    def take(self, said: bytes) -> AgentEvent | None:
         """Count a line in; what it says, if it is one of ours."""
         try:
             told = wire.read(said)
@@ -92,30 +92,30 @@ class Talk:
         match kind:
             case "model":
                 self.model = name[:200]
-                return Event("session", "", self.model)
+                return AgentEvent("session", "", self.model)
             case "text":
-                return Event("text", text)
+                return AgentEvent("text", text)
             case "waiting":
-                return Event("warning", text)
+                return AgentEvent("warning", text)
             case "usage":
                 return self._count(told)
             case "fault":
                 self.fault = (_code(told.get("code")), text[:TAIL] or "it does not say why")
-                return Event("error", self.fault[1], self.fault[0])
+                return AgentEvent("error", self.fault[1], self.fault[0])
             case "end":
                 self.ended = True
-                return Event("end", text)
+                return AgentEvent("end", text)
         return None
 
-    def _count(self, told: dict[str, Any]) -> Event:
-        now = usage.spent(told)
+    def _count(self, told: dict[str, Any]) -> AgentEvent:
+        now = usage.measure_usage(told)
         self.used = self.used.most(now)
         self.read, self.written, self.requests = (
-            max(before, int(usage.spent({"tokens": told.get(name)}).tokens))
+            max(before, int(usage.measure_usage({"tokens": told.get(name)}).tokens))
             for before, name in zip((self.read, self.written, self.requests), _COUNTS, strict=True)
         )
         self.estimated = self.estimated or told.get("estimated") is True
-        return Event("usage", used=now)
+        return AgentEvent("usage", used=now)
 
 
 def _text(value: object) -> str:

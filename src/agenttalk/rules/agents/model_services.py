@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices, Provider
-from agenttalk.rules.core.usage import Billed
+from agenttalk.rules.core.usage import BilledTokens
 
 KEYS: Final[Mapping[Provider, str]] = MappingProxyType(
     {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
@@ -23,7 +23,7 @@ _PER_TOKEN: Final = 4
 """Characters of a token, about."""
 
 
-def checked(use: LlmUse | LocalUse | None, driver: str) -> LlmUse | LocalUse:
+def check_model_use(use: LlmUse | LocalUse | None, driver: str) -> LlmUse | LocalUse:
     """The same model. Raises ValueError, with what to do, for one that cannot be asked like this."""
     if use is None:
         keys = "provider and model" if driver == "llm" else "model_file"
@@ -44,22 +44,22 @@ def key_of(use: LlmUse) -> str | None:
     return None if use.base_url is not None else KEYS.get(use.provider)
 
 
-def price(prices: Prices, read: int, written: int) -> float:
+def compute_price(prices: Prices, read: int, written: int) -> float:
     """What so many tokens cost, in US dollars."""
     return (read * prices.input_per_million + written * prices.output_per_million) / 1_000_000
 
 
-def price_of(prices: Prices, billed: Billed) -> float:
+def price_request(prices: Prices, billed: BilledTokens) -> float:
     """What one request costs by prices that somebody wrote down; they know no cache, so what it held counts as read."""
-    return price(prices, billed.read + billed.cache_read + billed.cache_written, billed.written)
+    return compute_price(prices, billed.read + billed.cache_read + billed.cache_written, billed.written)
 
 
-def estimate(characters: int) -> int:
+def estimate_tokens(characters: int) -> int:
     """About how many tokens a text has, for a service that does not say it."""
     return -(-characters // _PER_TOKEN)
 
 
-def pause(times: int, *, retries: int, asked: float | None, left: float) -> float | None:
+def compute_pause(times: int, *, retries: int, asked: float | None, left: float) -> float | None:
     """Seconds to wait before a service is asked again that did not answer; None when there is no use in it.
 
     `times` counts how often it has failed, from 1; `asked` is what the service wants. It is never asked sooner.

@@ -34,7 +34,7 @@ _QUIET: Final = re.compile(r"\s*(?:2>&1|(?:[12]|&)?>\s?/dev/null)(?=\s|$|[;|])")
 _ANY: Final = "*"
 
 
-class Wish(NamedTuple):
+class ToolRequest(NamedTuple):
     """What an agent wants to do."""
 
     kind: str
@@ -52,14 +52,14 @@ class Wish(NamedTuple):
         return " ".join(f"{self.kind} {self.about or ', '.join(self.paths)}".split())
 
 
-class Option(NamedTuple):
+class PermissionOption(NamedTuple):
     """An answer that the agent offers."""
 
     id: str
     kind: str
 
 
-class Ruling(NamedTuple):
+class PermissionDecision(NamedTuple):
     """What it is told."""
 
     verdict: Literal["allow", "refuse", "ask"]
@@ -67,7 +67,7 @@ class Ruling(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PermissionPolicy:
     """What an agent may do in a turn."""
 
     cwd: tuple[str, ...]
@@ -91,7 +91,7 @@ class Policy:
         *,
         confined: bool,
         within: Scope | None = None,
-    ) -> Policy:
+    ) -> PermissionPolicy:
         """What an agent of this profile may do, in this scope."""
         allow = None if use.allow is None else tuple(use.allow)
         unique = tuple(dict.fromkeys(cwd))
@@ -100,36 +100,36 @@ class Policy:
         )
 
 
-def check(use: AcpUse) -> None:
+def check_patterns(use: AcpUse) -> None:
     """Raises ValueError for a pattern that could never match anything."""
     for text in (*(use.allow or ()), *use.deny, *use.ask):
         kind, colon, glob = text.partition(":")
         if kind not in {*KINDS, _ANY}:
             raise ValueError(f"{text[:80]!r} names no kind of tool; there are: {', '.join((*KINDS, _ANY))}")
-        why = scope.fault(glob) if kind in _IN_PLACES and colon else "" if glob or not colon else "it is empty"
+        why = scope.explain_fault(glob) if kind in _IN_PLACES and colon else "" if glob or not colon else "it is empty"
         if why:
             raise ValueError(f"{text[:80]!r} is not a pattern: {why}; write it as in edit:docs/** or execute:git *")
 
 
-def decide(policy: Policy, wish: Wish) -> Ruling:
+def decide(policy: PermissionPolicy, wish: ToolRequest) -> PermissionDecision:
     """Whether an agent may do what it asks for. What is denied and what lies outside wins over all else."""
     if wish.kind not in KINDS:
         wish = wish._replace(kind="other")
     if found := _touching(policy, policy.deny, wish):
-        return Ruling("refuse", f"its profile denies {found}")
+        return PermissionDecision("refuse", f"its profile denies {found}")
     if found := _outside(policy, wish):
-        return Ruling("refuse", found)
+        return PermissionDecision("refuse", found)
     if _touching(policy, policy.ask, wish):
-        return Ruling("ask")
+        return PermissionDecision("ask")
     if wish.tool:
-        return Ruling("allow")  # its profile gives it our tools, and they look after themselves
+        return PermissionDecision("allow")  # its profile gives it our tools, and they look after themselves
     if _covered(policy, policy.allow, wish) if policy.allow is not None else _usual(policy, wish):
-        return Ruling("allow")
+        return PermissionDecision("allow")
     why = "its profile does not allow it" if policy.allow is not None else "there is no sandbox to do it in"
-    return Ruling(policy.otherwise, why)
+    return PermissionDecision(policy.otherwise, why)
 
 
-def choose(options: Iterable[Option], *, allow: bool) -> str | None:
+def choose_option(options: Iterable[PermissionOption], *, allow: bool) -> str | None:
     """The answer that means this, and for once, of those that are offered; None if there is none.
 
     To allow something for ever would be to allow what nobody has seen yet.
@@ -138,14 +138,14 @@ def choose(options: Iterable[Option], *, allow: bool) -> str | None:
     return offered.get("allow_once") if allow else offered.get("reject_once", offered.get("reject_always"))
 
 
-def _usual(policy: Policy, wish: Wish) -> bool:
+def _usual(policy: PermissionPolicy, wish: ToolRequest) -> bool:
     """What may be done where the profile does not say it."""
     if wish.kind == "switch_mode":
         return False  # the mode is the profile's to say
     return policy.confined or wish.kind in _HARMLESS or wish.kind in _WRITES
 
 
-def _outside(policy: Policy, wish: Wish) -> str:
+def _outside(policy: PermissionPolicy, wish: ToolRequest) -> str:
     """Why something lies outside of what its task allows; empty if it does not."""
     if wish.kind in {"execute", "fetch", "think", "switch_mode"} or (policy.confined and wish.kind in _HARMLESS):
         return ""
@@ -166,11 +166,11 @@ def _outside(policy: Policy, wish: Wish) -> str:
     return ""
 
 
-def _own(policy: Policy, path: str) -> bool:
+def _own(policy: PermissionPolicy, path: str) -> bool:
     return any(_below(place, path) is not None for place in policy.places)
 
 
-def _within(policy: Policy, path: str) -> str | None:
+def _within(policy: PermissionPolicy, path: str) -> str | None:
     """A path as seen from where the agent works; None if it leads elsewhere."""
     full = path if path.startswith("/") else f"{policy.cwd[0]}/{path}"
     if path.startswith("~"):
@@ -192,12 +192,12 @@ def _below(folder: str, path: str) -> str | None:
     return "/".join(parts[len(above) :]) if parts[: len(above)] == above else None
 
 
-def _touching(policy: Policy, patterns: Sequence[str], wish: Wish) -> str:
+def _touching(policy: PermissionPolicy, patterns: Sequence[str], wish: ToolRequest) -> str:
     """The first pattern that some part of a wish matches; empty if none does."""
     return next((text for text in patterns if any(_matches(policy, text, wish, part) for part in _parts(wish))), "")
 
 
-def _covered(policy: Policy, patterns: Sequence[str], wish: Wish) -> bool:
+def _covered(policy: PermissionPolicy, patterns: Sequence[str], wish: ToolRequest) -> bool:
     """Whether every part of a wish matches some pattern."""
     plain = [text for text in patterns if text in {_ANY, wish.kind, f"{_ANY}:{_ANY}", f"{wish.kind}:{_ANY}"}]
     if plain:
@@ -207,7 +207,7 @@ def _covered(policy: Policy, patterns: Sequence[str], wish: Wish) -> bool:
     return all(any(_matches(policy, text, wish, part) for text in patterns) for part in _parts(wish))
 
 
-def _parts(wish: Wish) -> tuple[str, ...]:
+def _parts(wish: ToolRequest) -> tuple[str, ...]:
     """What of a wish is held against patterns: each of its commands, or each of its paths."""
     if wish.kind in _IN_PLACES and wish.paths:
         return wish.paths
@@ -217,7 +217,7 @@ def _parts(wish: Wish) -> tuple[str, ...]:
     return (wish.about,)
 
 
-def _matches(policy: Policy, text: str, wish: Wish, part: str) -> bool:
+def _matches(policy: PermissionPolicy, text: str, wish: ToolRequest, part: str) -> bool:
     kind, colon, glob = text.partition(":")
     if kind not in {_ANY, wish.kind}:
         return False
@@ -226,18 +226,18 @@ def _matches(policy: Policy, text: str, wish: Wish, part: str) -> bool:
     if wish.kind in _IN_PLACES and wish.paths:
         inside = _within(policy, part)
         return inside is not None and _globs(glob).covers(inside)
-    return _says(glob, part)
+    return _matches_words(glob, part)
 
 
 @lru_cache(maxsize=1024)
 def _globs(glob: str) -> scope.Globs:
     try:
-        return scope.globs((glob,))
+        return scope.read_globs((glob,))
     except InputError:  # `*:git push`, say, is no glob of paths
         return scope.Globs()
 
 
-def _says(glob: str, text: str) -> bool:
+def _matches_words(glob: str, text: str) -> bool:
     """Whether words match a glob: `*` is anything, and ` *` at the end may be missing. Takes time like the words."""
     if text == glob.removesuffix(" *"):
         return True

@@ -49,7 +49,7 @@ def note_of(told: Mapping[str, Any]) -> Note:
     return Note(counts, doing, counts_only=not counts and not doing)  # a mere sign of life is neither
 
 
-def without_notes(stdout: bytes) -> bytes:
+def strip_notes(stdout: bytes) -> bytes:
     """What a program printed besides its notes."""
     if _KEY not in stdout:
         return stdout

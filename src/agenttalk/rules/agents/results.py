@@ -11,11 +11,11 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.contracts.evidence import EvidenceEntry
-from agenttalk.rules.agents.progress_notes import without_notes
+from agenttalk.rules.agents.progress_notes import strip_notes
 from agenttalk.rules.proof.evidence import read_claims
 from agenttalk.rules.text import answer_words
 
-FIT: Final = 70
+FITNESS_THRESHOLD: Final = 70
 """Points of 100 from which on an agent is fit for a command, by its own judgement."""
 _SIGNALLED: Final = 128
 _SIGNALS: Final = {
@@ -35,7 +35,7 @@ TAIL: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class AgentResult:
     """What came out, as the agent says."""
 
     value: Any
@@ -46,14 +46,16 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class TurnFault:
     """Why a turn does not count."""
 
     code: Code
     message: str
 
 
-def read_result(file: bytes | None, stdout: bytes, *, score_required: bool, may_refuse: bool = False) -> Result | Fault:
+def read_result(
+    file: bytes | None, stdout: bytes, *, score_required: bool, may_refuse: bool = False
+) -> AgentResult | TurnFault:
     """The result file decides; else the last line of the output that is an object with `result`; else all of it.
 
     A score that nobody asked for is kept if it is one, and left out if not. An agent that `may_refuse` returns the
@@ -63,29 +65,29 @@ def read_result(file: bytes | None, stdout: bytes, *, score_required: bool, may_
         try:
             said = wire.read(file)
         except JsonError as error:
-            return Fault(Code.COMMAND_FAILED, answer_words.RESULT_UNREADABLE(error=error.message))
+            return TurnFault(Code.COMMAND_FAILED, answer_words.RESULT_UNREADABLE(error=error.message))
         if not isinstance(said, dict):
-            return Fault(Code.COMMAND_FAILED, answer_words.RESULT_NO_OBJECT())
+            return TurnFault(Code.COMMAND_FAILED, answer_words.RESULT_NO_OBJECT())
     else:
         told = ("result", "self_assessment") if may_refuse else ("result",)
-        said = _last_object(stdout, told) or {"result": text_of(without_notes(stdout))}
-    unfit = unfitness(said.get("self_assessment")) if may_refuse else None
+        said = _last_object(stdout, told) or {"result": text_of(strip_notes(stdout))}
+    unfit = explain_unfitness(said.get("self_assessment")) if may_refuse else None
     if unfit is not None:
-        return Fault(Code.AGENT_UNFIT, unfit)
+        return TurnFault(Code.AGENT_UNFIT, unfit)
     return _scored(said, required=score_required)
 
 
-def unfitness(assessment: object) -> str | None:
+def explain_unfitness(assessment: object) -> str | None:
     """Why an agent is not fit for a command, by its own judgement; None when it is, or said nothing usable."""
     said: Mapping[Any, Any] = assessment if isinstance(assessment, Mapping) else {}
     score, reason = said.get("score"), said.get("reason")
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < FIT:
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < FITNESS_THRESHOLD:
         return None
     why = reason.replace("\0", "\ufffd").strip()[:TAIL] if isinstance(reason, str) else ""
     return answer_words.FITNESS(why=why or answer_words.NO_REASON(), score=score)
 
 
-def said_object(file: bytes | None, stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
+def find_reported_object(file: bytes | None, stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
     """The object with one of these keys that a program wrote, or printed last. A file that is no object is nothing."""
     if file is None:
         return _last_object(stdout, told)
@@ -108,14 +110,14 @@ def _last_object(stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
     return None
 
 
-def _scored(said: dict[str, Any], *, required: bool) -> Result | Fault:
+def _scored(said: dict[str, Any], *, required: bool) -> AgentResult | TurnFault:
     score, explanation = said.get("score"), said.get("score_explanation")
     valid = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 100
     if required and score is None:
-        return Fault(Code.SCORE_MISSING, answer_words.NO_SCORE())
+        return TurnFault(Code.SCORE_MISSING, answer_words.NO_SCORE())
     if required and not valid:
-        return Fault(Code.SCORE_INVALID, answer_words.BAD_SCORE(score=f"{score!r:.60}"))
-    return Result(
+        return TurnFault(Code.SCORE_INVALID, answer_words.BAD_SCORE(score=f"{score!r:.60}"))
+    return AgentResult(
         said.get("result"),
         score if valid else None,
         explanation if isinstance(explanation, str) else None,
@@ -128,7 +130,7 @@ def text_of(data: bytes) -> str:
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-def error_of(error: str, stderr: bytes) -> str:
+def describe_error(error: str, stderr: bytes) -> str:
     """Why a program failed: what its driver says, and the end of what it said itself."""
     first = error[: TAIL // 2]
     said = text_of(stderr).strip()[-(TAIL - len(first) - 2) :]
@@ -137,41 +139,41 @@ def error_of(error: str, stderr: bytes) -> str:
     return first or said or "it said nothing"
 
 
-def expected(command: Command) -> list[str]:
+def list_required_outputs(command: Command) -> list[str]:
     """Names of the outputs that a command asks for whatever comes out."""
     return [each.output_name for each in command.produces or ()]
 
 
-def possible(command: Command) -> list[tuple[str, str | None]]:
+def list_possible_outputs(command: Command) -> list[tuple[str, str | None]]:
     """Names of the outputs that it asks for under a condition, which is absent for those that are optional."""
     return [(each.output_name, each.when) for each in command.may_produce or ()]
 
 
-def declared(command: Command) -> dict[str, str]:
+def map_declared_outputs(command: Command) -> dict[str, str]:
     """The outputs that a command asks for or allows, by the names that stand for them in the folder of outputs.
 
     A name that is free text may also stand there as it is written in paths.
     """
-    names = [*expected(command), *(each.output_name for each in command.may_produce or ())]
+    names = [*list_required_outputs(command), *(each.output_name for each in command.may_produce or ())]
     return {spelling: name for name in names for spelling in (name, root_layout.segment(name))}
 
 
-def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
+def find_missing_outputs(command: Command, found: Collection[str]) -> TurnFault | None:
     """Which of the outputs that a command asks for are not there."""
-    missing = [name for name in expected(command) if name not in found]
+    missing = [name for name in list_required_outputs(command) if name not in found]
     if not missing:
         return None
-    return Fault(Code.OUTPUT_MISSING, answer_words.OUTPUTS_MISSING(names=", ".join(dict.fromkeys(missing))))
+    return TurnFault(Code.OUTPUT_MISSING, answer_words.OUTPUTS_MISSING(names=", ".join(dict.fromkeys(missing))))
 
 
-def unsafe_path(paths: Iterable[str]) -> str | None:
+def find_unsafe_path(paths: Iterable[str]) -> str | None:
     """The first path of an output that could not lie in an inbox."""
     return next((path for path in paths if not root_layout.payload_is_safe(path)), None)
 
 
-def notice(command: Command, outcome: Result | Fault) -> str | None:
+def fill_notice(command: Command, outcome: AgentResult | TurnFault) -> str | None:
     """The text that a command wants to be told at its end. It is shown and logged, and moves nothing."""
-    if isinstance(outcome, Fault):
+    if isinstance(outcome, TurnFault):
         wanted, values = command.on_failure, {"error": outcome.message}
     else:
         score = "" if outcome.score is None else f"{outcome.score:g}"
@@ -183,7 +185,7 @@ def notice(command: Command, outcome: Result | Fault) -> str | None:
     return "".join(filled)[:TAIL]
 
 
-def exit_words(code: int) -> str:
+def describe_exit(code: int) -> str:
     """An exit code in words. A shell or a sandbox tells by it which signal ended what it had started."""
     name = _SIGNALS.get(code - _SIGNALLED)
     return f"exit code {code} (ended by {name})" if name else f"exit code {code}"

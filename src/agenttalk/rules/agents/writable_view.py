@@ -25,7 +25,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class TreeListing:
     """What lies in a tree, by paths from its top."""
 
     folders: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WritableView:
     """What may be written in a tree. The innermost place that holds a path decides; what no place holds is not."""
 
     writable: tuple[str, ...] = ()
@@ -62,20 +62,22 @@ class View:
         return False
 
 
-def view(allowed: Sequence[str], disallowed: Sequence[str], listing: Listing, *, most: int = MOST) -> View:
+def build_view(
+    allowed: Sequence[str], disallowed: Sequence[str], listing: TreeListing, *, most: int = MOST
+) -> WritableView:
     """The view of a tree that a promise's scope gives. Raises InputError as `scope.globs` does."""
-    meant = scope.scope(allowed, disallowed)
+    meant = scope.make_scope(allowed, disallowed)
     make = tuple(sorted(_missing(meant, listing)))
-    listing = Listing(listing.folders | set(make), listing.files, listing.links)
-    drawn = _drawn(meant, listing, frozenset())
+    listing = TreeListing(listing.folders | set(make), listing.files, listing.links)
+    drawn = _draft_view(meant, listing, frozenset())
     closed: frozenset[str] = frozenset()
     if len(drawn.readonly) > most and not meant.allowed.otherwise:
         closed = _idle(meant, listing, drawn)
-        drawn = _drawn(meant, listing, closed)
+        drawn = _draft_view(meant, listing, closed)
     unguarded = drawn.lightened(most)
     closed = frozenset(path for path in closed if not unguarded.intersection((path, *_above(path))))
     unguarded |= {path for path in listing.links if drawn.modes[_parent(path)] and not meant.permits(path)}
-    return View(
+    return WritableView(
         writable=tuple(sorted(drawn.places())),
         readonly=tuple(sorted(drawn.readonly)),
         make=make,
@@ -86,7 +88,7 @@ def view(allowed: Sequence[str], disallowed: Sequence[str], listing: Listing, *,
 
 
 @dataclass(slots=True)
-class _Drawn:
+class _ViewDraft:
     """A view while it is made."""
 
     modes: dict[str, bool]
@@ -125,8 +127,8 @@ class _Drawn:
         return found | pinned
 
 
-def _drawn(meant: Scope, listing: Listing, closed: frozenset[str]) -> _Drawn:
-    drawn = _Drawn({"": _is_open(meant, "", listing)})
+def _draft_view(meant: Scope, listing: TreeListing, closed: frozenset[str]) -> _ViewDraft:
+    drawn = _ViewDraft({"": _is_open(meant, "", listing)})
     if drawn.modes[""]:
         drawn.writable.add("")
     for folder in sorted(listing.folders):
@@ -138,7 +140,7 @@ def _drawn(meant: Scope, listing: Listing, closed: frozenset[str]) -> _Drawn:
     return drawn
 
 
-def _is_open(meant: Scope, folder: str, listing: Listing) -> bool:
+def _is_open(meant: Scope, folder: str, listing: TreeListing) -> bool:
     """Whether something that is permitted could come to be directly in a folder."""
     parts = _parts(folder)
     return not _is_shut(meant, parts) and any(_makes(meant, parts, folder, listing))
@@ -154,7 +156,7 @@ def _is_shut(meant: Scope, parts: Sequence[str]) -> bool:
     return False
 
 
-def _makes(meant: Scope, parts: Sequence[str], folder: str, listing: Listing) -> Iterator[bool]:
+def _makes(meant: Scope, parts: Sequence[str], folder: str, listing: TreeListing) -> Iterator[bool]:
     """For each glob that counts in a folder, whether it could match something new there."""
     for glob in reversed(meant.allowed.globs):
         engulfs = _engulfs(glob, parts)
@@ -165,7 +167,7 @@ def _makes(meant: Scope, parts: Sequence[str], folder: str, listing: Listing) ->
     yield meant.allowed.otherwise
 
 
-def _needs(meant: Scope, glob: Glob, at: int, folder: str, listing: Listing) -> bool:
+def _needs(meant: Scope, glob: Glob, at: int, folder: str, listing: TreeListing) -> bool:
     """Whether a step of a glob needs its folder to be writable: not for a folder of a fixed name that is there."""
     name = _fixed(glob, at)
     if name is None or at == len(glob.steps) - 1:
@@ -194,7 +196,7 @@ def _deepest(glob: Glob) -> str:
     return "/".join(found)
 
 
-def _missing(meant: Scope, listing: Listing) -> set[str]:
+def _missing(meant: Scope, listing: TreeListing) -> set[str]:
     """Folders that globs name and that are not there, but can be made."""
     found: set[str] = set()
     taken = listing.files | listing.links
@@ -206,7 +208,7 @@ def _missing(meant: Scope, listing: Listing) -> set[str]:
     return found
 
 
-def _idle(meant: Scope, listing: Listing, drawn: _Drawn) -> frozenset[str]:
+def _idle(meant: Scope, listing: TreeListing, drawn: _ViewDraft) -> frozenset[str]:
     """Writable folders with nothing permitted in them, that no glob names."""
     used = {_deepest(glob) for glob in meant.allowed.globs if not glob.negated} | {""}
     for path in listing.files | listing.links:
@@ -215,7 +217,7 @@ def _idle(meant: Scope, listing: Listing, drawn: _Drawn) -> frozenset[str]:
     return frozenset(folder for folder, mode in drawn.modes.items() if mode and folder not in used)
 
 
-def _loose(meant: Scope, drawn: _Drawn) -> tuple[str, ...]:
+def _loose(meant: Scope, drawn: _ViewDraft) -> tuple[str, ...]:
     """Outermost writable folders in which not everything is permitted."""
     found: set[str] = set()
     for folder in sorted(folder for folder, mode in drawn.modes.items() if mode):

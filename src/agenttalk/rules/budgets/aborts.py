@@ -23,13 +23,13 @@ class Abort(NamedTuple):
         return f"{self.type}: {self.detail}" if self.detail else self.type
 
 
-def named(promise: CompletionPromise | None, kind: AbortType) -> tuple[AbortCondition, ...]:
+def find_conditions(promise: CompletionPromise | None, kind: AbortType) -> tuple[AbortCondition, ...]:
     """The conditions of this kind by which a promise wants a run to be stopped."""
     conditions = promise.abort_when if promise is not None else ()
     return tuple(each for each in conditions if each.type == kind)
 
 
-def acts(promise: CompletionPromise | None, kind: AbortType, *, budget: str | None = None) -> bool:
+def stops_run(promise: CompletionPromise | None, kind: AbortType, *, budget: str | None = None) -> bool:
     """Whether something of this kind stops the run.
 
     A promise that names conditions is stopped by those alone, one that names none by all of them; a person can stop
@@ -37,7 +37,7 @@ def acts(promise: CompletionPromise | None, kind: AbortType, *, budget: str | No
     """
     if promise is None or not promise.abort_when or kind == "user-aborted":
         return True
-    found = named(promise, kind)
+    found = find_conditions(promise, kind)
     if budget is None:
         return bool(found)
     return any(_KINDS.get(each.target or "", budget) == budget for each in found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from agenttalk.rules.budgets import aborts
 from agenttalk.rules.budgets.aborts import Abort
-from agenttalk.rules.core.usage import NOTHING, Used
+from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import PlanLimits
@@ -39,7 +39,7 @@ def _amount(kind: Kind, number: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class BudgetLimit:
     """How much of something may be used."""
 
     scope: Scope
@@ -58,7 +58,7 @@ class Limit:
 class Overrun(NamedTuple):
     """A limit that was passed, and by what."""
 
-    limit: Limit
+    limit: BudgetLimit
     words: str
 
     @property
@@ -67,24 +67,28 @@ class Overrun(NamedTuple):
         return Abort("budget-exhausted", self.words, pauses=self.limit.scope == "day")
 
 
-def limits(promise: CompletionPromise | None, plan: PlanLimits | None, day_cost_usd: float | None) -> tuple[Limit, ...]:
+def collect_limits(
+    promise: CompletionPromise | None, plan: PlanLimits | None, day_cost_usd: float | None
+) -> tuple[BudgetLimit, ...]:
     """Everything that limits a task: its own budget where its promise lets that stop it, its plan's, and the day's."""
     own = promise.budget if promise is not None else None
     found = [
-        Limit("task", kind, most) for kind, most in _given(own) if aborts.acts(promise, "budget-exhausted", budget=kind)
+        BudgetLimit("task", kind, most)
+        for kind, most in _list_given_limits(own)
+        if aborts.stops_run(promise, "budget-exhausted", budget=kind)
     ]
-    found += [Limit("plan", kind, most) for kind, most in _given(plan)]
+    found += [BudgetLimit("plan", kind, most) for kind, most in _list_given_limits(plan)]
     if day_cost_usd is not None:
-        found.append(Limit("day", "cost_usd", day_cost_usd))
+        found.append(BudgetLimit("day", "cost_usd", day_cost_usd))
     return tuple(found)
 
 
-def used_up(found: Collection[Limit], used: Mapping[Scope, Used]) -> tuple[Limit, ...]:
+def find_exhausted(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotals]) -> tuple[BudgetLimit, ...]:
     """Limits of which nothing is left, so that nothing may begin."""
     return tuple(each for each in found if getattr(used.get(each.scope, NOTHING), each.kind) >= each.most)
 
 
-def overrun(found: Collection[Limit], used: Mapping[Scope, Used]) -> Overrun | None:
+def find_overrun(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotals]) -> Overrun | None:
     """Which limit was passed first, a day's last; None while all are kept."""
     for each in found:
         count = getattr(used.get(each.scope, NOTHING), each.kind)
@@ -93,26 +97,26 @@ def overrun(found: Collection[Limit], used: Mapping[Scope, Used]) -> Overrun | N
     return None
 
 
-def seconds_left(found: Collection[Limit], used: Mapping[Scope, Used]) -> float | None:
+def compute_seconds_left(found: Collection[BudgetLimit], used: Mapping[Scope, UsageTotals]) -> float | None:
     """How long a turn may take; None when nothing limits it."""
     left = [each.most - used.get(each.scope, NOTHING).seconds for each in found if each.kind == "seconds"]
     return max(0.0, min(left)) if left else None
 
 
-def doubts(budget: Budget | None, plan: PlanLimits | None) -> Iterator[str]:
+def find_doubts(budget: Budget | None, plan: PlanLimits | None) -> Iterator[str]:
     """What is odd about a task's budget: more than its whole plan may use."""
-    most = dict(_given(plan))
-    for kind, own in _given(budget):
+    most = dict(_list_given_limits(plan))
+    for kind, own in _list_given_limits(budget):
         if kind in most and own > most[kind]:
-            yield f"{Limit('task', kind, own)} is more than {Limit('plan', kind, most[kind])}"
+            yield f"{BudgetLimit('task', kind, own)} is more than {BudgetLimit('plan', kind, most[kind])}"
 
 
-def senseless(budget: Budget | PlanLimits | None) -> tuple[Kind, ...]:
+def find_impossible_limits(budget: Budget | PlanLimits | None) -> tuple[Kind, ...]:
     """Limits under which nothing could ever run."""
-    return tuple(kind for kind, most in _given(budget) if most <= 0)
+    return tuple(kind for kind, most in _list_given_limits(budget) if most <= 0)
 
 
-def _given(budget: Budget | PlanLimits | None) -> list[tuple[Kind, float]]:
+def _list_given_limits(budget: Budget | PlanLimits | None) -> list[tuple[Kind, float]]:
     if budget is None:
         return []
     found = ((kind, getattr(budget, kind)) for kind in KINDS)

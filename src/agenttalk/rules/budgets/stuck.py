@@ -17,7 +17,7 @@ _TARGET = re.compile(r"([1-9][0-9]{0,8})(s|m|x)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StuckRule:
     """When a run counts as stuck. Without `repeats` or `seconds` that is not looked at."""
 
     repeats: int | None = REPEATS
@@ -25,21 +25,21 @@ class Rule:
     """Without any news. By default silence means nothing: many programs never tell anything."""
 
 
-USUAL: Final = Rule()
-OFF: Final = Rule(repeats=None)
+DEFAULT_RULE: Final = StuckRule()
+OFF: Final = StuckRule(repeats=None)
 
 
-def rule_of(promise: CompletionPromise | None) -> Rule:
+def rule_of(promise: CompletionPromise | None) -> StuckRule:
     """What a promise says of being stuck.
 
     Its target may be `300s` or `5m` without news, `20` or `20x` the same; other words are for people.
     """
     if promise is None:
-        return USUAL
-    if not aborts.acts(promise, "stuck"):
+        return DEFAULT_RULE
+    if not aborts.stops_run(promise, "stuck"):
         return OFF
     repeats, seconds = REPEATS, None
-    for condition in aborts.named(promise, "stuck"):
+    for condition in aborts.find_conditions(promise, "stuck"):
         said = _TARGET.match(condition.target or "")
         if said is None:
             continue
@@ -47,11 +47,11 @@ def rule_of(promise: CompletionPromise | None) -> Rule:
             seconds = float(said[1]) * (60 if said[2] == "m" else 1)
         else:
             repeats = int(said[1])
-    return Rule(repeats, seconds)
+    return StuckRule(repeats, seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class ActivityTrail:
     """What was told last, and since when it is a circle."""
 
     last: tuple[str, ...] = ()
@@ -62,15 +62,15 @@ class Trail:
     """When there was news."""
 
 
-def followed(trail: Trail, what: str, at: float) -> Trail:
+def extend_trail(trail: ActivityTrail, what: str, at: float) -> ActivityTrail:
     """The trail after one more step, by a clock that only goes forward."""
     same = tuple(
         trail.same[size - 1] + 1 if len(trail.last) >= size and trail.last[size - 1] == what else 0 for size in _ROUNDS
     )
-    return Trail((what, *trail.last[: len(_ROUNDS) - 1]), same, at)
+    return ActivityTrail((what, *trail.last[: len(_ROUNDS) - 1]), same, at)
 
 
-def why(trail: Trail, rule: Rule, at: float) -> str | None:
+def explain_stuck(trail: ActivityTrail, rule: StuckRule, at: float) -> str | None:
     """Why a run counts as stuck; None while it does not."""
     if rule.repeats is not None:
         for size in _ROUNDS:

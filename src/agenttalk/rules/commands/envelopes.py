@@ -38,7 +38,7 @@ def wrap(command: Command, *, producer: AgentId, message_id: MessageId, now: dat
     )
 
 
-def command_in(document: dict[str, Any]) -> object:
+def extract_command(document: dict[str, Any]) -> object:
     """The command that an envelope carries, as it stands there; None when there is none."""
     payload = document.get("payload")
     return payload.get("command") if isinstance(payload, dict) else None
@@ -53,7 +53,7 @@ def validate(document: object, known: Known = NOTHING) -> ValidateResult:
     except JsonError as error:
         return ValidateResult(ok=False, command=None, errors=(Problem(error.code, "", error.message),))
     errors = _envelope_problems(document)
-    inside = command_in(document)
+    inside = extract_command(document)
     answer = ValidateResult(ok=False, command=None)
     if inside is not None:
         answer = validation.validate(inside, known)
@@ -74,7 +74,7 @@ def _envelope_problems(document: dict[str, Any]) -> list[Problem]:
         own = [each for each in error.problems if not each.field.startswith(f"{_INSIDE}.")]
     else:
         return []
-    inside = command_in(document)
+    inside = extract_command(document)
     if not isinstance(inside, dict) or any(each.code is Code.COMMAND_ENVELOPE_MISMATCH for each in own):
         return own
     # The contract compares ids only in an envelope that is otherwise right.

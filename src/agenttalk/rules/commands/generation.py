@@ -39,7 +39,7 @@ COMMAND_LIMIT: Final = wire.ENVELOPE_LIMIT * 3 // 4
 _T = TypeVar("_T")
 
 
-class _Draft:
+class _CommandDraft:
     """A command in the making, and what was done to it."""
 
     def __init__(self, params: dict[str, Any]) -> None:
@@ -85,9 +85,9 @@ class _Draft:
         return value
 
 
-def identity(params: dict[str, Any]) -> tuple[object, object]:
+def read_identity(params: dict[str, Any]) -> tuple[object, object]:
     """The plan and the task that parameters mean, for looking up what is known of them."""
-    draft = _Draft(params)
+    draft = _CommandDraft(params)
     _lift_reexecution(draft, NOTHING)
     _settle_names(draft)
     return draft.get("plan_id"), draft.get("task_id")
@@ -106,7 +106,7 @@ def generate(
         wire.require_json(params, depth=ENVELOPE_LEVELS)
     except JsonError as error:
         return _refused([Problem(code=error.code, field="", message=error.message)])
-    draft = _Draft(params)
+    draft = _CommandDraft(params)
     wording = COMMANDS[locale]
     _lift_reexecution(draft, known)
     _settle_identity(draft, known)
@@ -116,10 +116,10 @@ def generate(
     _settle_the_rest(draft, wording)
     errors = _order_problems(draft, params, known)
     _settle_hash(draft, params, with_hash=with_hash)
-    return _judged(draft, known, errors)
+    return _validate_draft(draft, known, errors)
 
 
-def _judged(draft: _Draft, known: Known, errors: list[Problem]) -> GenerateResult:
+def _validate_draft(draft: _CommandDraft, known: Known, errors: list[Problem]) -> GenerateResult:
     verdict = validation.validate_json(draft.values, known)
     errors += verdict.errors
     errors = _without_consequences(errors)
@@ -135,7 +135,7 @@ def _judged(draft: _Draft, known: Known, errors: list[Problem]) -> GenerateResul
 
 
 def _promise_warnings(command: Command | None) -> tuple[Problem, ...]:
-    return tuple(promises.near_misses(command.promise)) if command and command.promise else ()
+    return tuple(promises.find_near_misses(command.promise)) if command and command.promise else ()
 
 
 def _without_consequences(errors: list[Problem]) -> list[Problem]:
@@ -147,7 +147,7 @@ def _without_consequences(errors: list[Problem]) -> list[Problem]:
     return [p for p in errors if not (built and p.field == "command_id" and p.code is Code.COMMAND_FIELD_MISSING)]
 
 
-def _settle_form(draft: _Draft, command: Command) -> list[Problem]:
+def _settle_form(draft: _CommandDraft, command: Command) -> list[Problem]:
     """Report what writing the command in full changes (prefixes, defaults inside parts); refuse one too large."""
     for field in _PARTS:
         before = draft.values.get(field)
@@ -174,7 +174,7 @@ def _written(value: Any) -> Any:
     return [part.as_json() for part in value] if isinstance(value, tuple) else value
 
 
-def _lift_reexecution(draft: _Draft, known: Known) -> None:
+def _lift_reexecution(draft: _CommandDraft, known: Known) -> None:
     """The older shape of a re-execution has its fields at the top level."""
     if "reexecute" not in draft.values and any(name in draft.values for name in _LIFTED):
         lifted = {name: draft.values[name] for name in _LIFTED if name in draft.values}
@@ -195,7 +195,7 @@ def _lift_reexecution(draft: _Draft, known: Known) -> None:
         draft.put("reexecute", converted, "converted from text")
 
 
-def _settle_names(draft: _Draft) -> None:
+def _settle_names(draft: _CommandDraft) -> None:
     draft.convert("plan_id", _number_as_text)
     task_id = draft.convert("task_id", _number_as_text)
     again = draft.get("reexecute")
@@ -203,7 +203,7 @@ def _settle_names(draft: _Draft) -> None:
         draft.put("task_id", again["original_task_id"], "a re-execution is an order for the original task")
 
 
-def _settle_identity(draft: _Draft, known: Known) -> None:
+def _settle_identity(draft: _CommandDraft, known: Known) -> None:
     _settle_names(draft)
     task_id, again = draft.get("task_id"), draft.get("reexecute")
     seq = draft.convert("command_seq", as_integer)
@@ -226,7 +226,7 @@ def _lacks_its_number(command_id: str, task_id: str, again: object) -> bool:
     return command_id == f"cmd_{task_id}" or (again is not None and _REEXECUTE_ID.match(command_id) is not None)
 
 
-def _settle_dag_ref(draft: _Draft, known: Known) -> None:
+def _settle_dag_ref(draft: _CommandDraft, known: Known) -> None:
     plan_id = draft.get("plan_id")
     draft.convert("dag_ref", _dag_ref_converted)
     on_a_plan = isinstance(plan_id, str) and not plan_id.startswith("_")
@@ -234,7 +234,7 @@ def _settle_dag_ref(draft: _Draft, known: Known) -> None:
         draft.put("dag_ref", known.dag_ref.as_json(), "missing: the plan's active DAG")
 
 
-def _settle_inputs(draft: _Draft) -> None:
+def _settle_inputs(draft: _CommandDraft) -> None:
     if draft.get("required_inputs") is None:
         draft.put("required_inputs", [], "missing: the default")
     required = draft.convert("required_inputs", lambda given: [given] if isinstance(given, str) else None)
@@ -245,7 +245,7 @@ def _settle_inputs(draft: _Draft) -> None:
     draft.settle("wait_for_inputs", as_boolean, bool(required or draft.get("resolved_inputs")))
 
 
-def _settle_scoring(draft: _Draft, wording: CommandWording) -> None:
+def _settle_scoring(draft: _CommandDraft, wording: CommandWording) -> None:
     criteria = draft.get("score_criteria")
     if draft.get("score_required") is None and isinstance(criteria, str) and criteria.strip():
         draft.put("score_required", True, "score_criteria is given, so a score is meant")
@@ -255,7 +255,7 @@ def _settle_scoring(draft: _Draft, wording: CommandWording) -> None:
         draft.put("score_criteria", None, "no score is required")
 
 
-def _settle_the_rest(draft: _Draft, wording: CommandWording) -> None:
+def _settle_the_rest(draft: _CommandDraft, wording: CommandWording) -> None:
     draft.settle("schema_version", _as_version, "1.0")
     draft.settle("timeout", lambda given: _in_range(as_integer(given), 1), 3600)
     draft.settle("retry_times", lambda given: _in_range(as_integer(given), 0), 0)
@@ -268,7 +268,7 @@ def _settle_the_rest(draft: _Draft, wording: CommandWording) -> None:
         draft.settle("idempotency_key", _as_text, ":".join(ids))
 
 
-def _settle_notice(draft: _Draft, field: str, template: str) -> None:
+def _settle_notice(draft: _CommandDraft, field: str, template: str) -> None:
     given = draft.get(field)
     if isinstance(given, str) and given.strip():
         draft.put(field, {"message_template": given}, "a notice is an object with a message_template")
@@ -279,7 +279,7 @@ def _settle_notice(draft: _Draft, field: str, template: str) -> None:
         draft.put(field, {**given, "message_template": template}, "message_template was missing: the default")
 
 
-def _order_problems(draft: _Draft, params: dict[str, Any], known: Known) -> list[Problem]:
+def _order_problems(draft: _CommandDraft, params: dict[str, Any], known: Known) -> list[Problem]:
     """Orders of a task only count up. The router merely passes over an older one; making one is a mistake."""
     seq, command_id = draft.get("command_seq"), draft.get("command_id")
     if not known.last_seq or not isinstance(seq, int) or seq > known.last_seq:
@@ -296,7 +296,7 @@ def _order_problems(draft: _Draft, params: dict[str, Any], known: Known) -> list
     ]
 
 
-def _settle_hash(draft: _Draft, params: dict[str, Any], *, with_hash: bool) -> None:
+def _settle_hash(draft: _CommandDraft, params: dict[str, Any], *, with_hash: bool) -> None:
     """Repairs change the hash. One that fitted what was given is made anew; a wrong one stays, to be refused."""
     given = draft.get("payload_hash")
     if given is None and not with_hash:

@@ -38,7 +38,7 @@ def make(params: Mapping[str, Any], *, ms: int, random: int) -> CompletionPromis
         raise _refusal(strange)
     checks = _named(params.get("checks"))
     body: dict[str, Any] = {
-        "id": promises.promise_id(ms, random),
+        "id": promises.make_promise_id(ms, random),
         "objective": params.get("objective", ""),
         "acceptance": _criteria(params.get("criteria"), checks),
         "checks": checks,
@@ -54,7 +54,7 @@ def make(params: Mapping[str, Any], *, ms: int, random: int) -> CompletionPromis
         for each in promises.validate(promise).issues
         if each.severity == "hard-deny"
     ]
-    faults += promises.near_misses(promise)
+    faults += promises.find_near_misses(promise)
     if not checks:
         faults.append(Problem(Code.FIELD_MISSING, "checks", "nothing is checked", "give at least one check"))
     if faults:

@@ -42,21 +42,21 @@ class PromiseValidity:
         return all(issue.severity != "hard-deny" for issue in self.issues)
 
 
-def promise_id(ms: int, random: int) -> str:
+def make_promise_id(ms: int, random: int) -> str:
     """The id of a promise: the time in milliseconds since 1970, and four hex digits of chance."""
     return f"cp-{ms}-{random & 0xFFFF:04x}"
 
 
-def id_in_plan(plan_id: str, task_id: str, ms: int) -> str:
+def make_plan_promise_id(plan_id: str, task_id: str, ms: int) -> str:
     """The id of a task's promise in a plan that was submitted at a time; always the same."""
-    return promise_id(ms, int(wire.sha256(f"{plan_id}/{task_id}".encode())[7:11], 16))
+    return make_promise_id(ms, int(wire.sha256(f"{plan_id}/{task_id}".encode())[7:11], 16))
 
 
-def named(dag: TaskDag, ms: int) -> TaskDag:
+def assign_promise_ids(dag: TaskDag, ms: int) -> TaskDag:
     """The DAG of a plan that was submitted at a time, in which every promise has its id."""
     if not any(is_unnamed(node) for node in dag.nodes):
         return dag
-    return dag.model_copy(update={"nodes": tuple([_named(dag.plan_id, node, ms) for node in dag.nodes])})
+    return dag.model_copy(update={"nodes": tuple([_assign_promise_id(dag.plan_id, node, ms) for node in dag.nodes])})
 
 
 def is_unnamed(node: Node) -> bool:
@@ -64,11 +64,11 @@ def is_unnamed(node: Node) -> bool:
     return node.promise is not None and node.promise.id == PLACEHOLDER_ID
 
 
-def _named(plan_id: str, node: Node, ms: int) -> Node:
+def _assign_promise_id(plan_id: str, node: Node, ms: int) -> Node:
     promise = node.promise
     if promise is None or not is_unnamed(node):
         return node
-    said = {"id": id_in_plan(plan_id, node.task_id, ms)}
+    said = {"id": make_plan_promise_id(plan_id, node.task_id, ms)}
     return node.model_copy(update={"promise": promise.model_copy(update=said)})
 
 
@@ -89,7 +89,7 @@ def create(
         problems.append(Problem(Code.PROMISE_INVALID, "acceptance", message, "say what must be shown"))
     if problems:
         raise ContractError(problems[0].code, problems[0].message, problems, hint=problems[0].hint)
-    said = {"id": promise_id(ms, random), "objective": objective, "acceptance": list(acceptance), **more}
+    said = {"id": make_promise_id(ms, random), "objective": objective, "acceptance": list(acceptance), **more}
     return read_promise(said)
 
 
@@ -98,7 +98,7 @@ def validate(promise: CompletionPromise) -> PromiseValidity:
     return PromiseValidity(tuple(_issues(promise)))
 
 
-def near_misses(promise: CompletionPromise) -> list[Problem]:
+def find_near_misses(promise: CompletionPromise) -> list[Problem]:
     """Fields of a promise that we do not know but nearly: a misspelt guard would guard nothing."""
     parts: list[tuple[str, Part]] = [("promise", promise)]
     for name in ("acceptance", "doneWhen", "abortWhen", "checks"):

@@ -8,23 +8,23 @@ from typing import NamedTuple
 from agenttalk.contracts.core import wire
 
 
-def bundle(files: Mapping[str, str]) -> str:
+def hash_files(files: Mapping[str, str]) -> str:
     """The hash of an artifact, from its files' paths and hashes: that of its only file, else one over all of them."""
     hashes = list(files.values())
     return hashes[0] if len(hashes) == 1 else wire.sha256(wire.write(dict(sorted(files.items()))))
 
 
-class File(NamedTuple):
+class ArtifactFile(NamedTuple):
     """A file of an artifact."""
 
     path: str
     sha256: str
 
 
-def files_of(message_id: str, files: Iterable[File]) -> list[File]:
+def normalize_files(message_id: str, files: Iterable[ArtifactFile]) -> list[ArtifactFile]:
     """The files as they are kept: a folder named like the message itself is left out of their paths.
 
     Senders use such a folder so that two messages never meet in a box. In the workspace they must meet, because
     there a newer version takes the place of the one before.
     """
-    return [File(file.path.removeprefix(f"{message_id}/"), file.sha256) for file in files]
+    return [ArtifactFile(file.path.removeprefix(f"{message_id}/"), file.sha256) for file in files]

@@ -13,7 +13,7 @@ _MOST_DOUBLED: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Breaker:
+class CircuitBreaker:
     """What is known of a source."""
 
     failures: int = 0
@@ -24,42 +24,44 @@ class Breaker:
     """When it may be asked again."""
 
 
-CLOSED: Final = Breaker()
+CLOSED: Final = CircuitBreaker()
 
 
-def may_ask(breaker: Breaker, now: datetime) -> Literal["yes", "probe", "no"]:
+def may_ask(breaker: CircuitBreaker, now: datetime) -> Literal["yes", "probe", "no"]:
     """Whether a source may be asked now; one that was left alone is asked for something harmless first."""
     if breaker.not_before is not None and now < breaker.not_before:
         return "no"
     return "probe" if breaker.opened_at is not None else "yes"
 
 
-def failed(breaker: Breaker, now: datetime, *, most: int, probe_after: float) -> Breaker:
+def record_failure(breaker: CircuitBreaker, now: datetime, *, most: int, probe_after: float) -> CircuitBreaker:
     """One more failure. After `most` in a row the source is left alone, the longer the longer it is away."""
     failures = breaker.failures + 1
     if failures < most and breaker.opened_at is None:
-        return Breaker(failures, None, now + timedelta(seconds=doubled(FIRST_PAUSE, failures - 1)))
-    longer = doubled(probe_after, max(0, failures - most))
-    return Breaker(failures, breaker.opened_at or now, now + timedelta(seconds=longer))
+        return CircuitBreaker(failures, None, now + timedelta(seconds=double_pause(FIRST_PAUSE, failures - 1)))
+    longer = double_pause(probe_after, max(0, failures - most))
+    return CircuitBreaker(failures, breaker.opened_at or now, now + timedelta(seconds=longer))
 
 
-def is_gone(breaker: Breaker, now: datetime, *, most: int, probe_after: float) -> Breaker:
+def trip(breaker: CircuitBreaker, now: datetime, *, most: int, probe_after: float) -> CircuitBreaker:
     """Somebody who tried long enough could not reach it: it is left alone at once."""
     if breaker.opened_at is not None:
         return breaker
-    return failed(replace(breaker, failures=max(breaker.failures, most - 1)), now, most=most, probe_after=probe_after)
+    return record_failure(
+        replace(breaker, failures=max(breaker.failures, most - 1)), now, most=most, probe_after=probe_after
+    )
 
 
-def limited(breaker: Breaker, now: datetime, retry_after: float) -> Breaker:
+def record_rate_limit(breaker: CircuitBreaker, now: datetime, retry_after: float) -> CircuitBreaker:
     """The source wants a pause. That is no failure."""
     return replace(breaker, not_before=now + timedelta(seconds=max(retry_after, FIRST_PAUSE)))
 
 
-def pause(tries: int, retry_after: float = 0.0) -> float:
+def compute_pause(tries: int, retry_after: float = 0.0) -> float:
     """Seconds until something is tried again that was tried so often."""
-    return max(retry_after, doubled(FIRST_PAUSE, tries - 1))
+    return max(retry_after, double_pause(FIRST_PAUSE, tries - 1))
 
 
-def doubled(first: float, times: int) -> float:
+def double_pause(first: float, times: int) -> float:
     """A pause that doubles, up to the longest."""
     return float(min(LONGEST_PAUSE, first * 2 ** min(max(times, 0), _MOST_DOUBLED)))

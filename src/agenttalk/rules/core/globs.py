@@ -11,7 +11,7 @@ _SPECIAL = re.compile(r"[*?\[]")
 _LAST = "\U0010ffff"
 
 
-def matching(glob: str, names: Iterable[str]) -> list[str]:
+def match_names(glob: str, names: Iterable[str]) -> list[str]:
     """The names that match a glob, in the order given."""
     start, star, end = glob.partition("*")
     if star and not _SPECIAL.search(start + end):

@@ -42,7 +42,7 @@ _SPECIAL: Final = tuple(
 _WITH_PORT: Final = re.compile(r"(?:\[(?P<six>[^]]+)\]|(?P<four>[0-9./]+))(?::(?P<port>[0-9]{1,5}))?\Z")
 
 
-class Allowed(NamedTuple):
+class AllowedAddress(NamedTuple):
     """What an operator allows beyond public addresses."""
 
     network: IPv4Network | IPv6Network
@@ -50,7 +50,7 @@ class Allowed(NamedTuple):
     """The one port; None for all."""
 
 
-def read_allowed(text: str) -> Allowed:
+def read_allowed(text: str) -> AllowedAddress:
     """`127.0.0.1:8080`, `10.0.0.0/8`, `::1`, `[::1]:8080`. Names are not allowed: they may lead elsewhere tomorrow."""
     found = _WITH_PORT.match(text)
     host = (found["six"] or found["four"]) if found else text
@@ -60,10 +60,10 @@ def read_allowed(text: str) -> Allowed:
     except ValueError as error:
         hint = "write e.g. 127.0.0.1:8080, 10.0.0.0/8 or [::1]:8080"
         raise UsageError(Code.OPTION_INVALID, f"{text!r} is no address or network: {error}", hint=hint) from error
-    return Allowed(network, port)
+    return AllowedAddress(network, port)
 
 
-def refusal(address: str, port: int, allowed: Iterable[Allowed] = ()) -> str:
+def explain_refusal(address: str, port: int, allowed: Iterable[AllowedAddress] = ()) -> str:
     """Why an address may not be asked; empty when it may."""
     try:
         found = ip_address(address)
@@ -91,7 +91,7 @@ def _meant(address: Address) -> Iterator[Address]:
     yield from inner or [address]
 
 
-def _is_allowed(address: Address, port: int, rules: tuple[Allowed, ...]) -> bool:
+def _is_allowed(address: Address, port: int, rules: tuple[AllowedAddress, ...]) -> bool:
     for network, only in rules:
         exact = network.prefixlen == network.max_prefixlen
         if address in network and only in {None, port} and (exact or address not in METADATA):

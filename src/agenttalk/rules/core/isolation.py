@@ -15,7 +15,7 @@ HINT: Final = 'only the operator may: sandbox = "plain" in agenttalk.toml, or --
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class IsolationSetting:
     """What the operator says of an agent, or of all; None says nothing."""
 
     sandbox: Tier | None = None
@@ -23,27 +23,27 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class IsolationSettings:
     """What the operator says of all agents, and of single ones."""
 
-    everyone: Word = Word()
-    agents: Mapping[str, Word] = field(default_factory=dict)
+    everyone: IsolationSetting = IsolationSetting()
+    agents: Mapping[str, IsolationSetting] = field(default_factory=dict)
 
-    def of(self, agent_id: str) -> Word:
+    def of(self, agent_id: str) -> IsolationSetting:
         """What holds for an agent."""
-        own = self.agents.get(agent_id, Word())
-        return Word(own.sandbox or self.everyone.sandbox, own.isolation or self.everyone.isolation)
+        own = self.agents.get(agent_id, IsolationSetting())
+        return IsolationSetting(own.sandbox or self.everyone.sandbox, own.isolation or self.everyone.isolation)
 
     def settled(self, profile: AgentProfile) -> AgentProfile:
         """A profile, with the sandbox that its agent gets."""
-        return settled(profile, self.of(profile.agent_id))
+        return apply_setting(profile, self.of(profile.agent_id))
 
 
 @dataclass(slots=True)
-class Operator:
+class OperatorIsolation:
     """What the operator of an engine says by now."""
 
-    words: Words = field(default_factory=Words)
+    words: IsolationSettings = field(default_factory=IsolationSettings)
 
 
 def strictest(*tiers: Tier) -> Tier:
@@ -51,7 +51,7 @@ def strictest(*tiers: Tier) -> Tier:
     return max(tiers, key=_STRICTNESS.index)
 
 
-def raised(own: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def raise_isolation(own: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """What a plan says of an agent, where that has a profile of its own: it cannot ask for less."""
     found = dict(said)
     if "sandbox" in own and "sandbox" in said:
@@ -61,7 +61,7 @@ def raised(own: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def settled(profile: AgentProfile, word: Word) -> AgentProfile:
+def apply_setting(profile: AgentProfile, word: IsolationSetting) -> AgentProfile:
     """A profile under the operator's word: it asks for as much, or for more."""
     required = "required" in (word.isolation, profile.isolation) or (
         word.isolation is None and word.sandbox in NAMED_TIERS
@@ -79,7 +79,7 @@ def is_missing(tier: str, checks: Iterable[Mapping[str, Any]]) -> bool:
     return tier == "plain" or any(each.get("isolated") is False for each in checks)
 
 
-def unheeded(profiles: Mapping[str, AgentProfile], words: Words) -> tuple[Problem, ...]:
+def find_unheeded(profiles: Mapping[str, AgentProfile], words: IsolationSettings) -> tuple[Problem, ...]:
     """What profiles ask for and do not get, because it is less than what holds."""
     found = []
     for name, profile in profiles.items():

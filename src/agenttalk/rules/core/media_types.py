@@ -19,7 +19,7 @@ _BEGINNINGS: Final[dict[str, tuple[bytes, ...]]] = {
 _TEXTS: Final = frozenset({"application/javascript", "application/toml", "application/xml", "application/yaml"})
 
 
-def misfit(content_type: str, data: bytes) -> str | None:
+def explain_mismatch(content_type: str, data: bytes) -> str | None:
     """Why a content cannot be of a media type; None when nothing speaks against it. Types that are not known fit."""
     kind = content_type.partition(";")[0].strip().lower()
     beginnings = _BEGINNINGS.get(kind)

@@ -93,15 +93,15 @@ class Secrets:
         return next((name for spelling, name in self._raw.items() if spelling in data), None)
 
 
-NONE: Final = Secrets()
+NO_SECRETS: Final = Secrets()
 
 
-def secrets(handed: Mapping[str, str]) -> Secrets:
+def collect_secrets(handed: Mapping[str, str]) -> Secrets:
     """Those of an agent's variables that are secrets."""
     return Secrets({name: value for name, value in handed.items() if is_secret(name, value)})
 
 
-def guarded(token: str) -> str:
+def extract_secret_part(token: str) -> str:
     """The part of a token that nobody could guess: what stands before it may be said."""
     return token.rpartition(".")[2]
 

@@ -16,7 +16,7 @@ _HARMLESS: Final = re.compile(
 )
 
 
-def level(
+def assess_risk(
     paths: Sequence[str] | None, *, lines: int | None = None, files: int | None = None, high: Sequence[str] = ()
 ) -> RiskLevel:
     """The risk of a change. What nobody knows is None; then it is never low."""

@@ -126,7 +126,7 @@ class Globs:
         return tuple(path for path in paths if self.covers(path))
 
 
-class Covering(Protocol):
+class PathMatcher(Protocol):
     """Says of paths whether they are meant."""
 
     def covers(self, path: str, *, folder: bool = False) -> bool:
@@ -149,36 +149,36 @@ class Scope:
         return tuple(path for path in paths if not self.permits(path))
 
 
-def scope(allowed: Sequence[str], disallowed: Sequence[str]) -> Scope:
+def make_scope(allowed: Sequence[str], disallowed: Sequence[str]) -> Scope:
     """The scope of a promise. No allowed glob, or none but exceptions, means all that is not disallowed.
 
-    Raises InputError as `globs` does.
+    Raises InputError as `read_globs` does.
     """
     only_exceptions = all(glob.startswith("!") for glob in allowed)
-    return Scope(globs(allowed, otherwise=only_exceptions), globs(disallowed))
+    return Scope(read_globs(allowed, otherwise=only_exceptions), read_globs(disallowed))
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """A path for messages and records: bytes that are not UTF-8, which `os.fsdecode` hides, are written out."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def exactly(path: str) -> str:
+def quote_path(path: str) -> str:
     """A glob that matches this path and nothing else."""
     return "/" + _MEANT.sub(r"\\\1", path)
 
 
-def globs(texts: Sequence[str], *, otherwise: bool = False) -> Globs:
+def read_globs(texts: Sequence[str], *, otherwise: bool = False) -> Globs:
     """Read a list of globs. Raises InputError for the first that could never match, since it would protect nothing."""
     for text in texts:
-        if why := fault(text):
+        if why := explain_fault(text):
             raise InputError(
                 Code.FIELD_VALUE, f"{text[:140]!r} is not a glob: {why}", hint="write it as in a .gitignore"
             )
     return Globs(tuple(_glob(text) for text in texts), otherwise)
 
 
-def fault(text: str) -> str:
+def explain_fault(text: str) -> str:
     """Why a glob could never match anything; empty if it can."""
     body = text.removeprefix("!")
     if not body.strip("/"):
@@ -192,19 +192,19 @@ def fault(text: str) -> str:
     return "" if _readable(body) else "a bracket cannot be read, or nothing follows a backslash"
 
 
-def ignore_file(text: str) -> Globs:
+def read_ignore_file(text: str) -> Globs:
     """The globs of a .gitignore: comments and empty lines are left out, and so is what could never match."""
     found = []
     for line in text.removeprefix("\ufeff").split("\n"):
         kept = _trimmed(line.removesuffix("\r"))
         if kept and not kept.startswith("#"):
             kept = kept[1:] if kept.startswith("\\#") else kept
-            if not fault(kept):
+            if not explain_fault(kept):
                 found.append(_glob(kept))
     return Globs(tuple(found))
 
 
-class Ignored:
+class IgnoreRules:
     """What the .gitignore files of a tree leave out, the defaults being weaker than any of them.
 
     As git reads them: a file decides about its own folder and those below, a deeper one over a higher one, and nothing
@@ -213,8 +213,8 @@ class Ignored:
 
     def __init__(self, files: Mapping[str, str], defaults: Sequence[str] = DEFAULT_EXCLUDES) -> None:
         """`files`: folder (empty for the top) → content of its .gitignore."""
-        self._files = {folder: ignore_file(text) for folder, text in files.items()}
-        self._defaults = globs(defaults)
+        self._files = {folder: read_ignore_file(text) for folder, text in files.items()}
+        self._defaults = read_globs(defaults)
 
     def ignores(self, path: str, *, folder: bool) -> bool:
         """Whether a path is left out."""

@@ -12,7 +12,7 @@ from agenttalk.contracts.errors import Code, ConflictError
 State = TaskState
 Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "verifying", "awaiting"]
 """What a RUNNING task is doing. One that an agent elsewhere is to do is `offered` until it takes it."""
-Board = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
+BoardStatus = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
 """What people see of a state."""
 
 Cause = Literal[
@@ -155,7 +155,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
 )
 """Every legal change. What is not here is an error."""
 
-_BOARD: Final[dict[State, Board]] = {
+_BOARD: Final[dict[State, BoardStatus]] = {
     "PENDING": "pending",
     "READY": "pending",
     "RUNNING": "working",
@@ -176,7 +176,7 @@ def move(state: State, cause: Cause) -> State:
     return target
 
 
-def board_status(state: State, phase: Phase | None = None) -> Board:
+def board_status(state: State, phase: Phase | None = None) -> BoardStatus:
     """What people see: a running task is in review while it is being verified."""
     if state == "RUNNING" and phase in {"verifying", "awaiting"}:
         return "review"

@@ -15,7 +15,7 @@ _PREFIX: Final = "agt_"
 _LONGEST: Final = 2048
 
 
-class Attempt(NamedTuple):
+class TokenSubject(NamedTuple):
     """What a token says that it is for. Only its hash in the store shows that this is true."""
 
     board: str
@@ -36,7 +36,7 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def read_token(text: str) -> Attempt | None:
+def read_token(text: str) -> TokenSubject | None:
     """What a token says that it is for; None when it is no token of an attempt."""
     body, dot, secret = text.removeprefix(_PREFIX).partition(".")
     if not text.startswith(_PREFIX) or not dot or not secret or len(text) > _LONGEST or not text.isascii():
@@ -50,4 +50,4 @@ def read_token(text: str) -> Attempt | None:
     epoch = claims.pop("epoch")
     if type(epoch) is not int or not all(isinstance(name, str) and is_id(name) for name in claims.values()):
         return None
-    return Attempt(claims["board"], claims["plan_id"], claims["task_id"], epoch)
+    return TokenSubject(claims["board"], claims["plan_id"], claims["task_id"], epoch)

@@ -11,7 +11,7 @@ _MOST: Final = 2**53
 """What is said beyond this is nonsense, and not counted."""
 
 
-class Used(NamedTuple):
+class UsageTotals(NamedTuple):
     """What was used."""
 
     tokens: int = 0
@@ -19,18 +19,18 @@ class Used(NamedTuple):
     seconds: float = 0.0
     tool_calls: int = 0
 
-    def plus(self, other: Used) -> Used:
+    def plus(self, other: UsageTotals) -> UsageTotals:
         """Both together."""
-        return Used(
+        return UsageTotals(
             self.tokens + other.tokens,
             self.cost_usd + other.cost_usd,
             self.seconds + other.seconds,
             self.tool_calls + other.tool_calls,
         )
 
-    def most(self, other: Used) -> Used:
+    def most(self, other: UsageTotals) -> UsageTotals:
         """Of each the larger: who told more before does not get it back by telling less."""
-        return Used(
+        return UsageTotals(
             max(self.tokens, other.tokens),
             max(self.cost_usd, other.cost_usd),
             max(self.seconds, other.seconds),
@@ -38,10 +38,10 @@ class Used(NamedTuple):
         )
 
 
-NOTHING: Final = Used()
+NOTHING: Final = UsageTotals()
 
 
-class Billed(NamedTuple):
+class BilledTokens(NamedTuple):
     """The tokens of one request to a model, as services charge for them."""
 
     read: int = 0
@@ -51,12 +51,12 @@ class Billed(NamedTuple):
     cache_written: int = 0
 
 
-UNBILLED: Final = Billed()
-Price: TypeAlias = Callable[[str, Billed], float | None]
+UNBILLED: Final = BilledTokens()
+PriceLookup: TypeAlias = Callable[[str, BilledTokens], float | None]
 """What one request to a model costs in US dollars; None if nothing is known of the model."""
 
 
-def unpriced(_model: str, _billed: Billed) -> float | None:
+def unpriced(_model: str, _billed: BilledTokens) -> float | None:
     """Nothing is known of any model."""
     return None
 
@@ -67,7 +67,7 @@ class Bill:
     Each is priced by itself, since services charge more for long ones; the same one is told of again while it grows.
     """
 
-    def __init__(self, price: Price) -> None:
+    def __init__(self, price: PriceLookup) -> None:
         self._price = price
         self._past = 0.0
         self._now = 0.0
@@ -75,7 +75,7 @@ class Bill:
         self.unknown = ""
         """The model of which no price is known; empty if there is none."""
 
-    def add(self, model: str, request: str, billed: Billed) -> float:
+    def add(self, model: str, request: str, billed: BilledTokens) -> float:
         """What all of it costs when a request has used so much."""
         if request != self._request:
             self._past, self._now, self._request = self._past + self._now, 0.0, request
@@ -87,22 +87,22 @@ class Bill:
         return self._past + self._now
 
 
-def spent(usage: Mapping[str, Any], *, seconds: float = 0.0) -> Used:
+def measure_usage(usage: Mapping[str, Any], *, seconds: float = 0.0) -> UsageTotals:
     """What was used, of which we measured the time ourselves.
 
     What is not a sensible number counts as nothing: it was said by whoever did the turn.
     """
     if not usage:
-        return Used(seconds=seconds)
+        return UsageTotals(seconds=seconds)
     tokens = usage.get("tokens")
     if tokens is None:
-        counted = sum(int(number(usage.get(name))) for name in _TOKENS)
+        counted = sum(int(read_number(usage.get(name))) for name in _TOKENS)
     else:
-        counted = int(number(tokens))
-    return Used(counted, number(usage.get("cost_usd")), seconds, int(number(usage.get("tool_calls"))))
+        counted = int(read_number(tokens))
+    return UsageTotals(counted, read_number(usage.get("cost_usd")), seconds, int(read_number(usage.get("tool_calls"))))
 
 
-def number(value: object) -> float:
+def read_number(value: object) -> float:
     """A number that somebody told of itself; what is none, or nonsense, is nothing."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0

@@ -36,7 +36,7 @@ ReadHow = Literal["get", "injected", "receipt", "taken", "replied"]
 """By what it was seen that somebody read a letter: asked for it, had it in a prompt, wrote a receipt, took its file."""
 
 
-class Known(NamedTuple):
+class AnsweredLetter(NamedTuple):
     """What there is to know of the letter that another one answers."""
 
     sender: str
@@ -44,8 +44,14 @@ class Known(NamedTuple):
     hop: int
 
 
-def refusal(
-    mail: Mail, *, agents: Collection[str], now: datetime, answers: Known | None = None, hop: int = 0, hops: int = 0
+def find_refusal(
+    mail: Mail,
+    *,
+    agents: Collection[str],
+    now: datetime,
+    answers: AnsweredLetter | None = None,
+    hop: int = 0,
+    hops: int = 0,
 ) -> Rejection | None:
     """Why a letter is not taken; None if it is. `agents` are those of its addressees who are there.
 
@@ -91,7 +97,7 @@ def _unknown(mail: Mail, agents: Collection[str]) -> list[Problem]:
     return [Problem(Code.TARGET_AGENT_NOT_FOUND, "to", f"there is no agent {each!r}", hint) for each in strange]
 
 
-def _strange_answer(mail: Mail, answers: Known | None) -> list[Problem]:
+def _strange_answer(mail: Mail, answers: AnsweredLetter | None) -> list[Problem]:
     """Who has no part in a letter learns of it no more than of one that is not there."""
     if answers is None or mail.sender not in {answers.sender, *answers.addressees}:
         message = f"there is no letter {mail.in_reply_to!r} that {mail.sender} wrote or got"
@@ -99,7 +105,7 @@ def _strange_answer(mail: Mail, answers: Known | None) -> list[Problem]:
     return []
 
 
-def is_answer(mail: Mail, answers: Known) -> bool:
+def is_answer(mail: Mail, answers: AnsweredLetter) -> bool:
     """Whether a letter answers another: one of those who got that writes to whoever sent it.
 
     A request that is only handed on to somebody else is not answered by that: who asked hears nothing of it.
@@ -112,7 +118,7 @@ def hop_of(sender: str, before: Sequence[int]) -> int:
     return 0 if sender == OPERATOR else max(before, default=-1) + 1
 
 
-def promise(kind: Kind, subject: str) -> CompletionPromise:
+def make_promise(kind: Kind, subject: str) -> CompletionPromise:
     """What being done means: of a notice that it was read, of a request that it was answered."""
     wanted = "read" if kind == "inform" else "reply"
     told = "The letter was read" if kind == "inform" else "The addressee answered the letter"
@@ -126,7 +132,7 @@ def promise(kind: Kind, subject: str) -> CompletionPromise:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LetterObservation:
     """What the engine saw of a letter at one of its addressees."""
 
     addressee: str
@@ -135,7 +141,7 @@ class Seen:
     reply: str | None
 
 
-def evidence(seen: Seen, at: str) -> list[Evidence]:
+def make_evidence(seen: LetterObservation, at: str) -> list[Evidence]:
     """What that shows."""
     found = []
     if seen.read_at is not None:
@@ -146,20 +152,20 @@ def evidence(seen: Seen, at: str) -> list[Evidence]:
     return found
 
 
-class Times(NamedTuple):
+class RequestTimes(NamedTuple):
     """When an addressee is reminded of a request, and until when it has to be answered."""
 
     remind_at: datetime
     deadline: datetime
 
 
-def times(now: datetime, deadline: datetime | None, *, remind_after: int, answer_within: int) -> Times:
+def compute_times(now: datetime, deadline: datetime | None, *, remind_after: int, answer_within: int) -> RequestTimes:
     """The times of a request. Who has little time is reminded when half of it is over."""
     end = deadline or now + timedelta(seconds=answer_within)
-    return Times(min(now + timedelta(seconds=remind_after), now + (end - now) / 2), end)
+    return RequestTimes(min(now + timedelta(seconds=remind_after), now + (end - now) / 2), end)
 
 
-def due(deadline: datetime, now: datetime, *, reminded: bool) -> Literal["remind", "fail", "wait"]:
+def decide_due_action(deadline: datetime, now: datetime, *, reminded: bool) -> Literal["remind", "fail", "wait"]:
     """What is to be done about a request that nobody has answered, once its next moment has come."""
     if now >= deadline:
         return "fail"
@@ -171,7 +177,7 @@ def reply_subject(subject: str) -> str:
     return subject if subject.startswith(_REPLY) else f"{_REPLY}{subject}"[:LONGEST_SUBJECT]
 
 
-def words(text: str) -> frozenset[str]:
+def index_words(text: str) -> frozenset[str]:
     """The words by which a text is found, in one spelling. Where no spaces part them, each two neighbours are one."""
     found: set[str] = set()
     for run in _WORD.findall(_spelled(text[:_INDEXED])):
@@ -179,9 +185,9 @@ def words(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def wanted(query: str) -> list[str]:
+def split_query(query: str) -> list[str]:
     """The words of which a text must have all, the longest first: it is likely to be the rarest."""
-    found = words(query)
+    found = index_words(query)
     pairs = {char for word in found if len(word) == 2 and _TOGETHER.fullmatch(word) for char in word}
     return sorted(found - pairs, key=lambda word: (-len(word), word))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts.core import root_layout
-from agenttalk.rules.core.artifacts import File
+from agenttalk.rules.core.artifacts import ArtifactFile
 
 NAME_BYTES: Final = 255
 """Longest name that a file system takes."""
@@ -15,7 +15,7 @@ NAME_BYTES: Final = 255
 Fate = Literal["new", "same", "replaces", "late"]
 
 
-class Held(NamedTuple):
+class CurrentFile(NamedTuple):
     """The current version of a file in the workspace."""
 
     sha256: str
@@ -30,14 +30,16 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class PathConflict:
     """Two contents claim one path, and nothing says which of them counts."""
 
     path: str
     message: str
 
 
-def decide(files: Iterable[File], held: Mapping[str, Held], *, seq: int) -> dict[str, Fate] | Conflict:
+def decide(
+    files: Iterable[ArtifactFile], held: Mapping[str, CurrentFile], *, seq: int
+) -> dict[str, Fate] | PathConflict:
     """What becomes of each file of an output, compared with what the workspace holds of that output.
 
     The same content is the same file. Of another content the one with the higher number counts, whichever
@@ -47,23 +49,23 @@ def decide(files: Iterable[File], held: Mapping[str, Held], *, seq: int) -> dict
     seen: dict[str, str] = {}
     for file in files:
         if seen.setdefault(file.path, file.sha256) != file.sha256:
-            return Conflict(file.path, "the message names it twice, with different content")
+            return PathConflict(file.path, "the message names it twice, with different content")
         fate = _fate(file, held.get(file.path), seq)
         if fate is None:
-            return Conflict(file.path, f"it came before with other content for the same command number {seq}")
+            return PathConflict(file.path, f"it came before with other content for the same command number {seq}")
         fates[file.path] = fate
     there = {path for path, each in held.items() if not each.retired}
     clash = _clash({*fates, *there})
-    return Conflict(clash, "it would be a file and a folder at once") if clash else fates
+    return PathConflict(clash, "it would be a file and a folder at once") if clash else fates
 
 
-def retired(files: Iterable[File], held: Mapping[str, Held], *, seq: int) -> list[str]:
+def find_retired(files: Iterable[ArtifactFile], held: Mapping[str, CurrentFile], *, seq: int) -> list[str]:
     """Files of the version before that the new one has not got any more: a newer version replaces all of it."""
     new = {file.path for file in files}
     return sorted(path for path, each in held.items() if not each.retired and each.seq < seq and path not in new)
 
 
-def _fate(file: File, held: Held | None, seq: int) -> Fate | None:
+def _fate(file: ArtifactFile, held: CurrentFile | None, seq: int) -> Fate | None:
     if held is None:
         return "new"
     if held.sha256 == file.sha256:
@@ -83,7 +85,7 @@ def _clash(paths: set[str]) -> str | None:
     return None
 
 
-def kept_name(message_id: str, name: str, copy: int = 0) -> str:
+def make_claimed_name(message_id: str, name: str, copy: int = 0) -> str:
     """The name of a claimed message, cut in front so that a file system takes it and its ending stays."""
     whole = root_layout.claimed(message_id, name, copy)
     if len(whole.encode()) <= NAME_BYTES:

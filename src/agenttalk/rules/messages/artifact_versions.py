@@ -12,11 +12,11 @@ from typing import Literal
 
 from agenttalk.contracts.dag import Versioning
 
-Verdict = Literal["accept", "replace", "duplicate", "conflict", "outdated"]
+VersionVerdict = Literal["accept", "replace", "duplicate", "conflict", "outdated"]
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ArtifactVersion:
     """One artifact of an output, as far as versions are concerned."""
 
     message_id: str
@@ -26,7 +26,7 @@ class Version:
     tag: str | None = None
 
 
-def judge(new: Version, earlier: Sequence[Version], versioning: Versioning) -> Verdict:
+def judge(new: ArtifactVersion, earlier: Sequence[ArtifactVersion], versioning: Versioning) -> VersionVerdict:
     """Whether a new artifact is taken beside, or in place of, the earlier ones of its output; oldest first.
 
     `duplicate`: nothing is new in it. `conflict`: it differs from one that must not change. `outdated`: a

@@ -66,7 +66,7 @@ Step = Literal["new", "same", "advance"]
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class ControlFile:
     """A control file that could be read."""
 
     kind: str
@@ -92,11 +92,11 @@ def kind_of(name: str, plan_id: str = "") -> str | None:
     return None if found == "mail" and plan_id != _MAIL else found
 
 
-def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> Control | Rejection:
+def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> ControlFile | Rejection:
     """Read a control file from the outbox of `owner` for `plan_id`."""
     model = _MODELS[kind]
     try:
-        said, repairs = foreign_forms.mended(model, wire.read(data, limit=model.size_limit))
+        said, repairs = foreign_forms.normalize_document(model, wire.read(data, limit=model.size_limit))
         document = model.from_json(said)
     except JsonError as error:
         problem = Problem(error.code, "", error.message, error.hint)
@@ -112,7 +112,7 @@ def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> Control | Rejec
         return Rejection(Code.PRODUCER_MISMATCH, f"it speaks for {author!r}, but {owner!r} owns the outbox")
     if about_plan is not None and about_plan != plan_id:
         return Rejection(Code.PLAN_MISMATCH, f"it is for plan {about_plan!r} but lies in the folder of {plan_id!r}")
-    return Control(kind, _id(document, owner), owner, document, wire.sha256(data), repairs)
+    return ControlFile(kind, _id(document, owner), owner, document, wire.sha256(data), repairs)
 
 
 def _author(document: Document) -> str | None:
@@ -146,7 +146,7 @@ def _id(document: Document, owner: str) -> str:
     return f"{name}@{owner}" if kind in _OF_OWNER else name
 
 
-def advance(control: Control, earlier: Document | None, earlier_sha256: str, now: datetime) -> Step | Rejection:
+def advance(control: ControlFile, earlier: Document | None, earlier_sha256: str, now: datetime) -> Step | Rejection:
     """What a control file adds to an earlier one with its id.
 
     A receipt may go from CONSUMED to a final status, once. A task's state may be replaced by a later one, and one from

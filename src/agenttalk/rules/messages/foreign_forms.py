@@ -23,14 +23,14 @@ _Object: TypeAlias = "dict[str, Any]"
 _SHOWN: Final = 200
 
 
-class Reading(NamedTuple):
+class NormalizedDocument(NamedTuple):
     """A document in our form, and what was changed for that."""
 
     document: wire.JsonValue
     repairs: tuple[Repair, ...] = ()
 
 
-class _Draft:
+class _DocumentDraft:
     """A copy of a document that is changed field by field."""
 
     def __init__(self, document: _Object) -> None:
@@ -53,14 +53,14 @@ class _Draft:
         return held
 
 
-def mended(kind: type[Document], document: wire.JsonValue) -> Reading:
+def normalize_document(kind: type[Document], document: wire.JsonValue) -> NormalizedDocument:
     """A document of this kind in our form. What needs no change, and what is no object, is as it was."""
     mend = _MENDS.get(kind)
     if mend is None or not isinstance(document, dict):
-        return Reading(document)
-    draft = _Draft(document)
+        return NormalizedDocument(document)
+    draft = _DocumentDraft(document)
     mend(draft)
-    return Reading(draft.fields, tuple(draft.repairs)) if draft.repairs else Reading(document)
+    return NormalizedDocument(draft.fields, tuple(draft.repairs)) if draft.repairs else NormalizedDocument(document)
 
 
 def _brief(value: Any) -> Any:
@@ -69,7 +69,7 @@ def _brief(value: Any) -> Any:
     return value if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _mend_ack(draft: _Draft) -> None:
+def _mend_ack(draft: _DocumentDraft) -> None:
     result = draft.inside("result")
     if result is None:
         return
@@ -82,7 +82,7 @@ def _mend_ack(draft: _Draft) -> None:
         draft.put("result.details", text, "details are a text here", holder=result, name="details")
 
 
-def _mend_state(draft: _Draft) -> None:
+def _mend_state(draft: _DocumentDraft) -> None:
     blocking = draft.inside("blocking")
     if blocking is not None:
         missing = blocking.get("missing")
@@ -110,7 +110,7 @@ def _says(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _mend_request(draft: _Draft) -> None:
+def _mend_request(draft: _DocumentDraft) -> None:
     fields = draft.fields
     if not _says(fields.get("title")):
         draft.put("title", _title(fields), "a question without a title is called after what it asks for")
@@ -135,7 +135,7 @@ def _title(fields: Mapping[str, Any]) -> str:
     return (f"{task}: {what}" if _says(task) else what)[:_SHOWN]
 
 
-def _mend_response(draft: _Draft) -> None:
+def _mend_response(draft: _DocumentDraft) -> None:
     responder = draft.fields.get("responder")
     if not isinstance(responder, dict) or not _says(responder.get("name")):
         why = "nothing says which person it was; it came from the gateway's folder"
@@ -152,13 +152,13 @@ def _selected(answer: Any) -> Any:
     return chosen if _says(chosen) else answer
 
 
-def _mend_manifest(draft: _Draft) -> None:
+def _mend_manifest(draft: _DocumentDraft) -> None:
     for name in ("artifacts", "evidence_required", "evidence_refs"):
         if draft.fields.get(name) is None:
             draft.put(name, [], "an empty list says the same")
 
 
-def _mend_issues(draft: _Draft) -> None:
+def _mend_issues(draft: _DocumentDraft) -> None:
     """The model reads such issues by itself; here it is told."""
     issues = draft.fields.get("issues")
     for at, issue in enumerate(issues if isinstance(issues, list) else ()):
@@ -172,7 +172,7 @@ def _mend_issues(draft: _Draft) -> None:
             draft.repairs.append(repair)
 
 
-def _mend_sign_of_life(draft: _Draft) -> None:
+def _mend_sign_of_life(draft: _DocumentDraft) -> None:
     uptime = draft.fields.get("uptime_seconds")
     if isinstance(uptime, float) and math.isfinite(uptime):
         draft.put("uptime_seconds", max(0, int(uptime)), "seconds are whole")
@@ -180,7 +180,7 @@ def _mend_sign_of_life(draft: _Draft) -> None:
         draft.put("uptime_seconds", None, "it is no number of seconds, and nothing depends on it")
 
 
-def _mend_plan(draft: _Draft) -> None:
+def _mend_plan(draft: _DocumentDraft) -> None:
     """Of a foreign plan's manifest only who may command counts here. What is not in our form is set aside."""
     kept = {"schema_version", "plan_id", "commanders"}
     own = {
@@ -206,7 +206,7 @@ def _fits(name: str, value: Any) -> bool:
     return True
 
 
-_MENDS: Final[dict[type[Document], Callable[[_Draft], None]]] = {
+_MENDS: Final[dict[type[Document], Callable[[_DocumentDraft], None]]] = {
     Ack: _mend_ack,
     TaskStateReport: _mend_state,
     HumanInterventionRequest: _mend_request,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from agenttalk.contracts.command import Command
-from agenttalk.rules.core.globs import matching
+from agenttalk.rules.core.globs import match_names
 
 _GLOB_MARKS = frozenset("*?[")
 
@@ -21,14 +21,14 @@ Step = Literal["run", "wait", "ask"]
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class InputResolution:
     """What was found for each input that a command names, and what is missing."""
 
     found: dict[str, tuple[str, ...]]
     missing: tuple[str, ...]
 
 
-class Shelf:
+class InboxFiles:
     """The files that an agent has, by path and by name."""
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -46,13 +46,13 @@ class Shelf:
         """Files that a name, path or glob means. Without a slash only the last part of a path is compared."""
         if not _GLOB_MARKS.isdisjoint(wanted):
             if "/" in wanted:
-                return tuple(matching(wanted, self._paths))
-            return tuple(sorted(path for name in matching(wanted, self._by_name) for path in self._by_name[name]))
+                return tuple(match_names(wanted, self._paths))
+            return tuple(sorted(path for name in match_names(wanted, self._by_name) for path in self._by_name[name]))
         name = wanted.rpartition("/")[2]
         return tuple(path for path in self._by_name.get(name, ()) if path == wanted or path.endswith(f"/{wanted}"))
 
 
-def resolve(command: Command, shelf: Shelf) -> Resolution:
+def resolve(command: Command, shelf: InboxFiles) -> InputResolution:
     """Look each input up. `resolved_inputs` decide where they are given; optional ones are never missing."""
     found: dict[str, tuple[str, ...]] = {}
     missing: list[str] = []
@@ -66,10 +66,10 @@ def resolve(command: Command, shelf: Shelf) -> Resolution:
         for wanted in command.required_inputs:
             found[wanted] = shelf.find(wanted)
             missing += [] if found[wanted] else [wanted]
-    return Resolution(found, tuple(dict.fromkeys(missing)))
+    return InputResolution(found, tuple(dict.fromkeys(missing)))
 
 
-def laid_out(paths: Iterable[str]) -> dict[str, str]:
+def map_input_paths(paths: Iterable[str]) -> dict[str, str]:
     """Where the files of one input lie inside it, by their paths `task/output/file`: under what they are called.
 
     If two of them would be in each other's way there, each lies under its whole path: none is ever lost to another.
@@ -86,7 +86,7 @@ def _folders(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def next_step(command: Command, resolution: Resolution, *, waiting_since: datetime, now: datetime) -> Step:
+def next_step(command: Command, resolution: InputResolution, *, waiting_since: datetime, now: datetime) -> Step:
     """What to do with a command: run it, wait for its inputs, or ask a person because it took too long.
 
     A clock that jumped backwards makes it wait longer, never less than nothing. Without `wait_for_inputs`

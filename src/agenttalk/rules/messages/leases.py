@@ -18,7 +18,7 @@ Step = Literal["done", "again", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class TurnHistory:
     """The turns of a command that have ended. Turns that ended because we died are not among them."""
 
     crashes: int = 0
@@ -27,18 +27,18 @@ class History:
     """Turns whose score was missing or no score."""
 
     @classmethod
-    def of(cls, codes: list[str | None]) -> History:
+    def of(cls, codes: list[str | None]) -> TurnHistory:
         """From the codes with which the turns ended."""
         bad = sum(code in SCORE_CODES for code in codes)
         return cls(crashes=len(codes) - bad, bad_scores=bad)
 
 
-def time_limit(command: Command, history: History) -> float:
+def time_limit(command: Command, history: TurnHistory) -> float:
     """How long the next turn may take: each retry has 1.5 times the time of the one before."""
     return min(command.timeout * 1.5 ** min(history.crashes, 60), LONGEST)
 
 
-def after(command: Command, history: History, code: Code | None) -> Step:
+def decide_next_step(command: Command, history: TurnHistory, code: Code | None) -> Step:
     """What follows when a turn ended with a code (None: everything is there).
 
     A crash or a timeout is retried as often as the command says. A bad score is sent back, whatever the

@@ -17,9 +17,9 @@ from agenttalk.contracts.dag import EVERYONE, ByValue, Node, Output, TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lifted, read_envelope
 from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules.commands import envelopes, validation
-from agenttalk.rules.core.globs import matching
-from agenttalk.rules.plans.dag_graph import receivers
-from agenttalk.rules.proof.release import for_engine
+from agenttalk.rules.core.globs import match_names
+from agenttalk.rules.plans.dag_graph import find_receivers
+from agenttalk.rules.proof.release import is_for_engine
 
 T = TypeVar("T")
 RESERVED: Final = frozenset({"engine", "operator", "system"})
@@ -47,7 +47,7 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class OutboxMessage:
     """A message that could be read, with where it lay."""
 
     owner: str
@@ -75,7 +75,7 @@ class PlanFacts:
         object.__setattr__(self, "nodes", {node.task_id: node for node in self.dag.nodes})
 
 
-def unpack(data: bytes, *, owner: str | None, plan_id: str) -> Parcel | Rejection:
+def unpack(data: bytes, *, owner: str | None, plan_id: str) -> OutboxMessage | Rejection:
     """Read a message file from the outbox of `owner` for `plan_id`: strict JSON, schema, then whose it is.
 
     In an inbox it may be anybody's: then `owner` is None.
@@ -86,7 +86,7 @@ def unpack(data: bytes, *, owner: str | None, plan_id: str) -> Parcel | Rejectio
         return Rejection(
             Code.ENVELOPE_PARSE_ERROR, error.message, (Problem(error.code, "", error.message, error.hint),)
         )
-    envelope = _opened(lifted(document))
+    envelope = _read_envelope(lifted(document))
     if isinstance(envelope, tuple):
         return replace(_rejected(envelope), message_id=_message_id(document))
     if owner is not None and envelope.producer_agent_id != owner:
@@ -101,7 +101,7 @@ def unpack(data: bytes, *, owner: str | None, plan_id: str) -> Parcel | Rejectio
             f"it is for plan {envelope.plan_id!r} but lies in the folder of {plan_id!r}",
             message_id=envelope.message_id,
         )
-    return Parcel(owner or envelope.producer_agent_id, envelope, wire.sha256(data))
+    return OutboxMessage(owner or envelope.producer_agent_id, envelope, wire.sha256(data))
 
 
 def _message_id(document: wire.JsonValue) -> str | None:
@@ -109,7 +109,7 @@ def _message_id(document: wire.JsonValue) -> str | None:
     return found if isinstance(found, str) and is_id(found) else None
 
 
-def _opened(document: wire.JsonValue) -> CommandEnvelope | ArtifactEnvelope | tuple[Problem, ...]:
+def _read_envelope(document: wire.JsonValue) -> CommandEnvelope | ArtifactEnvelope | tuple[Problem, ...]:
     """The envelope, or its faults. Those of a command are told by its own rules, so that they keep their codes."""
     problems: tuple[Problem, ...] = ()
     try:
@@ -135,7 +135,7 @@ def _rejected(problems: tuple[Problem, ...]) -> Rejection:
     return Rejection(code, where + first.message, problems)
 
 
-def duplicate(parcel: Parcel, earlier_sha256: str | None) -> Literal["new", "duplicate"] | Rejection:
+def check_duplicate(parcel: OutboxMessage, earlier_sha256: str | None) -> Literal["new", "duplicate"] | Rejection:
     """Whether a message came before: by its id and the hash of its envelope, whatever the time between."""
     if earlier_sha256 is None:
         return "new"
@@ -147,7 +147,7 @@ def duplicate(parcel: Parcel, earlier_sha256: str | None) -> Literal["new", "dup
     )
 
 
-def route(parcel: Parcel, plan: PlanFacts, driven: Collection[str] = ()) -> tuple[str, ...] | Rejection:
+def route(parcel: OutboxMessage, plan: PlanFacts, driven: Collection[str] = ()) -> tuple[str, ...] | Rejection:
     """Who receives a message. A command goes to the task's agent, an artifact to where its output goes.
 
     `driven` are the agents whose turns the engine runs itself.
@@ -176,7 +176,7 @@ def _command_target(owner: str, envelope: CommandEnvelope, node: Node, plan: Pla
     return (node.assigned_agent_id,)
 
 
-def arrives(parcel: Parcel, plan: PlanFacts, receiver: str) -> Rejection | None:
+def reject_arrival(parcel: OutboxMessage, plan: PlanFacts, receiver: str) -> Rejection | None:
     """Why a message that another party's router brought to `receiver` is not taken; None if it is.
 
     That router decided by the same DAG, and is believed where the DAG leaves something open. A command that was made
@@ -200,7 +200,7 @@ def arrives(parcel: Parcel, plan: PlanFacts, receiver: str) -> Rejection | None:
     return None
 
 
-def unbrought(parcel: Parcel, plan: PlanFacts) -> Rejection | None:
+def reject_unrouted(parcel: OutboxMessage, plan: PlanFacts) -> Rejection | None:
     """Why a message that no router is known to have brought can never be taken; None if it may yet."""
     if isinstance(parcel.envelope, CommandEnvelope) and not _is_of(parcel.envelope, plan):
         return Rejection(
@@ -234,7 +234,7 @@ def may_command(sender: str, node: Node, plan: PlanFacts, *, reexecution: bool) 
     return allowed or (reexecution and any(_reaches(output, sender, plan) for output in node.outputs))
 
 
-def may_refuse(sender: str, node: Node, maker: str, said: Reexecution, plan: PlanFacts) -> Rejection | None:
+def reject_reexecution(sender: str, node: Node, maker: str, said: Reexecution, plan: PlanFacts) -> Rejection | None:
     """Why somebody may not have a task's work done again; None if it may.
 
     Only who receives an output may, in its own name, and never who made it. `maker` is who works on the task by now.
@@ -256,7 +256,7 @@ def may_refuse(sender: str, node: Node, maker: str, said: Reexecution, plan: Pla
 
 
 def _reaches(output: Output, agent_id: str, plan: PlanFacts) -> bool:
-    to = receivers(output, plan.dag)
+    to = find_receivers(output, plan.dag)
     return agent_id in to or EVERYONE in to
 
 
@@ -287,18 +287,18 @@ def _is_external(envelope: ArtifactEnvelope, plan: PlanFacts) -> bool:
     """Whether an artifact is what a task of the plan has from outside."""
     wanted = [need.selector for node in plan.dag.nodes for need in node.needs if need.external]
     names = [envelope.output_name, *(file.path.rpartition("/")[2] for file in envelope.payload.files)]
-    return any(isinstance(each, ByValue) and matching(each.value, names) for each in wanted)
+    return any(isinstance(each, ByValue) and match_names(each.value, names) for each in wanted)
 
 
 def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -> tuple[str, ...] | Rejection:
     declared = next((output for output in node.outputs if output.name == envelope.output_name), None)
     types = [file.content_type for file in envelope.payload.files if file.content_type]
     output = declared or Output(name=envelope.output_name, content_type=types[0] if types else None)
-    targets = receivers(output, plan.dag)
+    targets = find_receivers(output, plan.dag)
     if EVERYONE in targets:
         everyone = {node.assigned_agent_id for node in plan.dag.nodes}
         return tuple(sorted(everyone | {target for target in targets if target != EVERYONE}))
-    if targets or output.deliverable or (declared and for_engine(output.name)):
+    if targets or output.deliverable or (declared and is_for_engine(output.name)):
         return tuple(dict.fromkeys(targets))
     return Rejection(
         Code.ROUTING_NO_TARGET,
@@ -306,7 +306,7 @@ def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -
     )
 
 
-def route_on_board(parcel: Parcel, assignee: str | None) -> tuple[str, ...] | Rejection:
+def route_on_board(parcel: OutboxMessage, assignee: str | None) -> tuple[str, ...] | Rejection:
     """Who receives a message on a virtual board, where tasks have an assignee and no DAG.
 
     Only the engine and operators command there. What the assignee hands over stays on the task.
@@ -323,7 +323,7 @@ def route_on_board(parcel: Parcel, assignee: str | None) -> tuple[str, ...] | Re
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CommandOrder:
     """A command as far as supersession is concerned."""
 
     message_id: str
@@ -332,7 +332,7 @@ class Order:
     seq: int
 
 
-def newest_first(found: Sequence[T], order_of: Callable[[T], Order | None]) -> list[T]:
+def sort_newest_first(found: Sequence[T], order_of: Callable[[T], CommandOrder | None]) -> list[T]:
     """What a pass found, as it is to be judged: of each task the newest order first, and no orders last.
 
     Tasks stay as they were found. So what is delivered does not depend on the order of the files.
@@ -349,13 +349,13 @@ def newest_first(found: Sequence[T], order_of: Callable[[T], Order | None]) -> l
     return sorted(found, key=rank)
 
 
-def superseded(order: Order, newest: Order | None) -> bool:
+def is_superseded(order: CommandOrder, newest: CommandOrder | None) -> bool:
     """Whether an order comes too late: a newer one of its task was accepted under the same DAG."""
     return newest is not None and newest.seq > order.seq
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class MessageTally:
     """What became of a plan's messages. Every message is in exactly one place."""
 
     sent: int

@@ -15,8 +15,8 @@ _TOLD_IN_LINES: Final = frozenset({"commands.queued", "delivery", "turn.started"
 MOST_BOARDS: Final = 1_000
 
 
-def cursor(text: str) -> dict[str, int]:
-    """How far somebody has come on each board, from what `written` made; what cannot be read is left out."""
+def decode_cursor(text: str) -> dict[str, int]:
+    """How far somebody has come on each board, from what `encode_cursor` made; what cannot be read is left out."""
     found: dict[str, int] = {}
     for part in text.split(",")[:MOST_BOARDS]:
         board, _, number = part.partition(":")
@@ -25,7 +25,7 @@ def cursor(text: str) -> dict[str, int]:
     return found
 
 
-def written(position: Mapping[str, int]) -> str:
+def encode_cursor(position: Mapping[str, int]) -> str:
     """A position as the id of an event."""
     return ",".join(f"{board}:{number}" for board, number in sorted(position.items()))
 

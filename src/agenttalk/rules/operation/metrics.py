@@ -25,7 +25,7 @@ class Metric(NamedTuple):
     samples: tuple[Sample, ...]
 
 
-def written(metrics: Iterable[Metric]) -> str:
+def render_metrics(metrics: Iterable[Metric]) -> str:
     """All of them as one text. One without samples says that it exists."""
     lines: list[str] = []
     for each in metrics:

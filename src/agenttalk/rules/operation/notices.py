@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, UsageError
 
-Event: TypeAlias = Literal["plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"]
-Format: TypeAlias = Literal["cloudevents", "slack"]
+NoticeEvent: TypeAlias = Literal["plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"]
+NoticeFormat: TypeAlias = Literal["cloudevents", "slack"]
 LONGEST: Final = 300
 """Characters of what others said."""
 _PREFIX: Final = "whsec_"
@@ -21,10 +21,10 @@ _BUDGET: Final = "budget-exhausted"
 _REFUSED: Final = frozenset({"NOT_FULFILLED", "REWORK_EXHAUSTED"})
 
 
-class Notice(NamedTuple):
+class OutboundNotice(NamedTuple):
     """Something that people may want to know."""
 
-    event: Event
+    event: NoticeEvent
     plan_id: str
     task_id: str
     """Empty where it is about a plan."""
@@ -32,36 +32,42 @@ class Notice(NamedTuple):
     """In a line."""
 
 
-def of_fact(kind: str, subject: str, body: Mapping[str, Any]) -> Iterator[Notice]:
+def make_notices(kind: str, subject: str, body: Mapping[str, Any]) -> Iterator[OutboundNotice]:
     """What is news about a fact of the ledger."""
     match kind:
         case "plan.ended":
             counts = ", ".join(f"{count} {name}" for name, count in body.items() if count)
-            yield Notice("plan.ended", subject, "", f"plan {subject} has ended: {counts or 'nothing was to be done'}")
+            yield OutboundNotice(
+                "plan.ended", subject, "", f"plan {subject} has ended: {counts or 'nothing was to be done'}"
+            )
         case "plan.cancelled":
-            yield Notice("plan.ended", subject, "", f"plan {subject} was called off: {_line(body.get('reason'))}")
+            yield OutboundNotice(
+                "plan.ended", subject, "", f"plan {subject} was called off: {_line(body.get('reason'))}"
+            )
         case "human.asked":
             plan_id = str(body.get("plan_id") or "")
-            yield Notice("human.asked", plan_id, "", f"a person is asked about {plan_id}: {subject}")
+            yield OutboundNotice("human.asked", plan_id, "", f"a person is asked about {plan_id}: {subject}")
         case "alert" if body.get("type") == "COMMAND_FAILED":
             task_id = str((body.get("source") or {}).get("task_id") or "")
-            yield Notice("task.failed", str(body["plan_id"]), task_id, _line(body.get("message")))
+            yield OutboundNotice("task.failed", str(body["plan_id"]), task_id, _line(body.get("message")))
         case "turn.ended":
-            yield from _of_turn(body)
+            yield from _make_turn_notices(body)
         case "task.moved" if str(body.get("reason") or "").startswith(_BUDGET):
             plan_id, _, task_id = subject.partition("/")
-            yield Notice("budget.stopped", plan_id, task_id, f"{subject} is stopped: {_line(body['reason'])}")
+            yield OutboundNotice("budget.stopped", plan_id, task_id, f"{subject} is stopped: {_line(body['reason'])}")
 
 
-def _of_turn(body: Mapping[str, Any]) -> Iterator[Notice]:
+def _make_turn_notices(body: Mapping[str, Any]) -> Iterator[OutboundNotice]:
     ack = body.get("ack") or {}
     plan_id, task_id = str(ack.get("plan_id") or ""), str(ack.get("task_id") or "")
     reason = _line(body.get("reason"))
     if reason.startswith(_BUDGET):
-        yield Notice("budget.stopped", plan_id, task_id, f"{plan_id}/{task_id} is stopped: {reason}")
+        yield OutboundNotice("budget.stopped", plan_id, task_id, f"{plan_id}/{task_id} is stopped: {reason}")
     elif body.get("how") == "finished" and body.get("cause") in _REFUSED:
         agent = str(ack.get("consumer_agent_id") or "")
-        yield Notice("done.refused", plan_id, task_id, f"{agent} said that {plan_id}/{task_id} is done: {reason}")
+        yield OutboundNotice(
+            "done.refused", plan_id, task_id, f"{agent} said that {plan_id}/{task_id} is done: {reason}"
+        )
 
 
 def _line(text: object) -> str:
@@ -70,13 +76,13 @@ def _line(text: object) -> str:
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
-def identity(board: str, link: int, notice: Notice) -> str:
+def make_notice_id(board: str, link: int, notice: OutboundNotice) -> str:
     """The id of a notice: the same each time it is told."""
     digest = hashlib.sha256(f"{board}/{link}/{notice.event}".encode()).hexdigest()
     return f"evt_{digest[:32]}"
 
 
-def worded(notice: Notice, form: Format, *, identity: str, source: str, at: str) -> bytes:
+def render_notice(notice: OutboundNotice, form: NoticeFormat, *, identity: str, source: str, at: str) -> bytes:
     """What is sent: a CloudEvent, or what Slack and those like it take."""
     if form == "slack":
         return wire.write({"text": f"[{notice.event}] {_escaped(notice.text)}"})
@@ -102,22 +108,22 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def headers(form: Format, identity: str, timestamp: int, body: bytes, secret: str | None) -> dict[str, str]:
+def make_headers(form: NoticeFormat, identity: str, timestamp: int, body: bytes, secret: str | None) -> dict[str, str]:
     """What goes along with it, as Standard Webhooks has it; signed if there is a secret."""
     kind = "application/json" if form == "slack" else "application/cloudevents+json"
     found = {"Content-Type": kind, "webhook-id": identity, "webhook-timestamp": str(timestamp)}
     if secret is not None:
-        found["webhook-signature"] = signature(secret, identity, timestamp, body)
+        found["webhook-signature"] = sign_notice(secret, identity, timestamp, body)
     return found
 
 
-def signature(secret: str, identity: str, timestamp: int, body: bytes) -> str:
+def sign_notice(secret: str, identity: str, timestamp: int, body: bytes) -> str:
     """How Standard Webhooks signs: `v1,` and an HMAC over id, time and body."""
     signed = b".".join((identity.encode(), str(timestamp).encode(), body))
-    return "v1," + base64.b64encode(hmac.digest(key(secret), signed, "sha256")).decode()
+    return "v1," + base64.b64encode(hmac.digest(decode_secret(secret), signed, "sha256")).decode()
 
 
-def key(secret: str) -> bytes:
+def decode_secret(secret: str) -> bytes:
     """What is signed with: a secret that begins with `whsec_` is base64, any other is taken as it is.
 
     Raises UsageError for one that says it is base64 and is not, or holds nothing: whoever checks the signature would

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from agenttalk.rules.operation.spans import Attribute, Attributes, Happening, Span
+from agenttalk.rules.operation.spans import Attribute, Attributes, Span, SpanEvent
 
 CONTENT_TYPE: Final = "application/x-protobuf"
 SCOPE: Final = "agenttalk"
@@ -19,14 +19,14 @@ _SAMPLED: Final = 1
 _LENGTH, _FIXED64, _FIXED32 = 2, 1, 5
 
 
-def request(spans: Iterable[Span], *, resource: Attributes, version: str) -> bytes:
+def encode_request(spans: Iterable[Span], *, resource: Attributes, version: str) -> bytes:
     """An `ExportTraceServiceRequest` that holds `spans`, of whom `resource` tells."""
     scope = _bytes(1, _text(1, SCOPE) + _text(2, version))
     scoped = scope + b"".join(_bytes(2, _span(each)) for each in spans)
     return _bytes(1, _bytes(1, _attributes(1, resource)) + _bytes(2, scoped))
 
 
-def rejected(answer: bytes) -> int:
+def read_rejected_count(answer: bytes) -> int:
     """How many spans were not taken, by an `ExportTraceServiceResponse`; 0 when it does not say."""
     partial = _field(answer, 1, _LENGTH)
     found = _field(partial, 1, 0) if isinstance(partial, bytes) else 0
@@ -68,7 +68,7 @@ def _span(span: Span) -> bytes:
     )
 
 
-def _happening(happening: Happening) -> bytes:
+def _happening(happening: SpanEvent) -> bytes:
     return _fixed64(1, happening.at) + _text(2, happening.name) + _attributes(3, happening.attributes)
 
 

@@ -10,7 +10,7 @@ Kind = Literal["clones", "workspaces", "blobs", "transcripts"]
 KINDS: Final[tuple[Kind, ...]] = ("clones", "workspaces", "blobs", "transcripts")
 
 
-class Item(NamedTuple):
+class RemovableItem(NamedTuple):
     """Something that nobody needs any more."""
 
     kind: Kind
@@ -24,7 +24,7 @@ class Item(NamedTuple):
     """The plan that left it, if one did."""
 
 
-class Keep(NamedTuple):
+class RetentionLimit(NamedTuple):
     """How much of a kind is kept."""
 
     days: int
@@ -33,9 +33,11 @@ class Keep(NamedTuple):
     """So many bytes are kept at most; what is beyond them goes first where it is oldest."""
 
 
-def chosen(items: Iterable[Item], keeps: Mapping[Kind, Keep], now: datetime) -> list[Item]:
+def choose_removals(
+    items: Iterable[RemovableItem], keeps: Mapping[Kind, RetentionLimit], now: datetime
+) -> list[RemovableItem]:
     """What is to be removed, the oldest first. Of a kind about which nothing is said, nothing is."""
-    found: list[Item] = []
+    found: list[RemovableItem] = []
     by_age = sorted(items, key=lambda item: (item.at, item.path))
     for kind, keep in keeps.items():
         own = [item for item in by_age if item.kind == kind]

@@ -43,7 +43,7 @@ class Fact(NamedTuple):
     body: Mapping[str, Any]
 
 
-class Call(NamedTuple):
+class AgentToolCall(NamedTuple):
     """A call of a tool, as an agent told of it."""
 
     at: str
@@ -52,7 +52,7 @@ class Call(NamedTuple):
     name: str
 
 
-class Happening(NamedTuple):
+class SpanEvent(NamedTuple):
     """Something that happened in a span, at a time."""
 
     name: str
@@ -71,24 +71,24 @@ class Span(NamedTuple):
     began: int
     ended: int
     attributes: Attributes
-    happenings: tuple[Happening, ...] = ()
+    happenings: tuple[SpanEvent, ...] = ()
     error: str = ""
     """What kind of failure it ended in; empty when it did not."""
     why: str = ""
     """The failure in words, where these are told."""
 
 
-class Context(NamedTuple):
+class SpanContext(NamedTuple):
     """A span of somebody else that ours belong to."""
 
     trace_id: str
     span_id: str
 
 
-def read_traceparent(text: str) -> Context | None:
+def read_traceparent(text: str) -> SpanContext | None:
     """What a `traceparent` of the W3C says; None when it is none."""
     found = _PARENT.match(text)
-    return Context(found[1], found[2]) if found else None
+    return SpanContext(found[1], found[2]) if found else None
 
 
 def _hashed(size: int, *names: object) -> str:
@@ -97,7 +97,7 @@ def _hashed(size: int, *names: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
+class TraceIds:
     """Ids of traces and spans of a root."""
 
     origin: str
@@ -121,19 +121,19 @@ class Naming:
         return _hashed(8, self.origin, "part", span_id, what, number)
 
     def traceparent(
-        self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int, within: Context | None = None
+        self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int, within: SpanContext | None = None
     ) -> str:
         """What an agent is told, so that its own spans belong to its attempt."""
         trace_id = within.trace_id if within else self.trace(board, plan_id, task_id)
         return f"00-{trace_id}-{self.attempt(board, plan_id, command_id, attempt)}-01"
 
 
-def nanoseconds(text: str) -> int:
+def to_nanoseconds(text: str) -> int:
     """A time of the ledger in nanoseconds since 1970."""
     return (moment(text) - _EPOCH) // timedelta(microseconds=1) * 1_000
 
 
-def about(board: str, plan_id: str, task_id: str, command_id: str, agent_id: str, attempt: int) -> Attributes:
+def make_attributes(board: str, plan_id: str, task_id: str, command_id: str, agent_id: str, attempt: int) -> Attributes:
     """Whose attempt it is, at what."""
     return (
         ("gen_ai.operation.name", "invoke_agent"),
@@ -149,10 +149,10 @@ def about(board: str, plan_id: str, task_id: str, command_id: str, agent_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnTrace:
     """A turn that has ended."""
 
-    naming: Naming
+    naming: TraceIds
     place: tuple[str, str, str]
     """Trace, span and parent."""
     fact: Fact
@@ -171,7 +171,7 @@ class Turn:
         body = self.fact.body
         cause = str(body.get("cause"))
         error = "" if cause in _FINE else cause
-        said = about(
+        said = make_attributes(
             self.fact.board, self.plan_id, self.task_id, body["command_id"], self.agent_id, int(body["attempt"])
         )
         attributes = (*said, *self._model(), *self._outcome(cause), *((("error.type", error),) if error else ()))
@@ -187,7 +187,7 @@ class Turn:
             self._text(body.get("reason")) if error else "",
         )
 
-    def parts(self, calls: Sequence[Call]) -> Iterator[Span]:
+    def parts(self, calls: Sequence[AgentToolCall]) -> Iterator[Span]:
         """What was done within it: the model that was asked, tools that were called, checks that were made."""
         worked = min(self.ended, self.began + int(self.seconds * 1e9))
         said = self.fact.body["usage"]
@@ -198,15 +198,15 @@ class Turn:
                 "chat", 0, f"chat {model}".rstrip(), self.began, worked, (*asked, *self._model()), "client"
             )
         for number, call in enumerate(calls):
-            began = self._inside(nanoseconds(call.at))
-            until = max(began, self._inside(nanoseconds(call.until)))
+            began = self._inside(to_nanoseconds(call.at))
+            until = max(began, self._inside(to_nanoseconds(call.until)))
             yield self._part("call", number, f"execute_tool {call.name}", began, until, _tool(call.name))
         yield from self._checks(worked)
 
     def _checks(self, at: int) -> Iterator[Span]:
         """Checks, one after the other from when the agent had ended: their length is known, not their beginning."""
         for number, check in enumerate(self._made()):
-            began, at = at, min(self.ended, at + int(usage.number(check.get("seconds")) * 1e9))
+            began, at = at, min(self.ended, at + int(usage.read_number(check.get("seconds")) * 1e9))
             if "seen_at" in check:
                 continue  # it was not made again
             told: Attributes = (
@@ -251,11 +251,11 @@ class Turn:
             found += [("gen_ai.request.model", model), ("gen_ai.response.model", model)]
         for name in ("input_tokens", "output_tokens"):
             if name in said:
-                found.append((f"gen_ai.usage.{name}", int(usage.number(said[name]))))
+                found.append((f"gen_ai.usage.{name}", int(usage.read_number(said[name]))))
         return tuple(found)
 
     def _outcome(self, cause: str) -> Attributes:
-        body, used = self.fact.body, usage.spent(self.fact.body["usage"])
+        body, used = self.fact.body, usage.measure_usage(self.fact.body["usage"])
         found: list[tuple[str, Attribute]] = [("agenttalk.cause", cause), ("agenttalk.how", str(body.get("how")))]
         found += [("agenttalk.state", str(body.get("state"))), ("agenttalk.seconds", self.seconds)]
         found += [("agenttalk.sandbox", body["sandbox"])] if isinstance(body.get("sandbox"), str) else []
@@ -265,7 +265,7 @@ class Turn:
         found += [("agenttalk.result", self._text(result))] if self.texts and result is not None else []
         return tuple(found)
 
-    def _evaluations(self) -> Iterator[Happening]:
+    def _evaluations(self) -> Iterator[SpanEvent]:
         """What was thought of it: the verdict, the score that the agent gave, and each check."""
         body = self.fact.body
         verdict = body.get("verdict")
@@ -278,12 +278,12 @@ class Turn:
             )
         score = body.get("score")
         if score is not None:
-            yield self._evaluated("score", usage.number(score), "", body.get("score_explanation"))
+            yield self._evaluated("score", usage.read_number(score), "", body.get("score_explanation"))
         for check in self._made():
             passed = bool(check.get("passed"))
             yield self._evaluated(str(check["id"]), float(passed), "pass" if passed else "fail", check.get("detail"))
 
-    def _evaluated(self, name: str, value: float, label: str, why: object, more: Attributes = ()) -> Happening:
+    def _evaluated(self, name: str, value: float, label: str, why: object, more: Attributes = ()) -> SpanEvent:
         text = self._text(why)
         attributes: Attributes = (
             ("gen_ai.evaluation.name", name),
@@ -292,7 +292,7 @@ class Turn:
             *((("gen_ai.evaluation.explanation", text),) if text else ()),
             *more,
         )
-        return Happening(_EVALUATION, self.ended, attributes)
+        return SpanEvent(_EVALUATION, self.ended, attributes)
 
     def _text(self, said: object) -> str:
         """What somebody said, where that is told at all."""
@@ -309,13 +309,15 @@ def _tool(name: str) -> Attributes:
     return (("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", name))
 
 
-def calls_of(events: Sequence[Mapping[str, Any]], ended: str) -> list[Call]:
+def calls_of(events: Sequence[Mapping[str, Any]], ended: str) -> list[AgentToolCall]:
     """The calls of tools in what an agent told while it ran; each lasts until the agent told the next thing."""
     found = []
     for number, event in enumerate(events):
         if event.get("kind") == "tool" and isinstance(event.get("at"), str):
             until = events[number + 1].get("at") if number + 1 < len(events) else ended
             found.append(
-                Call(event["at"], until if isinstance(until, str) else event["at"], str(event.get("name") or "tool"))
+                AgentToolCall(
+                    event["at"], until if isinstance(until, str) else event["at"], str(event.get("name") or "tool")
+                )
             )
     return found

@@ -11,16 +11,16 @@ from typing import Any, Final, TypeAlias
 
 from agenttalk.rules.core import usage
 from agenttalk.rules.operation.spans import (
+    AgentToolCall,
     Attributes,
-    Call,
-    Context,
     Fact,
-    Naming,
     Span,
-    Turn,
-    about,
-    nanoseconds,
+    SpanContext,
+    TraceIds,
+    TurnTrace,
+    make_attributes,
     read_traceparent,
+    to_nanoseconds,
 )
 
 Row: TypeAlias = "dict[str, Any]"
@@ -45,10 +45,10 @@ _JOURNAL: Final = "deliveries/"
 
 
 @dataclass(slots=True)
-class Book:
+class TraceBuilder:
     """What has begun and not ended. It takes facts in the order of their chain, and tells spans that have ended."""
 
-    naming: Naming
+    naming: TraceIds
     rows: dict[str, Row] = field(default_factory=dict)
     """`plan/ID` and `order/MESSAGE` → what is remembered."""
     texts: bool = False
@@ -72,11 +72,11 @@ class Book:
         self._changed.clear()
         return found
 
-    def take(self, fact: Fact, calls: Sequence[Call] = ()) -> list[Span]:
+    def take(self, fact: Fact, calls: Sequence[AgentToolCall] = ()) -> list[Span]:
         """The spans that a fact ends. `calls` are those of tools, where it ends a turn."""
         match fact.kind:
             case "plan.submitted":
-                self._put(f"plan/{fact.subject}", {"began": nanoseconds(fact.at)})
+                self._put(f"plan/{fact.subject}", {"began": to_nanoseconds(fact.at)})
             case "plan.traced":
                 known = self.rows.get(f"plan/{fact.subject}", {})
                 self._put(f"plan/{fact.subject}", {**known, "within": fact.body["traceparent"]})
@@ -126,11 +126,11 @@ class Book:
         plan_id = fact.subject.removeprefix(_JOURNAL)
         plan = self.rows.get(f"plan/{plan_id}", {})
         if plan_id != fact.board and "began" not in plan:  # it had ended, or began before anybody looked
-            self._put(f"plan/{plan_id}", {**plan, "began": nanoseconds(fact.at), "again": fact.link})
+            self._put(f"plan/{plan_id}", {**plan, "began": to_nanoseconds(fact.at), "again": fact.link})
         known = self.rows.get(key, {"plan": plan_id})
-        self._put(key, {**known, "attempt": fact.body["attempt"], "began": nanoseconds(fact.at)})
+        self._put(key, {**known, "attempt": fact.body["attempt"], "began": to_nanoseconds(fact.at)})
 
-    def _end(self, fact: Fact, calls: Sequence[Call]) -> list[Span]:
+    def _end(self, fact: Fact, calls: Sequence[AgentToolCall]) -> list[Span]:
         body = fact.body
         if not fact.subject.startswith(_JOURNAL):
             return []  # of a plan that lies in folders
@@ -141,11 +141,11 @@ class Book:
             self._put(key, {name: value for name, value in row.items() if name not in {"attempt", "began"}})
         else:
             self._drop(key)
-        said = usage.number(body["usage"].get("duration_s"))
-        ended = nanoseconds(fact.at)
+        said = usage.read_number(body["usage"].get("duration_s"))
+        ended = to_nanoseconds(fact.at)
         known = row.get("began") if row.get("attempt") == body["attempt"] else None
         task_id = body["command_id"].removeprefix("cmd_").rpartition("_")[0]
-        turn = Turn(
+        turn = TurnTrace(
             self.naming,
             self.place(fact.board, row["plan"], task_id, body["command_id"], body["attempt"]),
             fact,
@@ -169,14 +169,14 @@ class Book:
         if "command" not in row:
             return []
         plan_id, task_id, command_id, attempt = row["plan"], row["task"], row["command"], row["attempt"]
-        said = about(fact.board, plan_id, task_id, command_id, row["agent"], attempt)
+        said = make_attributes(fact.board, plan_id, task_id, command_id, row["agent"], attempt)
         return [
             Span(
                 *self.place(fact.board, plan_id, task_id, command_id, attempt),
                 f"invoke_agent {row['agent']}",
                 "internal",
                 row["began"],
-                max(row["began"], nanoseconds(fact.at)),
+                max(row["began"], to_nanoseconds(fact.at)),
                 (*said, ("error.type", cause)),
                 error=cause,
             )
@@ -208,14 +208,14 @@ class Book:
             ("gen_ai.conversation.id", plan_id),
             ("agenttalk.board", fact.board),
             ("agenttalk.plan.id", plan_id),
-            *((f"agenttalk.tasks.{name}", int(usage.number(count))) for name, count in counts),
+            *((f"agenttalk.tasks.{name}", int(usage.read_number(count))) for name, count in counts),
             *((("error.type", error),) if error else ()),
         )
         name = f"invoke_workflow {plan_id}"
-        ended = max(row["began"], nanoseconds(fact.at))
+        ended = max(row["began"], to_nanoseconds(fact.at))
         return [*spans, Span(trace_id, span_id, parent, name, "internal", row["began"], ended, attributes, error=error)]
 
-    def _within(self, plan_id: str) -> Context | None:
+    def _within(self, plan_id: str) -> SpanContext | None:
         said = self.rows.get(f"plan/{plan_id}", {}).get("within")
         return read_traceparent(said) if said else None
 

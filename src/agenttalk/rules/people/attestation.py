@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.promise import Trust
 
-How = Literal["page", "token", "operator", "file", "engine", "unknown"]
+AnswerChannel = Literal["page", "token", "operator", "file", "engine", "unknown"]
 """How an answer came: by the session of a page, a token, the operator's own folder, a file of the gateway's outbox; or
 it is the engine's own, for a question that nobody needs to answer any more."""
 _OURS: Final = frozenset({"llm", "local", "human"})
@@ -19,10 +19,10 @@ _STARTED: Final = frozenset({"script", "cli", "acp"})
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class AnswerProof:
     """What shows that a person gave an answer."""
 
-    how: How
+    how: AnswerChannel
     credential: str = ""
     """What the token is called, or who logged in."""
     isolated: bool = False
@@ -38,26 +38,26 @@ class Proof:
         return {"how": self.how, "credential": self.credential, "isolated": self.isolated}
 
 
-UNKNOWN: Final = Proof("unknown")
+UNKNOWN: Final = AnswerProof("unknown")
 """Nothing shows it."""
 
 
-def read_proof(said: object) -> Proof:
+def read_proof(said: object) -> AnswerProof:
     """A proof as it was written down; what cannot be read proves nothing."""
     match said:
         case {"how": str() as how, "credential": str() as credential, "isolated": bool() as isolated} if (
-            how in get_args(How)
+            how in get_args(AnswerChannel)
         ):
-            return Proof(how, credential, isolated)  # type: ignore[arg-type]
+            return AnswerProof(how, credential, isolated)  # type: ignore[arg-type]
     return UNKNOWN
 
 
-def exposed(profiles: Iterable[AgentProfile]) -> list[str]:
+def list_exposed_agents(profiles: Iterable[AgentProfile]) -> list[str]:
     """Agents that nothing keeps from what people decide with: no sandbox, or nobody knows what runs them."""
-    return sorted(each.agent_id for each in profiles if not _kept(each))
+    return sorted(each.agent_id for each in profiles if not _is_confined(each))
 
 
-def _kept(profile: AgentProfile) -> bool:
+def _is_confined(profile: AgentProfile) -> bool:
     if profile.driver in _OURS:
         return True
     return profile.driver in _STARTED and profile.tier != "plain"

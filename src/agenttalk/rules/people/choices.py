@@ -10,7 +10,7 @@ _NAMED: Final = re.compile(r"(?P<name>.+) \((?P<mark>[^()]+)\)\Z")
 """An option that says a name and, in brackets, what tells it from others of that name."""
 
 
-def meant(options: Sequence[str], said: str) -> str | None:
+def find_option(options: Sequence[str], said: str) -> str | None:
     """The option that is meant: by its whole text, by its number, or by a short name that only it has."""
     said = said.strip()
     if said in options:

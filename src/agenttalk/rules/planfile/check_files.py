@@ -10,18 +10,18 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.promise import AnyCheck
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 
 LIMIT: Final = 8 * 1024 * 1024
 """Bytes of one file."""
 
 
-def wanted(dag: TaskDag) -> list[str]:
+def list_files(dag: TaskDag) -> list[str]:
     """The files of all checks of a plan."""
     return list(dict.fromkeys(path for _, check in _checks(dag) for path in check.files or ()))
 
 
-def pinned(compiled: Compiled, found: Mapping[str, bytes | str]) -> Compiled:
+def pin_files(compiled: CompiledPlan, found: Mapping[str, bytes | str]) -> CompiledPlan:
     """A plan whose checks know their files by hash. `found` holds contents, or why there is none."""
     hashes = {path: wire.sha256(data) for path, data in found.items() if isinstance(data, bytes)}
     problems = [
@@ -30,7 +30,7 @@ def pinned(compiled: Compiled, found: Mapping[str, bytes | str]) -> Compiled:
         for number, path in enumerate(check.files or ())
         if (problem := _problem(f"{at}.files[{number}]", check, path, found.get(path, "it is not there"), hashes))
     ]
-    nodes = tuple(_pinned(node, hashes) for node in compiled.dag.nodes)
+    nodes = tuple(_pin_node(node, hashes) for node in compiled.dag.nodes)
     return replace(
         compiled,
         dag=compiled.dag.model_copy(update={"nodes": nodes}),
@@ -57,7 +57,7 @@ def _problem(where: str, check: AnyCheck, path: str, found: bytes | str, hashes:
     return None
 
 
-def _pinned(node: Node, hashes: Mapping[str, str]) -> Node:
+def _pin_node(node: Node, hashes: Mapping[str, str]) -> Node:
     if node.promise is None or not any(check.files for check in node.promise.checks):
         return node
     checks = [

@@ -33,9 +33,9 @@ from agenttalk.contracts.dag import (
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.plan import Deliverable, ManifestAgent, PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, OutputSpec, PlanFile, TaskSpec
-from agenttalk.rules.core.globs import matching
+from agenttalk.rules.core.globs import match_names
 from agenttalk.rules.planfile import policy_checks
-from agenttalk.rules.planfile.plan_checks import USUAL, Findings, gives_score
+from agenttalk.rules.planfile.plan_checks import USUAL, PlanExamination, gives_score
 from agenttalk.rules.plans import dag_checks
 from agenttalk.rules.text import render
 
@@ -48,7 +48,7 @@ GLOB_BUDGET: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledPlan:
     """What a plan file comes to, and everything that is to be said of it."""
 
     dag: TaskDag
@@ -65,13 +65,13 @@ class Compiled:
         return not self.problems
 
 
-def compile_plan(plan: PlanFile, *, agents: Mapping[str, AgentProfile] = MappingProxyType({})) -> Compiled:
+def compile_plan(plan: PlanFile, *, agents: Mapping[str, AgentProfile] = MappingProxyType({})) -> CompiledPlan:
     """Compile a plan. `agents` are profiles that are settled elsewhere; they win over the plan file's own."""
     with collector_paused():
         return _Compiler(plan, agents).compiled()
 
 
-def waves(dag: TaskDag) -> list[list[str]]:
+def compute_waves(dag: TaskDag) -> list[list[str]]:
     """Tasks that may run beside each other, wave after wave; tasks on a circle are left out."""
     known: set[str] = {node.task_id for node in dag.nodes}
     before: dict[str, set[str]] = {node.task_id: known.intersection(node.depends_on) for node in dag.nodes}
@@ -147,9 +147,9 @@ class _Compiler:
             self._at.setdefault(task.id, at)
             for number, output in enumerate(task.outputs):
                 self._makers.setdefault(output.name, {}).setdefault(at, number)
-        self._found = Findings(plan, agents, self._makers, self._at)
+        self._found = PlanExamination(plan, agents, self._makers, self._at)
 
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledPlan:
         found = self._found
         for at, task in enumerate(self.plan.tasks):
             if task.inputs:
@@ -162,7 +162,7 @@ class _Compiler:
         report = dag_checks.check(dag, agents=profiles)
         found.problems += [renamed for problem in report.problems if (renamed := found.renamed(problem))]
         found.examine()
-        return Compiled(dag, self._manifest(profiles), profiles, tuple(found.problems), tuple(found.warnings))
+        return CompiledPlan(dag, self._manifest(profiles), profiles, tuple(found.problems), tuple(found.warnings))
 
     # What follows from the rest.
 
@@ -223,7 +223,7 @@ class _Compiler:
             later = self._after(at, followers)
             before = [maker for maker in makers if maker not in later]
             if len(before) > 1:
-                makes = render.listed({tasks[maker].id for maker in before})
+                makes = render.join_names({tasks[maker].id for maker in before})
                 message = (
                     f"several tasks make {name!r} ({makes}), and nothing says which one {tasks[at].id!r} waits for"
                 )
@@ -241,7 +241,7 @@ class _Compiler:
         if len(makers) < 2 or need.pick is not None or need.glob is not None:
             return
         self._choices[at, number] = LATEST
-        names = render.listed({self.plan.tasks[maker].id for maker in makers})
+        names = render.join_names({self.plan.tasks[maker].id for maker in makers})
         message = f"the input {need.name!r} takes the latest of what {names} make ({LATEST})"
         self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, "'pick' says it otherwise"))
 
@@ -275,7 +275,7 @@ class _Compiler:
             if self._budget < 0:
                 return
             filled = filled or any("." not in name for name in names)  # a folder may hold it
-            for name in matching(pattern, names) if key == "glob" else {pattern}.intersection(names):
+            for name in match_names(pattern, names) if key == "glob" else {pattern}.intersection(names):
                 self._derive_receiver(where, task.agent, maker, self._makers[name][maker])
                 filled = True
         if not filled:
@@ -287,7 +287,7 @@ class _Compiler:
         if self._budget < 0:
             return
         tasks, makers = self.plan.tasks, dict[int, None]()
-        for name in matching(pattern, self._makers) if glob else {pattern}.intersection(self._makers):
+        for name in match_names(pattern, self._makers) if glob else {pattern}.intersection(self._makers):
             for maker, output in self._makers[name].items():
                 to = tasks[maker].outputs[output].deliver_to
                 if maker != at and to and (tasks[at].agent in to or EVERYONE in to):
@@ -408,7 +408,7 @@ class _Compiler:
     def _profiles(self, dag: TaskDag) -> dict[str, AgentProfile]:
         named = {node.assigned_agent_id for node in dag.nodes}
         named.update(agent_id for node in dag.nodes for output in node.outputs for agent_id in output.deliver_to)
-        named.update(map(AgentId, policy_checks.judges(self.plan)))
+        named.update(map(AgentId, policy_checks.list_judges(self.plan)))
         found = {agent_id: _profile(agent_id, spec) for agent_id, spec in self.plan.agents.items()}
         wanted = [agent_id for agent_id in self._settled if agent_id in found or agent_id in named]
         return found | {agent_id: self._settled[agent_id] for agent_id in wanted}
@@ -437,10 +437,14 @@ class _Compiler:
 
     def _policies(self, said: dict[str, Any]) -> Policies:
         policies = Policies.read(said)
-        release, review = policy_checks.release_policy(self.plan), policy_checks.review_policy(self.plan)
+        release, review = policy_checks.make_release_policy(self.plan), policy_checks.make_review_policy(self.plan)
         if release is None and review is None:
             return policies
-        update = {"release": release, "review": review, "release_gates_required": policy_checks.required(self.plan)}
+        update = {
+            "release": release,
+            "review": review,
+            "release_gates_required": policy_checks.list_required_gates(self.plan),
+        }
         return policies.model_copy(update={name: value for name, value in update.items() if value is not None})
 
 

@@ -25,7 +25,7 @@ _LONGEST_NAME: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class DraftFrame:
     """What is settled for a plan before anybody drafts it."""
 
     plan_id: str
@@ -37,19 +37,19 @@ class Frame:
     """Agents that have to approve it before it begins."""
 
 
-def name_of(goal: str) -> str:
+def make_plan_id(goal: str) -> str:
     """An id for the plan to a goal: its first words, and a piece of its hash."""
     words = "-".join(_WORD.findall(goal.lower()))[:_LONGEST_NAME].strip("-")
     return f"{words or 'plan'}-{hashlib.sha256(goal.encode()).hexdigest()[:6]}"
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """A draft without the fence of a code block around all of it, which models like to write."""
     match = _FENCED.match(text)
     return match[1] + "\n" if match else text
 
 
-def assembled(draft: object, frame: Frame) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+def assemble_plan(draft: object, frame: DraftFrame) -> tuple[dict[str, Any], tuple[Problem, ...]]:
     """The plan file that a draft comes to, and what is wrong with the draft itself."""
     if not isinstance(draft, dict):
         return {}, (Problem(Code.FIELD_TYPE, "", "a draft is a mapping with name and tasks", "begin with tasks:"),)

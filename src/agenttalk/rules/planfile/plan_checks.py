@@ -33,7 +33,7 @@ USUAL: Final = frozenset({"id", "agent", "needs", "inputs", "prompt", "outputs"}
 
 
 @dataclass(slots=True)
-class Findings:
+class PlanExamination:
     """A plan under examination."""
 
     plan: PlanFile
@@ -140,14 +140,16 @@ class Findings:
     def _check_coding(self, where: str, said: AgentProfile | AgentSpec, driver: str) -> None:
         use = said.cli if driver == "cli" else said.acp
         try:
-            cli_table.entry(said.cli, mcp=bool(said.mcp)) if driver == "cli" else acp_table.entry(said.acp)
+            cli_table.resolve_agent(said.cli, mcp=bool(said.mcp)) if driver == "cli" else acp_table.resolve_agent(
+                said.acp
+            )
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
             self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)
 
     def _check_model(self, where: str, driver: str, use: LlmUse | LocalUse | None) -> None:
         try:
-            model_services.checked(use, driver)
+            model_services.check_model_use(use, driver)
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
             self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)

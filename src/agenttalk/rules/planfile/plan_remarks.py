@@ -10,16 +10,16 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import protection, test_runners
-from agenttalk.rules.proof.protection import Tree
-from agenttalk.rules.text.render import listed
+from agenttalk.rules.proof.protection import FileTree
+from agenttalk.rules.text.render import join_names
 
 _SHOWN: Final = 10
 """Files that are named of those that are not committed."""
 
 
-def of_tree(nodes: Sequence[Node], paths: Collection[str], uncommitted: Collection[str]) -> list[Problem]:
+def find_remarks(nodes: Sequence[Node], paths: Collection[str], uncommitted: Collection[str]) -> list[Problem]:
     """Everything that people should know before a plan begins with these files. Nothing of it refuses the plan."""
-    tree = Tree.of(paths)
+    tree = FileTree.of(paths)
     found = list(_uncommitted(uncommitted))
     for number, node in enumerate(nodes):
         if node.promise is not None and node.workspace == "repo":
@@ -29,40 +29,44 @@ def of_tree(nodes: Sequence[Node], paths: Collection[str], uncommitted: Collecti
 
 def _uncommitted(paths: Collection[str]) -> Iterator[Problem]:
     if paths:
-        shown = sorted(scope.shown(path) for path in paths)
+        shown = sorted(scope.display_path(path) for path in paths)
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
         message = f"not committed, so no task sees it: {', '.join(shown[:_SHOWN])}{more}"
         hint = "commit it, or take it along: workspace.uncommitted: take ('agenttalk run --take-uncommitted')"
         yield Problem(Code.UNCOMMITTED, "workspace", message, hint)
 
 
-def _of_promise(where: str, promise: CompletionPromise, tree: Tree) -> Iterator[Problem]:
-    held = protection.of_task(promise, tree)
+def _of_promise(where: str, promise: CompletionPromise, tree: FileTree) -> Iterator[Problem]:
+    held = protection.derive_protection(promise, tree)
     for number, check in enumerate(promise.checks):
         yield from _of_check(f"{where}.checks[{number}]", check, held, tree)
     if held.opened:
-        message = f"the work may change what its checks consist of, because its scope names it: {listed(held.opened)}"
+        message = (
+            f"the work may change what its checks consist of, because its scope names it: {join_names(held.opened)}"
+        )
         yield Problem(Code.PLAN_DOUBTFUL, f"{where}.allowedScope", message, "leave it out there to protect it")
 
 
-def _of_check(where: str, check: AnyCheck, held: protection.Protection, tree: Tree) -> Iterator[Problem]:
+def _of_check(where: str, check: AnyCheck, held: protection.Protection, tree: FileTree) -> Iterator[Problem]:
     if not isinstance(check, RunCheck | TestsCheck):
         return
     opened = {field: (message, hint) for field, message, hint in _openings(check)}
     for field, (message, hint) in opened.items():
         yield Problem(Code.PLAN_DOUBTFUL, f"{where}.{field}", message, hint)
     tests = isinstance(check, TestsCheck) or test_runners.runs_tests(check.run)
-    if tests and not check.protected and "protected" not in opened and not protection.consists_of(check, tree):
+    if tests and not check.protected and "protected" not in opened and not protection.list_check_files(check, tree):
         message = f"no file is known of which the check {check.id!r} consists, so none is protected"
         yield Problem(Code.PLAN_DOUBTFUL, where, message, "name its tests in protected")
-    named = [path for path in protection.consists_of(check, tree) & held.standing if not test_runners.is_test(path)]
+    named = [
+        path for path in protection.list_check_files(check, tree) & held.standing if not test_runners.is_test(path)
+    ]
     if named:
-        message = f"the work cannot change {listed(named)}, because the check {check.id!r} runs it"
+        message = f"the work cannot change {join_names(named)}, because the check {check.id!r} runs it"
         hint = "if it is what the work is about, name it in allowedScope, or write protected: []"
         yield Problem(Code.PLAN_DOUBTFUL, where, message, hint)
 
 
-def left_open(promise: CompletionPromise) -> list[str]:
+def list_open_points(promise: CompletionPromise) -> list[str]:
     """What the checks of a promise leave open by the plan's own word."""
     return [message for check in promise.checks for _, message, _ in _openings(check)]
 

@@ -9,21 +9,21 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.plan import Deliverable, GatePolicy, ReleasePolicy, ReviewPolicy
 from agenttalk.contracts.planfile.model import GateSpec, PlanFile
 from agenttalk.rules.proof.dag_review import VERDICTS
-from agenttalk.rules.proof.release import NEVER_BY_DEFAULT, named_gate
+from agenttalk.rules.proof.release import NEVER_BY_DEFAULT, find_named_gate
 
 KINDS: Final = ("run", "tests", "file", "json", "http")
 """Kinds of checks that a release gate can be: those in which nobody but the engine has a say."""
-Unknown = Callable[[str, str, Collection[str]], tuple[str, str]]
+UnknownDescriber = Callable[[str, str, Collection[str]], tuple[str, str]]
 """What something is, its name, and the names that there are → message and hint."""
 
 
-def required(plan: PlanFile) -> tuple[str, ...]:
+def list_required_gates(plan: PlanFile) -> tuple[str, ...]:
     """The gates that a release of the plan needs: those that are named, or else all that are described."""
     named = plan.policies.release_gates_required
     return named or (tuple(plan.release.gates) if plan.release else ())
 
 
-def release_policy(plan: PlanFile) -> ReleasePolicy | None:
+def make_release_policy(plan: PlanFile) -> ReleasePolicy | None:
     """What is shipped and how its gates get their results; None when nothing is to be released."""
     spec = plan.release
     if spec is None and not plan.policies.release_gates_required:
@@ -44,12 +44,12 @@ def _gate(plan: PlanFile, gate: GateSpec) -> GatePolicy:
     return GatePolicy(check=gate.check, on=gate.on or ("tip" if plan.workspace else "artifacts"))
 
 
-def review_policy(plan: PlanFile) -> ReviewPolicy | None:
+def make_review_policy(plan: PlanFile) -> ReviewPolicy | None:
     """Who looks at the DAG first."""
     return ReviewPolicy.read(plan.review.as_json()) if plan.review else None
 
 
-def judges(plan: PlanFile) -> Iterator[str]:
+def list_judges(plan: PlanFile) -> Iterator[str]:
     """Agents that review, validate or accept."""
     if plan.review:
         yield from plan.review.reviewers
@@ -60,11 +60,11 @@ def judges(plan: PlanFile) -> Iterator[str]:
         yield from (gate.validator for gate in plan.release.gates.values() if gate.validator)
 
 
-def check(plan: PlanFile, agents: Collection[str], unknown: Unknown) -> Iterator[Problem]:
+def check(plan: PlanFile, agents: Collection[str], unknown: UnknownDescriber) -> Iterator[Problem]:
     """Everything that is wrong with a plan's review and release."""
     yield from _timeouts(plan)
     yield from _review(plan, agents, unknown)
-    policy = release_policy(plan)
+    policy = make_release_policy(plan)
     if policy is not None:
         yield from _required(plan)
         yield from _shipped(plan, policy, unknown)
@@ -84,7 +84,7 @@ def _timeouts(plan: PlanFile) -> Iterator[Problem]:
         yield Problem(Code.FIELD_VALUE, where.format("dag_review"), "nobody decides like that", hint)
 
 
-def _review(plan: PlanFile, agents: Collection[str], unknown: Unknown) -> Iterator[Problem]:
+def _review(plan: PlanFile, agents: Collection[str], unknown: UnknownDescriber) -> Iterator[Problem]:
     review = plan.review
     if review is None:
         return
@@ -110,7 +110,7 @@ def _twice(named: Sequence[tuple[str, str]], what: str) -> Iterator[Problem]:
 
 def _required(plan: PlanFile) -> Iterator[Problem]:
     gates = plan.release.gates if plan.release else {}
-    named = [(f"policies.release_gates_required[{at}]", each) for at, each in enumerate(required(plan))]
+    named = [(f"policies.release_gates_required[{at}]", each) for at, each in enumerate(list_required_gates(plan))]
     yield from _twice(named, "gate")
     for where, name in named:
         if name not in gates:
@@ -119,7 +119,7 @@ def _required(plan: PlanFile) -> Iterator[Problem]:
             yield Problem(Code.FIELD_MISSING, where, message, hint)
 
 
-def _shipped(plan: PlanFile, policy: ReleasePolicy, unknown: Unknown) -> Iterator[Problem]:
+def _shipped(plan: PlanFile, policy: ReleasePolicy, unknown: UnknownDescriber) -> Iterator[Problem]:
     names = {output.name for task in plan.tasks for output in task.outputs}
     for at, name in enumerate(plan.release.deliverables if plan.release else ()):
         if name not in names:
@@ -129,7 +129,9 @@ def _shipped(plan: PlanFile, policy: ReleasePolicy, unknown: Unknown) -> Iterato
         yield Problem(Code.FIELD_MISSING, "release.deliverables", "there is nothing to ship", hint)
 
 
-def _gates(plan: PlanFile, policy: ReleasePolicy, agents: Collection[str], unknown: Unknown) -> Iterator[Problem]:
+def _gates(
+    plan: PlanFile, policy: ReleasePolicy, agents: Collection[str], unknown: UnknownDescriber
+) -> Iterator[Problem]:
     makers = _makers(plan, policy)
     for at, name in enumerate(policy.accepted_by):
         yield from _judge(f"release.accepted_by[{at}]", name, makers, agents, unknown)
@@ -152,7 +154,7 @@ def _gates(plan: PlanFile, policy: ReleasePolicy, agents: Collection[str], unkno
 
 
 def _judge(
-    where: str, name: str, makers: dict[str, str], agents: Collection[str], unknown: Unknown
+    where: str, name: str, makers: dict[str, str], agents: Collection[str], unknown: UnknownDescriber
 ) -> Iterator[Problem]:
     if name not in agents:
         yield Problem(Code.DAG_AGENT_UNKNOWN, where, *unknown("agent", name, agents))
@@ -169,4 +171,4 @@ def _makers(plan: PlanFile, policy: ReleasePolicy) -> dict[str, str]:
 
 def _delivers(plan: PlanFile, validator: str, gate: str) -> bool:
     names = [output.name for task in plan.tasks if task.agent == validator for output in task.outputs]
-    return any(named_gate(name) in {"", gate} for name in names)
+    return any(find_named_gate(name) in {"", gate} for name in names)

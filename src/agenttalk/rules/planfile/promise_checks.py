@@ -27,13 +27,15 @@ BUDGETS: Final = ("token", "time", "tool-calls", "cost")
 _MAX_STEPS: Final = 64
 _SPECIAL: Final = frozenset("*?[")
 
-Finding = tuple[bool, Problem]
+PromiseFinding = tuple[bool, Problem]
 """Whether it refuses the plan, and what it is."""
-Unknown = Callable[[str, str, Collection[str]], tuple[str, str]]
+UnknownDescriber = Callable[[str, str, Collection[str]], tuple[str, str]]
 """What something is, its name, and the names that there are → message and hint."""
 
 
-def check(task: TaskSpec, *, names: Collection[str], agents: Collection[str], unknown: Unknown) -> Iterator[Finding]:
+def check(
+    task: TaskSpec, *, names: Collection[str], agents: Collection[str], unknown: UnknownDescriber
+) -> Iterator[PromiseFinding]:
     """Everything that is to be said of a task's promise. `names` are all outputs of the plan, `agents` its agents."""
     promise = task.promise
     if promise is None:
@@ -50,7 +52,7 @@ def check(task: TaskSpec, *, names: Collection[str], agents: Collection[str], un
         yield True, problem
 
 
-def inside(glob: str, outer: str) -> bool:
+def is_inside(glob: str, outer: str) -> bool:
     """Whether everything that one glob can match lies inside the other. Where that cannot be told, it does not."""
     if glob[:1] in {"", "!"} or outer[:1] in {"", "!"}:
         return False
@@ -94,7 +96,7 @@ def _covers(outer: str, step: str) -> bool:
     return outer == step or (_SPECIAL.isdisjoint(outer.replace("*", "")) and fnmatchcase(step, outer))
 
 
-def _criteria(promise: CompletionPromise) -> Iterator[Finding]:
+def _criteria(promise: CompletionPromise) -> Iterator[PromiseFinding]:
     checks = {each.id: each for each in promise.checks}
     human = any(isinstance(each, HumanCheck) for each in promise.checks)
     for at, criterion in enumerate(promise.acceptance):
@@ -113,7 +115,7 @@ def _criteria(promise: CompletionPromise) -> Iterator[Finding]:
     yield from _unmade("requiredEvidence", promise.required_evidence, checks)
 
 
-def _unmade(where: str, wanted: Collection[str], checks: Collection[str]) -> Iterator[Finding]:
+def _unmade(where: str, wanted: Collection[str], checks: Collection[str]) -> Iterator[PromiseFinding]:
     for at, name in enumerate(wanted):
         if name not in checks:
             near = nearest(name, list(checks)) if len(checks) <= 50 else None
@@ -122,7 +124,7 @@ def _unmade(where: str, wanted: Collection[str], checks: Collection[str]) -> Ite
             yield False, Problem(Code.PLAN_DOUBTFUL, f"{where}[{at}]", message, hint)
 
 
-def _conditions(promise: CompletionPromise) -> Iterator[Finding]:
+def _conditions(promise: CompletionPromise) -> Iterator[PromiseFinding]:
     criteria = {criterion.id for criterion in promise.acceptance}
     places: tuple[str, ...] = get_args(Checkpoint)
     for at, done in enumerate(promise.done_when):
@@ -141,13 +143,13 @@ def _conditions(promise: CompletionPromise) -> Iterator[Finding]:
             yield _odd_target(f"abortWhen[{at}].target", "budget", str(abort.target), BUDGETS)
 
 
-def _odd_target(where: str, what: str, name: str, known: Collection[str]) -> Finding:
+def _odd_target(where: str, what: str, name: str, known: Collection[str]) -> PromiseFinding:
     near = nearest(name, list(known))
     hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(known)) or 'none'}"
     return True, Problem(Code.PROMISE_INVALID, where, f"there is no {what} {name!r}", hint)
 
 
-def _checks(promise: CompletionPromise) -> Iterator[Finding]:
+def _checks(promise: CompletionPromise) -> Iterator[PromiseFinding]:
     counts = Counter(each.id for each in promise.checks)
     seen: set[str] = set()
     for at, each in enumerate(promise.checks):
@@ -159,13 +161,17 @@ def _checks(promise: CompletionPromise) -> Iterator[Finding]:
             message = f"checks of kind {each.kind!r} are not built in; an extension has to bring them"
             yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, "look for a typing mistake")
         if isinstance(each, ForgeCheck):
-            for name, why in forge_checks.faults(each):
+            for name, why in forge_checks.find_faults(each):
                 yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
 
 
 def _artifacts(
-    task: TaskSpec, promise: CompletionPromise, names: Collection[str], agents: Collection[str], unknown: Unknown
-) -> Iterator[Finding]:
+    task: TaskSpec,
+    promise: CompletionPromise,
+    names: Collection[str],
+    agents: Collection[str],
+    unknown: UnknownDescriber,
+) -> Iterator[PromiseFinding]:
     own = {output.name for output in task.outputs}
     for at, each in enumerate(promise.checks):
         if not isinstance(each, ArtifactCheck):
@@ -183,13 +189,15 @@ def _artifacts(
 
 def _overlaps(promise: CompletionPromise) -> Iterator[Problem]:
     guards = [
-        (glob, each.id) for each in promise.checks for glob in (*(each.protected or ()), *protection.own_files(each))
+        (glob, each.id)
+        for each in promise.checks
+        for glob in (*(each.protected or ()), *protection.list_own_files(each))
     ]
     for each in promise.checks:
         if protection.holds_configuration(each):
-            guards += [(glob, each.id) for glob in protection.configuration(each)]
+            guards += [(glob, each.id) for glob in protection.list_configuration(each)]
     for at, glob in enumerate(promise.allowed_scope):
-        guard = next(((outer, name) for outer, name in guards if inside(glob, outer)), None)
+        guard = next(((outer, name) for outer, name in guards if is_inside(glob, outer)), None)
         if guard:
             message = f"all of {glob!r} is protected by {guard[0]!r} of the check {guard[1]!r}"
             hint = "allow something else, or protect less (protected, protect_config: false)"

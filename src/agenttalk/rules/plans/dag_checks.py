@@ -11,9 +11,9 @@ from agenttalk.contracts.core.large_documents import collector_paused
 from agenttalk.contracts.dag import EVERYONE, ByMessageType, FailurePolicy, Input, Node, TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules.plans import dag_fast_check
-from agenttalk.rules.plans.dag_graph import Graph
-from agenttalk.rules.plans.dag_supply import Supply, reachable
-from agenttalk.rules.proof.release import for_engine
+from agenttalk.rules.plans.dag_graph import DagGraph
+from agenttalk.rules.plans.dag_supply import InputSupply, find_reachable
+from agenttalk.rules.proof.release import is_for_engine
 
 _SHOWN: Final = 12
 """How many tasks of a long circle are printed."""
@@ -42,9 +42,9 @@ def check(dag: TaskDag, *, agents: Collection[str] | None = None, foreign: bool 
     with collector_paused():
         if dag_fast_check.is_plain(dag, agents):
             return DagReport()
-        graph = Graph(dag, agents)
-        supply = Supply(graph)
-        reached = reachable(graph, supply)
+        graph = DagGraph(dag, agents)
+        supply = InputSupply(graph)
+        reached = find_reachable(graph, supply)
         problems = [
             *_duplicates(graph),
             *_unknown_tasks(graph),
@@ -58,7 +58,7 @@ def check(dag: TaskDag, *, agents: Collection[str] | None = None, foreign: bool 
     return DagReport(tuple(problems + flow))
 
 
-def _duplicates(graph: Graph) -> Iterator[Problem]:
+def _duplicates(graph: DagGraph) -> Iterator[Problem]:
     counts = Counter(node.task_id for node in graph.dag.nodes)
     if len(counts) < len(graph.dag.nodes):
         for at, node in enumerate(graph.dag.nodes):
@@ -82,7 +82,7 @@ def _duplicates(graph: Graph) -> Iterator[Problem]:
             )
 
 
-def _unknown_tasks(graph: Graph) -> Iterator[Problem]:
+def _unknown_tasks(graph: DagGraph) -> Iterator[Problem]:
     for place, node in graph.numbered():
         for rest, task_id in _task_references(node):
             if task_id not in graph.by_id:
@@ -108,7 +108,7 @@ def _task_references(node: Node) -> Iterator[tuple[str, str]]:
                 yield f"gates.thresholds.{name}", name.removesuffix(_MIN_SCORE)
 
 
-def _unknown_agents(graph: Graph) -> Iterator[Problem]:
+def _unknown_agents(graph: DagGraph) -> Iterator[Problem]:
     if graph.agents is None or graph.agents_named() <= set(graph.agents):
         return
     for where, agent_id in _agent_references(graph):
@@ -121,7 +121,7 @@ def _unknown_agents(graph: Graph) -> Iterator[Problem]:
             )
 
 
-def _agent_references(graph: Graph) -> Iterator[tuple[str, str]]:
+def _agent_references(graph: DagGraph) -> Iterator[tuple[str, str]]:
     for place, node in graph.numbered():
         yield f"{place}.assigned_agent_id", node.assigned_agent_id
         for at, output in enumerate(node.outputs):
@@ -134,7 +134,7 @@ def _agent_references(graph: Graph) -> Iterator[tuple[str, str]]:
             yield f"routing_rules[{at}].deliver_to[{inner}]", agent_id
 
 
-def _bad_fallbacks(graph: Graph) -> Iterator[Problem]:
+def _bad_fallbacks(graph: DagGraph) -> Iterator[Problem]:
     """A fallback takes the place of a dependency that failed: it makes the same, and waits for neither side."""
     for place, node in graph.numbered():
         policy = node.failure_policy
@@ -145,7 +145,7 @@ def _bad_fallbacks(graph: Graph) -> Iterator[Problem]:
             yield _problem(Code.DAG_FALLBACK_INVALID, f"{place}.failure_policy.fallback_task_id", *wrong)
 
 
-def _fallback_fault(graph: Graph, node: Node, policy: FailurePolicy) -> tuple[str, str] | None:
+def _fallback_fault(graph: DagGraph, node: Node, policy: FailurePolicy) -> tuple[str, str] | None:
     fallback_id = policy.fallback_task_id
     if fallback_id is None:
         needed = policy.on_dependency_failed == "FALLBACK"
@@ -171,7 +171,7 @@ def _fallback_fault(graph: Graph, node: Node, policy: FailurePolicy) -> tuple[st
     )
 
 
-def _cycles(graph: Graph, reached: set[str]) -> Iterator[Problem]:
+def _cycles(graph: DagGraph, reached: set[str]) -> Iterator[Problem]:
     """One circle for each knot of tasks that hang together, printed as a path."""
     # A task that can run is on no circle.
     left = {task_id for task_id in graph.by_id if task_id not in reached}
@@ -203,7 +203,7 @@ def _cycles(graph: Graph, reached: set[str]) -> Iterator[Problem]:
             yield _circle_problem(graph, circle)
 
 
-def _circle_problem(graph: Graph, circle: list[str]) -> Problem:
+def _circle_problem(graph: DagGraph, circle: list[str]) -> Problem:
     first = min(range(len(circle)), key=lambda at: graph.index[circle[at]])
     turned = circle[first:] + circle[:first]
     shown = turned if len(turned) <= _SHOWN else [*turned[: _SHOWN - 1], f"… {len(turned) - _SHOWN + 1} more …"]
@@ -215,7 +215,7 @@ def _circle_problem(graph: Graph, circle: list[str]) -> Problem:
     )
 
 
-def _unreachable_inputs(graph: Graph, supply: Supply, reached: set[str]) -> Iterator[Problem]:
+def _unreachable_inputs(graph: DagGraph, supply: InputSupply, reached: set[str]) -> Iterator[Problem]:
     """Inputs that can never arrive: nothing makes them, or only what itself waits for this task."""
     if supply.exhausted:
         yield _problem(
@@ -249,7 +249,7 @@ def _unreachable_inputs(graph: Graph, supply: Supply, reached: set[str]) -> Iter
                 yield _unreachable(graph, node, at, makers, supply)
 
 
-def _unpickable(graph: Graph, node: Node, at: int, need: Input, supply: Supply) -> Iterator[Problem]:
+def _unpickable(graph: DagGraph, node: Node, at: int, need: Input, supply: InputSupply) -> Iterator[Problem]:
     """An input whose way of picking can never be satisfied."""
     where = graph.where(node, f"inputs[{at}]")
     if need.policy == "by_sha256" and not need.selector.allowed_hashes:
@@ -262,7 +262,7 @@ def _unpickable(graph: Graph, node: Node, at: int, need: Input, supply: Supply) 
             yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "lower min_count or add producers")
 
 
-def _unreachable(graph: Graph, node: Node, at: int, makers: list[str], supply: Supply) -> Problem:
+def _unreachable(graph: DagGraph, node: Node, at: int, makers: list[str], supply: InputSupply) -> Problem:
     selector = node.needs[at].selector
     wanted = selector.type_value if isinstance(selector, ByMessageType) else selector.value
     message = f"task {node.task_id!r} needs {wanted!r}, which "
@@ -280,10 +280,10 @@ def _unreachable(graph: Graph, node: Node, at: int, makers: list[str], supply: S
     return _problem(Code.DAG_INPUT_UNREACHABLE, graph.where(node, rest), message, hint)
 
 
-def _unreceived_outputs(graph: Graph) -> Iterator[Problem]:
+def _unreceived_outputs(graph: DagGraph) -> Iterator[Problem]:
     for place, node in graph.numbered():
         for at, output in enumerate(node.outputs):
-            if not output.deliverable and not graph.receivers(output) and not for_engine(output.name):
+            if not output.deliverable and not graph.receivers(output) and not is_for_engine(output.name):
                 yield _problem(
                     Code.DAG_OUTPUT_UNRECEIVED,
                     f"{place}.outputs[{at}]",

@@ -10,7 +10,7 @@ from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
 
 
-def receivers(output: Output, dag: TaskDag) -> tuple[str, ...]:
+def find_receivers(output: Output, dag: TaskDag) -> tuple[str, ...]:
     """Who receives an output: its own `deliver_to`, else that of the first routing rule that matches."""
     if output.deliver_to:
         return output.deliver_to
@@ -26,7 +26,7 @@ def receivers(output: Output, dag: TaskDag) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class Graph:
+class DagGraph:
     """The DAG with what every check looks up."""
 
     dag: TaskDag
@@ -66,7 +66,7 @@ class Graph:
             return output.deliver_to
         key = (output.name, output.content_type, output.versioning.tag)
         if key not in self._routes:
-            self._routes[key] = receivers(output, self.dag)
+            self._routes[key] = find_receivers(output, self.dag)
         return self._routes[key]
 
     def agents_named(self) -> set[str]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from agenttalk.contracts.dag import EVERYONE, ByMessageType, Input, Node
-from agenttalk.rules.core.globs import NameIndex, matching
-from agenttalk.rules.plans.dag_graph import Graph
+from agenttalk.rules.core.globs import NameIndex, match_names
+from agenttalk.rules.plans.dag_graph import DagGraph
 
 GLOB_BUDGET: Final = 5_000_000
 """How many names globs may be held against before we give up (some seconds)."""
@@ -18,7 +18,7 @@ def _needs(node: Node) -> list[Input]:
     return [need for need in node.needs if need.required and not need.external]
 
 
-def reachable(graph: Graph, supply: Supply) -> set[str]:
+def find_reachable(graph: DagGraph, supply: InputSupply) -> set[str]:
     """The tasks that can ever run: all they depend on can, and for each required input some maker can.
 
     Kahn's algorithm, where an input waits for any one of its makers. Tasks with the same need share one
@@ -73,10 +73,10 @@ class _Groups:
         return [task_id for group in self._of_maker.get(maker, ()) for task_id in self._waiting.pop(group, ())]
 
 
-class Supply:
+class InputSupply:
     """Which tasks can fill an input: those with a matching output that reaches the input's agent."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: DagGraph) -> None:
         self._graph = graph
         self.named: dict[str, list[str]] = defaultdict(list)
         self.exhausted = False
@@ -110,7 +110,7 @@ class Supply:
             return selector.value in names
         if selector.type == "by_glob":
             self._budget -= len(names)
-            if matching(selector.value, names):
+            if match_names(selector.value, names):
                 return True
         # A file may lie in an output that is a folder: one that is named on the way to it, or has no ending.
         return any("." not in name for name in names) or not names.isdisjoint(_steps(selector.value))
@@ -152,7 +152,7 @@ class Supply:
         if self._budget < 0:
             self.exhausted = True
             return []
-        return [task_id for name in matching(value, candidates) for task_id in outputs[name]] or named
+        return [task_id for name in match_names(value, candidates) for task_id in outputs[name]] or named
 
 
 def _steps(path: str) -> set[str]:

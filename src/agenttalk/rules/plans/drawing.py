@@ -165,7 +165,7 @@ def _line(edge: tuple[str, str], bends: tuple[str, ...], boxes: Mapping[str, Box
     return Line(one, other, (*points, (end.x, end.y + middle)))
 
 
-def path(points: Sequence[tuple[int, int]]) -> str:
+def to_svg_path(points: Sequence[tuple[int, int]]) -> str:
     """A soft line through points, as the `d` of an SVG path."""
     (x, y), *rest = points
     told = [f"M{x} {y}"]

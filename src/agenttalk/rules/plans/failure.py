@@ -20,36 +20,36 @@ DAYS: Final = 3
 
 Ending = Literal["crash", "timeout", "driver_error", "lost", "engine_died", "engine_stopped"]
 """How an attempt ended without a result."""
-Standing = Literal["open", "fine", "failed"]
+DependencyStanding = Literal["open", "fine", "failed"]
 """What a dependency means to those that wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkipConsequence:
     """The dependant is skipped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockConsequence:
     """The dependant waits for a reviewer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replan:
+class ReplanConsequence:
     """A new plan is asked for, and the dependant waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fallback:
+class FallbackConsequence:
     """Another task takes the failed one's place."""
 
     task_id: str
 
 
-Consequence = Skip | Block | Replan | Fallback
+Consequence = SkipConsequence | BlockConsequence | ReplanConsequence | FallbackConsequence
 
 
-def on_failed_dependency(node: Node, failed: str) -> Consequence:
+def decide_consequence(node: Node, failed: str) -> Consequence:
     """What a task does when one that it depends on has failed. Without a policy it blocks.
 
     A fallback that is not named, is the failed task or the task itself cannot stand in: that blocks too.
@@ -57,33 +57,33 @@ def on_failed_dependency(node: Node, failed: str) -> Consequence:
     policy = node.failure_policy
     match policy.on_dependency_failed if policy else "BLOCK":
         case "SKIP":
-            return Skip()
+            return SkipConsequence()
         case "REPLAN_REQUEST":
-            return Replan()
+            return ReplanConsequence()
         case "FALLBACK" if policy and policy.fallback_task_id not in {None, failed, node.task_id}:
-            return Fallback(str(policy.fallback_task_id))
-    return Block()
+            return FallbackConsequence(str(policy.fallback_task_id))
+    return BlockConsequence()
 
 
-def cascade(dependants: Iterable[Node], failed: str) -> dict[str, Consequence]:
+def decide_consequences(dependants: Iterable[Node], failed: str) -> dict[str, Consequence]:
     """What follows for each task that depends on a failed one.
 
     A fallback takes the failed task's place on every edge, so it also serves dependants that would have
     skipped or blocked. One that names its own fallback gets that one, the others get the first named.
     """
     alone: dict[str, Consequence] = {
-        node.task_id: on_failed_dependency(node, failed) for node in dependants if failed in node.depends_on
+        node.task_id: decide_consequence(node, failed) for node in dependants if failed in node.depends_on
     }
-    fallback = next((each for each in alone.values() if isinstance(each, Fallback)), None)
+    fallback = next((each for each in alone.values() if isinstance(each, FallbackConsequence)), None)
     if fallback is None:
         return alone
     return {
-        task_id: own if isinstance(own, Fallback) or task_id == fallback.task_id else fallback
+        task_id: own if isinstance(own, FallbackConsequence) or task_id == fallback.task_id else fallback
         for task_id, own in alone.items()
     }
 
 
-def standing(state: State, cause: Cause | None) -> Standing:
+def judge_dependency(state: State, cause: Cause | None) -> DependencyStanding:
     """What a dependency means to its dependants, from its state and the cause that brought it there.
 
     A task that was skipped because something failed brings nothing either, so that counts as failed. A branch
@@ -96,7 +96,7 @@ def standing(state: State, cause: Cause | None) -> Standing:
     return "fine"
 
 
-def attempt_ended(how: Ending, *, retries_used: int, retry_times: int, engine_deaths: int) -> Cause:
+def decide_after_attempt(how: Ending, *, retries_used: int, retry_times: int, engine_deaths: int) -> Cause:
     """What follows when an attempt ended without a result.
 
     `engine_deaths` counts how often the engine died over this task, this time included. A stop that somebody
@@ -111,7 +111,7 @@ def attempt_ended(how: Ending, *, retries_used: int, retry_times: int, engine_de
     return "RETRY" if retries_used < most else "FAILED_FOR_GOOD"
 
 
-def day_spent(before: int) -> Cause:
+def decide_after_day_limit(before: int) -> Cause:
     """What follows when the limit of a day stopped an attempt, as it did with so many right `before` it.
 
     It is not the agent's fault, so the same command is run again when the day allows it. A task that no day is long

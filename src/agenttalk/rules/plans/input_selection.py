@@ -15,8 +15,8 @@ from agenttalk.contracts.command import ResolvedInput
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.core.base import is_hash, is_path, same_hash
 from agenttalk.contracts.dag import ByMessageType, ByValue, Input, Node, PickPolicy
-from agenttalk.rules.core.artifacts import File, files_of
-from agenttalk.rules.core.globs import matching
+from agenttalk.rules.core.artifacts import ArtifactFile, normalize_files
+from agenttalk.rules.core.globs import match_names
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COMPARED: Final[dict[PickPolicy, str]] = {
@@ -28,7 +28,7 @@ _COMPARED: Final[dict[PickPolicy, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class InputCandidate:
     """An artifact that reached the task's agent and was not rejected."""
 
     message_id: str
@@ -46,19 +46,19 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class PickedInputs:
     """Every required input is filled."""
 
     inputs: tuple[ResolvedInput, ...]
     """What the command's `resolved_inputs` hold."""
-    sources: Mapping[str, tuple[Candidate, ...]]
+    sources: Mapping[str, tuple[InputCandidate, ...]]
     """Name of the input → the artifacts that fill it."""
     absent: tuple[str, ...] = ()
     """Optional inputs that nothing fills."""
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingInputs:
     """Required inputs that nothing fills."""
 
     names: tuple[str, ...]
@@ -67,11 +67,11 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Ambiguous:
+class AmbiguousInput:
     """Something would fill an input, but it is not certain what: a person chooses."""
 
     name: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[InputCandidate, ...]
     why: str
 
 
@@ -79,18 +79,18 @@ class Ambiguous:
 class _Match:
     """A candidate with those of its files that are meant."""
 
-    candidate: Candidate
-    files: tuple[File, ...]
+    candidate: InputCandidate
+    files: tuple[ArtifactFile, ...]
     whole: bool = True
     """Whether the artifact as such was meant, and not single files of it."""
 
 
-_Choice = tuple[_Match, ...] | Ambiguous | None
+_Choice = tuple[_Match, ...] | AmbiguousInput | None
 
 
-def pick(
-    node: Node, candidates: Sequence[Candidate], *, final: Collection[str], producers: Collection[str] = ()
-) -> Picked | Missing | Ambiguous:
+def pick_inputs(
+    node: Node, candidates: Sequence[InputCandidate], *, final: Collection[str], producers: Collection[str] = ()
+) -> PickedInputs | MissingInputs | AmbiguousInput:
     """Fill the inputs of a task.
 
     `final` are the tasks that have ended. `producers` are tasks that could fill an input although the task does
@@ -99,29 +99,29 @@ def pick(
     """
     if len(candidates) == 1 and len(node.needs) == 1 and (only := _pick_only(node, node.needs[0], candidates[0])):
         return only
-    node = as_given(node, candidates)
+    node = adapt_to_given_files(node, candidates)
     unfinished = {*node.depends_on, *producers}.difference(final)
     current = _newest(candidates)
     choices = [(need, _choose(need, _matches(node, need, current), unfinished)) for need in node.needs]
     missing = dict.fromkeys(need.name for need, choice in choices if choice is None and need.required)
     if missing:
-        return Missing(tuple(missing), waiting=bool(unfinished))
+        return MissingInputs(tuple(missing), waiting=bool(unfinished))
     inputs: list[ResolvedInput] = []
-    sources: dict[str, tuple[Candidate, ...]] = {}
+    sources: dict[str, tuple[InputCandidate, ...]] = {}
     for need, choice in choices:
         if choice is None:
             continue
-        resolved = choice if isinstance(choice, Ambiguous) else _resolved(need, choice)
-        if isinstance(resolved, Ambiguous):
+        resolved = choice if isinstance(choice, AmbiguousInput) else _resolved(need, choice)
+        if isinstance(resolved, AmbiguousInput):
             return resolved
         chosen, filled = resolved
         inputs.append(filled)
         sources[need.name] = (*sources.get(need.name, ()), *chosen)
     absent = dict.fromkeys(need.name for need, choice in choices if choice is None)
-    return Picked(tuple(inputs), sources, tuple(absent))
+    return PickedInputs(tuple(inputs), sources, tuple(absent))
 
 
-def _pick_only(node: Node, need: Input, only: Candidate) -> Picked | None:
+def _pick_only(node: Node, need: Input, only: InputCandidate) -> PickedInputs | None:
     """The usual case at once: one output for one input that wants the latest of its name. None where it is another."""
     selector = need.selector
     if (
@@ -139,22 +139,22 @@ def _pick_only(node: Node, need: Input, only: Candidate) -> Picked | None:
     if len(paths) != 1 or not paths[0].isascii() or not is_path(paths[0]) or not is_hash(only.paths[0][1]):
         return None
     filled = ResolvedInput.of(input_name=need.name, required=need.required, paths=paths)
-    return Picked((filled,), {need.name: (only,)})
+    return PickedInputs((filled,), {need.name: (only,)})
 
 
-def pick_what_there_is(
-    node: Node, candidates: Sequence[Candidate], *, final: Collection[str]
-) -> Picked | Missing | Ambiguous:
+def pick_available(
+    node: Node, candidates: Sequence[InputCandidate], *, final: Collection[str]
+) -> PickedInputs | MissingInputs | AmbiguousInput:
     """Fill what can be filled; what tasks before it should have made is done without, and what people have is not."""
-    found = pick(node, candidates, final=final)
+    found = pick_inputs(node, candidates, final=final)
     external = {need.name for need in node.needs if need.external}
-    while isinstance(found, Missing) and not external.issuperset(found.names):
+    while isinstance(found, MissingInputs) and not external.issuperset(found.names):
         node = _with_inputs(node, set(found.names) - external, lambda _: {"required": False})
-        found = pick(node, candidates, final=final)
+        found = pick_inputs(node, candidates, final=final)
     return found
 
 
-def as_given(node: Node, candidates: Sequence[Candidate]) -> Node:
+def adapt_to_given_files(node: Node, candidates: Sequence[InputCandidate]) -> Node:
     """The task, when people gave files for its inputs: each is the file of its name then, whatever was expected."""
     given = {each.output_name for each in candidates if _is_given(node, each)}
     return _with_inputs(node, given, _change_to_given) if given else node
@@ -167,12 +167,12 @@ def _change_to_given(need: Input) -> dict[str, object]:
     return {"selector": selector, "external": True, "min_count": None, "pick_policy": policy}
 
 
-def _is_given(node: Node, candidate: Candidate) -> bool:
+def _is_given(node: Node, candidate: InputCandidate) -> bool:
     """Whether a person gave it to the task. What a task makes itself is made for a command."""
     return candidate.task_id == node.task_id and candidate.command_id is None
 
 
-def chosen(candidates: Sequence[Candidate], answers: Sequence[str]) -> list[Candidate]:
+def apply_choices(candidates: Sequence[InputCandidate], answers: Sequence[str]) -> list[InputCandidate]:
     """What is left when a person has said which of several is meant: others of its name are out."""
     named = [each for each in candidates if any(each.message_id in answer for answer in answers)]
     names = {each.output_name for each in named}
@@ -184,7 +184,7 @@ def _with_inputs(node: Node, names: Collection[str], change: Callable[[Input], d
     return node.model_copy(update={"inputs": inputs})
 
 
-def _newest(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _newest(candidates: Sequence[InputCandidate]) -> list[InputCandidate]:
     """Without artifacts that a later command of the same task has replaced; each once, in an order of their own."""
     newest: dict[tuple[str, str], int] = {}
     for each in candidates:
@@ -194,7 +194,7 @@ def _newest(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(current, key=lambda each: (each.task_id, each.output_name, each.message_id))
 
 
-def _matches(node: Node, need: Input, candidates: list[Candidate]) -> list[_Match]:
+def _matches(node: Node, need: Input, candidates: list[InputCandidate]) -> list[_Match]:
     """The artifacts that an input means. A task does not feed itself, but anybody may bring what is external."""
     others = [each for each in candidates if need.external or each.task_id != node.task_id]
     selector = need.selector
@@ -209,7 +209,7 @@ def _matches(node: Node, need: Input, candidates: list[Candidate]) -> list[_Matc
     return list(_by_glob(selector.value, others))
 
 
-def _by_file_name(wanted: str, candidates: list[Candidate]) -> Iterator[_Match]:
+def _by_file_name(wanted: str, candidates: list[InputCandidate]) -> Iterator[_Match]:
     """Artifacts with such a file, or, where no file has the name, artifacts that are called like it."""
     for each in candidates:
         files = _files(each)
@@ -221,11 +221,11 @@ def _by_file_name(wanted: str, candidates: list[Candidate]) -> Iterator[_Match]:
             yield _Match(each, files)
 
 
-def _by_glob(glob: str, candidates: list[Candidate]) -> Iterator[_Match]:
+def _by_glob(glob: str, candidates: list[InputCandidate]) -> Iterator[_Match]:
     """The same for globs. Without a slash only the last part of a path is compared."""
     spelled = [(each, [(file, _glob_names(glob, each, file)) for file in _files(each)]) for each in candidates]
     names = {name for _, files in spelled for _, known in files for name in known}
-    matched = set(matching(glob, names | {each.output_name for each in candidates}))
+    matched = set(match_names(glob, names | {each.output_name for each in candidates}))
     for each, files in spelled:
         found = tuple(file for file, known in files if not matched.isdisjoint(known))
         if found:
@@ -234,21 +234,21 @@ def _by_glob(glob: str, candidates: list[Candidate]) -> Iterator[_Match]:
             yield _Match(each, tuple(file for file, _ in files))
 
 
-def _glob_names(glob: str, candidate: Candidate, file: File) -> tuple[str, ...]:
+def _glob_names(glob: str, candidate: InputCandidate, file: ArtifactFile) -> tuple[str, ...]:
     return _spellings(candidate, file) if "/" in glob else (file.path.rpartition("/")[2],)
 
 
-def _files(candidate: Candidate) -> tuple[File, ...]:
+def _files(candidate: InputCandidate) -> tuple[ArtifactFile, ...]:
     """The files of an artifact as its receivers keep them."""
-    return tuple(files_of(candidate.message_id, (File(*each) for each in candidate.paths)))
+    return tuple(normalize_files(candidate.message_id, (ArtifactFile(*each) for each in candidate.paths)))
 
 
-def _stored_at(candidate: Candidate, file: File) -> str:
+def _stored_at(candidate: InputCandidate, file: ArtifactFile) -> str:
     """Where a receiver keeps a file, below its inputs."""
     return f"{candidate.task_id}/{root_layout.segment(candidate.output_name)}/{file.path}"
 
 
-def _spellings(candidate: Candidate, file: File) -> tuple[str, ...]:
+def _spellings(candidate: InputCandidate, file: ArtifactFile) -> tuple[str, ...]:
     """The ways to write the path of a file: alone, inside its output, and inside the folder of inputs."""
     return file.path, f"{candidate.output_name}/{file.path}", _stored_at(candidate, file)
 
@@ -264,7 +264,7 @@ def _choose(need: Input, matches: list[_Match], unfinished: AbstractSet[str]) ->
     if count < (need.min_count or 1):
         return None
     if unknown:
-        return Ambiguous(need.name, unknown, "a file has no hash")
+        return AmbiguousInput(need.name, unknown, "a file has no hash")
     if need.policy != "all":
         return _choose_one(need, matches)
     delivered = {each.candidate.task_id for each in matches}
@@ -272,7 +272,7 @@ def _choose(need: Input, matches: list[_Match], unfinished: AbstractSet[str]) ->
     return None if waits else tuple(matches)
 
 
-def _allowed(file: File, allowed: Sequence[str]) -> bool:
+def _allowed(file: ArtifactFile, allowed: Sequence[str]) -> bool:
     return any(same_hash(file.sha256, each) for each in allowed)
 
 
@@ -281,22 +281,22 @@ def _choose_one(need: Input, matches: list[_Match]) -> _Choice:
     ranked = [(_rank(need.policy, each.candidate), each) for each in matches]
     unknown = _candidates(each for rank, each in ranked if rank is None)
     if unknown:
-        return Ambiguous(need.name, unknown, f"there is no {_COMPARED[need.policy]} to choose by")
+        return AmbiguousInput(need.name, unknown, f"there is no {_COMPARED[need.policy]} to choose by")
     best = max(rank for rank, _ in ranked if rank is not None)
     first = [each for rank, each in ranked if rank == best]
     if len(first) > 1:
         why = f"{len(first)} artifacts are equal by {need.policy}"
-        return Ambiguous(need.name, _candidates(first), why)
+        return AmbiguousInput(need.name, _candidates(first), why)
     if need.selector.type == "by_file_name" and not first[0].whole and len(first[0].files) > 1:
-        return Ambiguous(need.name, _candidates(first), "the artifact has several files of that name")
+        return AmbiguousInput(need.name, _candidates(first), "the artifact has several files of that name")
     return (first[0],)
 
 
-def _candidates(matches: Iterator[_Match] | list[_Match]) -> tuple[Candidate, ...]:
+def _candidates(matches: Iterator[_Match] | list[_Match]) -> tuple[InputCandidate, ...]:
     return tuple(each.candidate for each in matches)
 
 
-def _rank(policy: PickPolicy, candidate: Candidate) -> float | None:
+def _rank(policy: PickPolicy, candidate: InputCandidate) -> float | None:
     """What a policy compares, the highest first; None when it is not known."""
     if policy == "by_sha256":
         return 0
@@ -317,7 +317,9 @@ def _microseconds(text: str | None) -> int | None:
     return None if moment.tzinfo is None else (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def _resolved(need: Input, matches: tuple[_Match, ...]) -> tuple[tuple[Candidate, ...], ResolvedInput] | Ambiguous:
+def _resolved(
+    need: Input, matches: tuple[_Match, ...]
+) -> tuple[tuple[InputCandidate, ...], ResolvedInput] | AmbiguousInput:
     """What a command says of an input, which names each file once and only one content under a name."""
     chosen = _candidates(list(matches))
     hashes: dict[str, str] = {}
@@ -325,9 +327,11 @@ def _resolved(need: Input, matches: tuple[_Match, ...]) -> tuple[tuple[Candidate
         for file in each.files:
             path = _stored_at(each.candidate, file)
             if not same_hash(hashes.setdefault(path, file.sha256), file.sha256):
-                return Ambiguous(need.name, chosen, f"there are two contents of {path!r}")
+                return AmbiguousInput(need.name, chosen, f"there are two contents of {path!r}")
     try:
         filled = ResolvedInput.read({"input_name": need.name, "required": need.required, "paths": list(hashes)})
     except ValidationError:
-        return Ambiguous(need.name, chosen, "a command cannot name its files: a path is missing, too long or malformed")
+        return AmbiguousInput(
+            need.name, chosen, "a command cannot name its files: a path is missing, too long or malformed"
+        )
     return chosen, filled

@@ -19,7 +19,7 @@ _FAR: Final = 366 * 9
 """Days in which each expression is due at least once: the 29th of February may be eight years away."""
 
 
-class Slot(NamedTuple):
+class ScheduleSlot(NamedTuple):
     """A time at which a schedule is due."""
 
     at: datetime
@@ -28,31 +28,33 @@ class Slot(NamedTuple):
     """Names it: `2026-11-16T09-00`, by the clock on the wall."""
 
 
-class Decision(NamedTuple):
+class ScheduleDecision(NamedTuple):
     """What to do about a schedule now."""
 
-    slot: Slot | None
+    slot: ScheduleSlot | None
     """What is due, if anything is."""
     run: bool
     """Whether it is to be run; else its time has passed."""
     missed: bool
     """Whether there were others before it that nobody ran."""
-    upcoming: Slot | None
+    upcoming: ScheduleSlot | None
     """When it is due next."""
 
 
-def decide(cron: Cron, zone: tzinfo, since: datetime, now: datetime, *, catch_up: bool) -> Decision:
+def decide(cron: Cron, zone: tzinfo, since: datetime, now: datetime, *, catch_up: bool) -> ScheduleDecision:
     """What is due after `since`, up to now. Of several the newest counts, and the others are missed."""
-    upcoming = after(cron, zone, now)
-    slot = latest(cron, zone, now)
+    upcoming = find_next_slot(cron, zone, now)
+    slot = find_latest_slot(cron, zone, now)
     if slot is None or slot.at <= since:
-        return Decision(None, run=False, missed=False, upcoming=upcoming)
-    first = after(cron, zone, since)
+        return ScheduleDecision(None, run=False, missed=False, upcoming=upcoming)
+    first = find_next_slot(cron, zone, since)
     on_time = now - slot.at <= LATE
-    return Decision(slot, run=on_time or catch_up, missed=first is not None and first.at < slot.at, upcoming=upcoming)
+    return ScheduleDecision(
+        slot, run=on_time or catch_up, missed=first is not None and first.at < slot.at, upcoming=upcoming
+    )
 
 
-def after(cron: Cron, zone: tzinfo, moment: datetime) -> Slot | None:
+def find_next_slot(cron: Cron, zone: tzinfo, moment: datetime) -> ScheduleSlot | None:
     """The first time that is later than a moment."""
     today = moment.astimezone(zone).date() - timedelta(days=1)
     for number in range(_FAR):
@@ -62,7 +64,7 @@ def after(cron: Cron, zone: tzinfo, moment: datetime) -> Slot | None:
     return None
 
 
-def latest(cron: Cron, zone: tzinfo, moment: datetime) -> Slot | None:
+def find_latest_slot(cron: Cron, zone: tzinfo, moment: datetime) -> ScheduleSlot | None:
     """The last time that is not later than a moment."""
     today = moment.astimezone(zone).date() + timedelta(days=1)
     for number in range(_FAR):
@@ -72,7 +74,7 @@ def latest(cron: Cron, zone: tzinfo, moment: datetime) -> Slot | None:
     return None
 
 
-def _on(cron: Cron, zone: tzinfo, day: date) -> Iterator[Slot]:
+def _on(cron: Cron, zone: tzinfo, day: date) -> Iterator[ScheduleSlot]:
     """The times of a day. Of several that fall together because the clock leaps, one is enough."""
     if not cron.is_on(day):
         return
@@ -84,7 +86,7 @@ def _on(cron: Cron, zone: tzinfo, day: date) -> Iterator[Slot]:
                 if at not in seen:
                     seen.add(at)
                     again = "-again" if at != wall.astimezone(UTC) else ""
-                    yield Slot(at, f"{wall:%Y-%m-%dT%H-%M}{again}")
+                    yield ScheduleSlot(at, f"{wall:%Y-%m-%dT%H-%M}{again}")
 
 
 def _instants(wall: datetime, *, hourly: bool) -> Iterator[datetime]:
@@ -98,6 +100,6 @@ def _instants(wall: datetime, *, hourly: bool) -> Iterator[datetime]:
             yield second
 
 
-def plan_id(name: str, slot: Slot) -> str:
+def make_plan_id(name: str, slot: ScheduleSlot) -> str:
     """The id of the plan that a slot is run as."""
     return f"{name}-{slot.label}"

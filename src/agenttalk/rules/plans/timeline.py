@@ -12,7 +12,7 @@ DAY: Final = 86400.0
 MOST_MARKS: Final = 8
 
 
-class Span(NamedTuple):
+class TimelineSpan(NamedTuple):
     """Something that a task did; without an end it still goes on."""
 
     task_id: str
@@ -26,7 +26,7 @@ class Bar(NamedTuple):
 
     begin: float
     length: float
-    span: Span
+    span: TimelineSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Timeline:
     """Places on the scale, and the seconds that had gone by there."""
 
 
-def laid_out(spans: Iterable[Span], now: datetime) -> Timeline:
+def build_timeline(spans: Iterable[TimelineSpan], now: datetime) -> Timeline:
     """Bars for spans. A clock that was set back does not turn a bar around."""
     known = sorted(spans, key=lambda each: (each.begin, each.task_id))
     if not known:

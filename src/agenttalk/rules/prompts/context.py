@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from agenttalk.rules.prompts.wording import Locale
 
 
-class Section(NamedTuple):
+class PromptSection(NamedTuple):
     """A part of a prompt."""
 
     name: str

@@ -63,14 +63,14 @@ REVIEW: Final[dict[Locale, ReviewWording]] = {
 }
 
 
-def reviewing(criteria: str | None, min_score: float, *, locale: Locale = "en") -> str:
+def render_review_prompt(criteria: str | None, min_score: float, *, locale: Locale = "en") -> str:
     """What a reviewer is told."""
     words = REVIEW[locale]
     lines = [words.review, *([words.criteria.format(text=criteria)] if criteria else [])]
     return "\n".join([*lines, words.threshold.format(score=f"{min_score:g}"), words.answer])
 
 
-def coordinating(*, locale: Locale = "en") -> str:
+def render_coordination_prompt(*, locale: Locale = "en") -> str:
     """What a coordinator is told."""
     words = REVIEW[locale]
     return f"{words.decide}\n{words.decision}"

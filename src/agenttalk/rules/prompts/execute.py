@@ -9,14 +9,14 @@ from typing import Literal
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
-from agenttalk.rules.prompts.context import Section
+from agenttalk.rules.prompts.context import PromptSection
 from agenttalk.rules.prompts.wording import (
-    ANSWERED,
     ELSEWHERE,
     EXECUTE,
+    EXECUTE_BY_ANSWER,
+    EXECUTE_BY_MESSAGE,
     LIMITS,
     PATCH,
-    SAID,
     TOOLS,
     ExecuteWording,
     LimitsWording,
@@ -28,7 +28,7 @@ ENGINE = "engine"
 """The validator of what the engine itself found missing."""
 _PARTS = re.compile("; |\uff1b")
 """Between the parts of a reason that is put together, in both languages."""
-_WORDINGS = {"file": EXECUTE, "message": SAID, "answer": ANSWERED}
+_WORDINGS = {"file": EXECUTE, "message": EXECUTE_BY_MESSAGE, "answer": EXECUTE_BY_ANSWER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Handover:
     a request, or with everything else in the one answer of a model that sees no files."""
 
 
-def execute(
+def render_execute_prompt(
     role: str,
     command: Command,
     inputs: Sequence[InputText],
@@ -89,7 +89,7 @@ def execute(
     parts += [part for each in inputs for part in (each.name, each.path, each.sha256, each.text or "")]
     if rework is not None:
         parts += _refusal(rework, wording)
-    prompt = _Prompt(wording, free_fence(fence, parts))
+    prompt = _Prompt(wording, extend_fence(fence, parts))
     sections = [
         (wording.role, role.strip()),
         (wording.task, command.prompt.strip()),
@@ -102,12 +102,12 @@ def execute(
     return "\n\n".join([f"# {title}\n\n{text}" for title, text in sections if text]) + "\n"
 
 
-def previous_attempt(path: str, *, locale: Locale = "en") -> str:
+def render_previous_attempt(path: str, *, locale: Locale = "en") -> str:
     """What an agent that works on a repository is told of its previous attempt, after the prompt."""
     return f"\n{PATCH[locale].format(path=_line(path))}\n"
 
 
-def limits(promise: CompletionPromise, *, in_tree: bool, again: bool = False, locale: Locale = "en") -> str:
+def render_limits(promise: CompletionPromise, *, in_tree: bool, again: bool = False, locale: Locale = "en") -> str:
     """What an agent is told of its scope, of what is protected, and of its checks, after the prompt.
 
     `in_tree` says whether it works on a repository. Who mends something was told of the commands before, and is told
@@ -140,35 +140,37 @@ def _check(check: AnyCheck, words: LimitsWording, *, again: bool) -> str:
     return words.check.format(name=_line(check.id), kind=check.kind)
 
 
-def appended(inputs: Sequence[InputText], prompt: str, *, fence: str, locale: Locale = "en") -> str:
+def render_long_inputs(inputs: Sequence[InputText], prompt: str, *, fence: str, locale: Locale = "en") -> str:
     """The texts of inputs that are too long for the prompt, for a model that sees no files; after the prompt."""
     _require_fence(fence)
     texts = [part for each in inputs for part in (each.name, each.path, each.text or "")]
-    within = _Prompt(EXECUTE[locale], free_fence(fence, [prompt, *texts]))
+    within = _Prompt(EXECUTE[locale], extend_fence(fence, [prompt, *texts]))
     return f"\n# {EXECUTE[locale].inputs}\n\n{within.inputs(inputs)}\n"
 
 
-def elsewhere(*, locale: Locale = "en") -> str:
+def render_remote_note(*, locale: Locale = "en") -> str:
     """What an agent that works elsewhere is told after the prompt: how files get here and there."""
     return f"\n{ELSEWHERE[locale]}\n"
 
 
-def with_tools(*, locale: Locale = "en") -> str:
+def render_tools_note(*, locale: Locale = "en") -> str:
     """What an agent that is given our MCP server is told after the prompt."""
     return f"\n{TOOLS[locale]}\n"
 
 
-def composed(role: str, sections: Sequence[Section], command: Command, *, fence: str, locale: Locale = "en") -> str:
+def render_sections_prompt(
+    role: str, sections: Sequence[PromptSection], command: Command, *, fence: str, locale: Locale = "en"
+) -> str:
     """The prompt of a task whose kind has sections of its own: role, those, and what to mend.
 
-    What others wrote is the sections' own affair; what a refusal says is fenced here, as in `execute`.
+    What others wrote is the sections' own affair; what a refusal says is fenced here, as in `render_execute_prompt`.
     """
     _require_fence(fence)
     wording, rework = EXECUTE[locale], command.reexecute
     parts = [role, *(text for each in sections for text in each)]
     if rework is not None:
         parts += _refusal(rework, wording)
-    prompt = _Prompt(wording, free_fence(fence, parts))
+    prompt = _Prompt(wording, extend_fence(fence, parts))
     shown = [(wording.role, role.strip()), *((each.title, each.text) for each in sections)]
     shown.append((wording.rework, prompt.rework(rework)))
     return "\n\n".join(f"# {title}\n\n{text}" for title, text in shown if text) + "\n"
@@ -179,7 +181,7 @@ def _require_fence(fence: str) -> None:
         raise ValueError(f"a fence is 12 to 64 letters, digits or _, not {fence!r}")
 
 
-def free_fence(fence: str, texts: Sequence[str]) -> str:
+def extend_fence(fence: str, texts: Sequence[str]) -> str:
     """The fence, made longer than any that occurs in a text.
 
     With more strokes behind it than anywhere else, it occurs nowhere. The pattern looks ahead, so as to see

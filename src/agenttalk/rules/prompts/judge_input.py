@@ -6,7 +6,7 @@ from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.rules.prompts.wording import JUDGE, Locale
 
 
-def judging(name: str, criteria: ValidationCriteria, *, locale: Locale = "en", again: bool = False) -> str:
+def render_judge_prompt(name: str, criteria: ValidationCriteria, *, locale: Locale = "en", again: bool = False) -> str:
     """What the agent is told, besides the task itself and its inputs; `again` after an answer that was none."""
     words = JUDGE[locale]
     lines = [words.task.format(name=name)]

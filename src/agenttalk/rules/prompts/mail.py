@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agenttalk.rules.prompts.context import PromptContext, Section
-from agenttalk.rules.prompts.execute import free_fence
+from agenttalk.rules.prompts.context import PromptContext, PromptSection
+from agenttalk.rules.prompts.execute import extend_fence
 from agenttalk.rules.prompts.wording import Locale
 
 SHOWN: Final = 32 * 1024
@@ -93,29 +93,31 @@ WORDS: Final[Mapping[Locale, MailWording]] = {
 }
 
 
-def sections(context: PromptContext) -> list[Section]:
+def render_mail_sections(context: PromptContext) -> list[PromptSection]:
     """The sections in their order."""
     words, facts = WORDS[context.locale], context.event_data
     notes = list(facts.get("unread", ()))
     texts = [context.description, context.title, *(text for each in notes for text in each.values())]
-    fence = free_fence(context.fence, [_plain(each) for each in texts])
+    fence = extend_fence(context.fence, [_plain(each) for each in texts])
     found = [
-        Section("letter", words.letter_title, _letter(context, words, fence)),
-        Section("answer", words.answer_title, _answer(context, words)),
-        Section("promise", words.promise_title, words.promise.format(agent=context.agent_id, mail_id=facts["mail_id"])),
+        PromptSection("letter", words.letter_title, _letter(context, words, fence)),
+        PromptSection("answer", words.answer_title, _answer(context, words)),
+        PromptSection(
+            "promise", words.promise_title, words.promise.format(agent=context.agent_id, mail_id=facts["mail_id"])
+        ),
     ]
     if notes:
         told = "\n\n".join(_fenced(_headed(each, words), fence) for each in notes)
-        found.insert(1, Section("unread", words.unread_title, f"{words.unread}\n\n{told}"))
+        found.insert(1, PromptSection("unread", words.unread_title, f"{words.unread}\n\n{told}"))
     return found
 
 
-def command_text(context: PromptContext) -> str:
+def render_command_text(context: PromptContext) -> str:
     """A letter as the text of a command, for who works by hand. Long letters lie beside it in a file."""
     words = WORDS[context.locale]
     if context.action_type == "request":
-        return "\n\n".join(f"# {each.title}\n\n{each.text}" for each in sections(context))
-    fence = free_fence(context.fence, [_plain(each) for each in (context.description, context.title)])
+        return "\n\n".join(f"# {each.title}\n\n{each.text}" for each in render_mail_sections(context))
+    fence = extend_fence(context.fence, [_plain(each) for each in (context.description, context.title)])
     return f"# {words.note_title}\n\n{_letter(context, words, fence)}"
 
 

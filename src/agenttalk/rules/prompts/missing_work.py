@@ -15,6 +15,6 @@ _WORDS: Final[dict[Locale, str]] = {
 }
 
 
-def still_missing(why: str, *, locale: Locale = "en") -> str:
+def render_missing_work(why: str, *, locale: Locale = "en") -> str:
     """The question that goes to an agent once more, before anybody looks at its work."""
     return _WORDS[locale].format(why=why.strip())

@@ -13,6 +13,6 @@ _AGAIN: Final[dict[Locale, str]] = {
 }
 
 
-def again(why: str, *, locale: Locale = "en") -> str:
+def render_retry(why: str, *, locale: Locale = "en") -> str:
     """The reason, and what to do."""
     return _AGAIN[locale].format(why=why.rstrip("."))

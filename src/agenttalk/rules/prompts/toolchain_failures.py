@@ -89,27 +89,27 @@ WORDING: Final[dict[Locale, FailureWording]] = {
 }
 
 
-def comment(head: str, title: str, lines: Sequence[str], tail: str, markers: Sequence[str]) -> str:
+def render_comment(head: str, title: str, lines: Sequence[str], tail: str, markers: Sequence[str]) -> str:
     """A text for a forge: what is the matter, facts in a block that calls nobody, and hidden markers."""
-    parts = [head, f"{title}\n\n{block(lines)}" if lines else "", tail, "\n".join(markers)]
+    parts = [head, f"{title}\n\n{render_block(lines)}" if lines else "", tail, "\n".join(markers)]
     return "\n\n".join(part for part in parts if part)
 
 
-def block(lines: Sequence[str]) -> str:
+def render_block(lines: Sequence[str]) -> str:
     """Lines as a block of code, whatever stands in them: they call nobody, end no block and hide nothing."""
-    shown = [line_of(each) for each in lines[:MOST_LINES]]
+    shown = [render_line(each) for each in lines[:MOST_LINES]]
     shown += ["…"] if len(lines) > MOST_LINES else []
     longest = max((len(found) for each in shown for found in _TICKS.findall(each)), default=2)
     fence = "`" * (longest + 1)
     return "\n".join([f"{fence}text", *shown, fence])
 
 
-def line_of(text: str) -> str:
+def render_line(text: str) -> str:
     """A text of others as one bounded line that hides nothing."""
     line = " ".join(text.replace("<!--", "<! --").split())
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 
 
-def inline(text: str) -> str:
+def render_inline(text: str) -> str:
     """A text of others inside a sentence of ours: it calls nobody."""
-    return line_of(text).replace("@", "@\u200b").replace("`", "'")
+    return render_line(text).replace("@", "@\u200b").replace("`", "'")

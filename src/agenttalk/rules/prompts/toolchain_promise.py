@@ -8,7 +8,7 @@ from typing import Final
 
 from agenttalk.rules.prompts.wording import Locale
 
-PROMISED: Final[Mapping[Locale, Mapping[str, str]]] = {
+PROMISE_LINES: Final[Mapping[Locale, Mapping[str, str]]] = {
     "en": {
         "read_back": "reading the forge: what the steps demand happened there, by your account, after this task came",
         "has_action_report": "your action report",

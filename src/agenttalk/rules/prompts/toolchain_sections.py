@@ -10,21 +10,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agenttalk.rules.prompts.context import PromptContext, Section
-from agenttalk.rules.prompts.execute import free_fence
+from agenttalk.rules.prompts.context import PromptContext, PromptSection
+from agenttalk.rules.prompts.execute import extend_fence
 from agenttalk.rules.prompts.toolchain_rules import RULES, SectionWording
 
 SECTIONS = ("context", "constraints", "api", "promise")
 
 
-def sections(context: PromptContext, own: Mapping[str, str] | None = None) -> list[Section]:
+def render_toolchain_sections(context: PromptContext, own: Mapping[str, str] | None = None) -> list[PromptSection]:
     """The sections in their order. `own` are texts of the project that take the place of ours, by section."""
     words = RULES[context.locale]
     made = {
-        "context": Section("context", words.context_title, _context(context, words)),
-        "constraints": Section("constraints", words.constraints_title, _constraints(context, words)),
-        "api": Section("api", words.api_title, _api(context, words)),
-        "promise": Section("promise", words.promise_title, _promise(context, words)),
+        "context": PromptSection("context", words.context_title, _context(context, words)),
+        "constraints": PromptSection("constraints", words.constraints_title, _constraints(context, words)),
+        "api": PromptSection("api", words.api_title, _api(context, words)),
+        "promise": PromptSection("promise", words.promise_title, _promise(context, words)),
     }
     for name, text in (own or {}).items():
         if name in made:
@@ -34,7 +34,7 @@ def sections(context: PromptContext, own: Mapping[str, str] | None = None) -> li
 
 def _context(context: PromptContext, words: SectionWording) -> str:
     facts = json.dumps(_plain(context.event_data), ensure_ascii=False, indent=2, sort_keys=True)
-    fence = free_fence(context.fence, [facts, context.title, context.description, *context.action_steps])
+    fence = extend_fence(context.fence, [facts, context.title, context.description, *context.action_steps])
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(context.action_steps, 1))
     hint = words.hints.get(context.action_type, words.hint)
     about = f"{_one_line(context.title)}\n{_one_line(context.description)}"

@@ -44,7 +44,7 @@ class FailedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ForgeContent:
     """What was read at the forge about an event, beyond what the event says."""
 
     review_points: tuple[ReviewPoint, ...] = ()
@@ -54,7 +54,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ForgeAddresses:
     """Where things are: what a step's calls are made of."""
 
     kind: ForgeKind
@@ -67,7 +67,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TaskText:
     """A task as its agent is told it."""
 
     title: str
@@ -76,7 +76,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class StepStyle:
     """How tasks are told."""
 
     locale: Locale = "en"
@@ -84,11 +84,15 @@ class Style:
     """Steps that the configuration puts in the place of ours: by action type, or `review_result.APPROVED`."""
 
 
-def tell(
-    task: ProposedTask, task_id: str, place: Place, content: Content | None = None, style: Style | None = None
-) -> Told:
+def render_task(
+    task: ProposedTask,
+    task_id: str,
+    place: ForgeAddresses,
+    content: ForgeContent | None = None,
+    style: StepStyle | None = None,
+) -> TaskText:
     """A task with its title, its description and its must-haves. Always the same for the same arguments."""
-    content, style = content or Content(), style or Style()
+    content, style = content or ForgeContent(), style or StepStyle()
     words, kind = TOOLCHAIN[style.locale], _kind(task)
     context = dict(task.context) | _read(content) | {"untrusted": True}
     facts = {name: _shown(name, value) for name, value in context.items()}
@@ -103,7 +107,7 @@ def tell(
     if steps:
         steps += [_filled(each, named) for each in (*words.steps["report"], *words.steps["end"])]
     note = f" {words.untrusted}" if context.get("fork") else ""
-    return Told(
+    return TaskText(
         title=_filled(words.titles[kind], facts),
         description=_filled(words.descriptions[kind], facts) + note,
         must_haves=MustHaves(
@@ -118,7 +122,7 @@ def _kind(task: ProposedTask) -> str:
     return f"review_result.{task.context['result']}" if task.action_type == "review_result" else task.action_type
 
 
-def _read(content: Content) -> dict[str, Any]:
+def _read(content: ForgeContent) -> dict[str, Any]:
     """What was read at the forge, as facts."""
     found: dict[str, Any] = {}
     if content.review_points:
@@ -136,12 +140,12 @@ def _read(content: Content) -> dict[str, Any]:
 
 
 def _named(
-    task: ProposedTask, task_id: str, place: Place, context: Mapping[str, Any], words: ToolchainWording
+    task: ProposedTask, task_id: str, place: ForgeAddresses, context: Mapping[str, Any], words: ToolchainWording
 ) -> dict[str, str]:
     """Everything that a step can name: values that cannot hold a sentence, and where in the facts the others stand."""
     bases = (place.api_url, *place.web)
     named = {
-        name: str(value) if toolchain_values.fits(name, value, bases) else words.reference.format(name=name)
+        name: str(value) if toolchain_values.is_showable(name, value, bases) else words.reference.format(name=name)
         for name, value in context.items()
     }
     number = context.get("pr_number") or context.get("issue_number") or context.get("number") or 0
@@ -180,7 +184,7 @@ def _filled(template: str, facts: Mapping[str, str]) -> str:
     return "".join(found)
 
 
-def _points(kind: str, content: Content, words: ToolchainWording, place: Place) -> list[str]:
+def _points(kind: str, content: ForgeContent, words: ToolchainWording, place: ForgeAddresses) -> list[str]:
     """A step for each comment, job and test that was read at the forge. What they are called stands in the facts."""
     if kind in _ACTIONS_WITH_POINTS:
         points = [
@@ -191,7 +195,7 @@ def _points(kind: str, content: Content, words: ToolchainWording, place: Place) 
     if kind == "ci_failure":
         jobs: list[str] = []
         for at, job in enumerate(content.failed_jobs):
-            good = toolchain_values.fits("url", job.url, (place.api_url, *place.web))
+            good = toolchain_values.is_showable("url", job.url, (place.api_url, *place.web))
             url = job.url if good else words.reference.format(name=f"failed_jobs[{at}].url")
             jobs.append(words.job.format(at=at, url=url))
             jobs += [words.test.format(at=at, test=number) for number, _ in enumerate(job.tests)]

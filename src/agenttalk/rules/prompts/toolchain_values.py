@@ -36,15 +36,15 @@ ADDRESSES: Final = frozenset({"log_url", "source_url", "url"})
 """Names of facts that are addresses."""
 
 
-def fits(name: str, value: Any, bases: Iterable[str]) -> bool:
+def is_showable(name: str, value: Any, bases: Iterable[str]) -> bool:
     """Whether a fact may stand in a step. Addresses have to lie below one of the bases."""
     if name in ADDRESSES:
-        return isinstance(value, str) and any(lies_below(value, base) for base in bases)
+        return isinstance(value, str) and any(is_below(value, base) for base in bases)
     form = _FORMS.get(name)
     return form is not None and not isinstance(value, bool) and form.fullmatch(str(value)) is not None
 
 
-def lies_below(address: str, base: str) -> bool:
+def is_below(address: str, base: str) -> bool:
     """Whether an address is a plain one below another: the same scheme, host and port, and a path below its path."""
     if len(address) > _LONGEST_ADDRESS or _PLAIN.fullmatch(address) is None or ".." in address:
         return False

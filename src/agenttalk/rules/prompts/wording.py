@@ -156,7 +156,7 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
 }
 
 
-ANSWERED: Final[dict[Locale, ExecuteWording]] = {
+EXECUTE_BY_ANSWER: Final[dict[Locale, ExecuteWording]] = {
     "en": EXECUTE["en"]._replace(
         disputable="",
         judge_first=(
@@ -201,7 +201,7 @@ ANSWERED: Final[dict[Locale, ExecuteWording]] = {
 It shows no answer that could be copied: a weak model would give that, and a score of 0 is a score.
 """
 
-SAID: Final[dict[Locale, ExecuteWording]] = {
+EXECUTE_BY_MESSAGE: Final[dict[Locale, ExecuteWording]] = {
     "en": EXECUTE["en"]._replace(
         judge_first=(
             "Judge first, from 0 to 100, how fit you are for this task: whether you know and can do what it takes. "

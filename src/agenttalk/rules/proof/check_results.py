@@ -20,12 +20,12 @@ from agenttalk.contracts.promise import (
     Trust,
 )
 from agenttalk.rules.core import scope
-from agenttalk.rules.proof.evidence import Finding, Reason
-from agenttalk.rules.proof.junit import Outcomes, Unreadable
+from agenttalk.rules.proof.evidence import CheckFinding, Reason
+from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
-from agenttalk.rules.text.render import listed
+from agenttalk.rules.text.render import join_names
 
-How = Literal[
+ExitKind = Literal[
     "exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck", "tampered"
 ]
 
@@ -54,10 +54,10 @@ _REASONS: Final[dict[str, Reason]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ProgramExit:
     """How a program ended."""
 
-    how: How
+    how: ExitKind
     exit_code: int | None
     error: str = ""
 
@@ -73,7 +73,7 @@ class GitFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredOutput:
     """An output as it is stored."""
 
     producer: str
@@ -98,7 +98,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileFacts:
     """A file that was looked at."""
 
     size: int
@@ -108,7 +108,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What an address answered."""
 
     status: int
@@ -119,34 +119,36 @@ class Answer:
     """The address, after redirects."""
 
 
-def of_run(ran: Ran) -> Finding:
+def judge_run(ran: ProgramExit) -> CheckFinding:
     """A program passes by ending with 0 of its own accord."""
     if ran.how != "exited":
-        return Finding(False, _REASONS[ran.how], ran.error or check_words.NOT_BY_ITSELF(how=ran.how))
+        return CheckFinding(False, _REASONS[ran.how], ran.error or check_words.NOT_BY_ITSELF(how=ran.how))
     if ran.exit_code != 0:
-        return Finding(False, "exit_code", check_words.ENDED_WITH(code=ran.exit_code))
-    return Finding(True)
+        return CheckFinding(False, "exit_code", check_words.ENDED_WITH(code=ran.exit_code))
+    return CheckFinding(True)
 
 
-def of_tests(check: TestsCheck, ran: Ran, report: Outcomes | Unreadable | None, base: Outcomes | None) -> Finding:
+def judge_tests(
+    check: TestsCheck, ran: ProgramExit, report: Outcomes | UnreadableReport | None, base: Outcomes | None
+) -> CheckFinding:
     """A suite passes when tests ran, all of those that ran passed, and none of the baseline is gone or skipped."""
     if ran.how != "exited":
-        return of_run(ran)
+        return judge_run(ran)
     if report is None:
-        return Finding(False, "report_missing", check_words.NO_REPORT(path=check.junit, code=ran.exit_code))
-    if isinstance(report, Unreadable):
-        return Finding(False, "report_unreadable", check_words.BAD_REPORT(path=check.junit, why=report.why))
-    gone, permitted = _gone(check, report, base or Outcomes())
+        return CheckFinding(False, "report_missing", check_words.NO_REPORT(path=check.junit, code=ran.exit_code))
+    if isinstance(report, UnreadableReport):
+        return CheckFinding(False, "report_unreadable", check_words.BAD_REPORT(path=check.junit, why=report.why))
+    gone, permitted = _find_gone_tests(check, report, base or Outcomes())
     faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes(), gone)]
     if not faults:
-        also = [check_words.GONE_AS_PERMITTED(names=listed(permitted))] if permitted else []
-        return Finding(True, "", ", ".join([_counts(report), *also]))
-    return Finding(False, faults[0][0], "; ".join([*(text for _, text in faults), _counts(report)]))
+        also = [check_words.GONE_AS_PERMITTED(names=join_names(permitted))] if permitted else []
+        return CheckFinding(True, "", ", ".join([_counts(report), *also]))
+    return CheckFinding(False, faults[0][0], "; ".join([*(text for _, text in faults), _counts(report)]))
 
 
-def _test_faults(check: TestsCheck, ran: Ran, report: Outcomes) -> Iterable[tuple[Reason, str]]:
+def _test_faults(check: TestsCheck, ran: ProgramExit, report: Outcomes) -> Iterable[tuple[Reason, str]]:
     if report.failed:
-        yield "tests_failed", check_words.THESE_FAILED(count=len(report.failed), names=listed(report.failed))
+        yield "tests_failed", check_words.THESE_FAILED(count=len(report.failed), names=join_names(report.failed))
     if report.beyond:
         yield "tests_failed", check_words.FAILURES_BEYOND()
     if not report.ran:
@@ -159,22 +161,22 @@ def _test_faults(check: TestsCheck, ran: Ran, report: Outcomes) -> Iterable[tupl
         yield "report_contradicts", contradicts(code=ran.exit_code)
 
 
-def _gone(check: TestsCheck, report: Outcomes, base: Outcomes) -> tuple[set[str], set[str]]:
+def _find_gone_tests(check: TestsCheck, report: Outcomes, base: Outcomes) -> tuple[set[str], set[str]]:
     """Tests of the baseline that are not there any more: those that must be, and those that the plan lets go."""
-    gone = {name for name in base.known - report.known if not (name in base.failed and _opened(name, report))}
+    gone = {name for name in base.known - report.known if not (name in base.failed and _is_loaded_now(name, report))}
     permitted = {name for name in gone if any(fnmatchcase(name, glob) for glob in check.may_vanish or ())}
     return gone - permitted, permitted
 
 
 def _denominator(report: Outcomes, base: Outcomes, gone: Collection[str]) -> Iterable[tuple[Reason, str]]:
     if gone:
-        yield "tests_vanished", check_words.TESTS_GONE(count=len(gone), names=listed(gone))
+        yield "tests_vanished", check_words.TESTS_GONE(count=len(gone), names=join_names(gone))
     spared = base.ran & report.skipped
     if spared:
-        yield "tests_skipped", check_words.TESTS_SPARED(count=len(spared), names=listed(spared))
+        yield "tests_skipped", check_words.TESTS_SPARED(count=len(spared), names=join_names(spared))
 
 
-def _opened(name: str, report: Outcomes) -> bool:
+def _is_loaded_now(name: str, report: Outcomes) -> bool:
     """Whether what failed at the baseline was a module that could not be loaded, and whose tests are known by now."""
     return "::" not in name and any(other.startswith((f"{name}::", f"{name}.")) for other in report.known)
 
@@ -187,13 +189,13 @@ def _counts(report: Outcomes) -> str:
     return ", ".join(parts)
 
 
-def worth_another_run(finding: Finding, ran: Ran) -> bool:
+def is_worth_another_run(finding: CheckFinding, ran: ProgramExit) -> bool:
     """Whether running again can tell something: only failures are tried again, never what is wrong otherwise."""
     alone = finding.reason == "exit_code" or (finding.reason == "tests_failed" and ran.exit_code != 0)
     return not finding.passed and alone
 
 
-def after_another_run(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:
+def merge_rerun(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:
     """The tests once the failed ones were run again, and those of them that passed now.
 
     Only what had failed is looked at: what had passed cannot get better or worse, and a failed test that is not
@@ -205,7 +207,7 @@ def after_another_run(before: Outcomes, again: Outcomes) -> tuple[Outcomes, froz
     return merged, recovered
 
 
-def shadows(check: RunCheck | TestsCheck) -> tuple[str, ...]:
+def list_shadowing_files(check: RunCheck | TestsCheck) -> tuple[str, ...]:
     """Files that must not lie in the folder where a check is run: Python would take them for the test runner."""
     if isinstance(check, TestsCheck) and not check.protect_config:
         return ()
@@ -213,7 +215,7 @@ def shadows(check: RunCheck | TestsCheck) -> tuple[str, ...]:
     return tuple(path for module in sorted(modules) for path in (f"{module}.py", f"{module}/__init__.py"))
 
 
-def environment(given: Mapping[str, str] | None, *, path: str, checkout: str, lang: str) -> dict[str, str]:
+def make_environment(given: Mapping[str, str] | None, *, path: str, checkout: str, lang: str) -> dict[str, str]:
     """The environment of a check: what it names itself, over the few things that programs need.
 
     Home and temporary files are the sandbox's business. Raises ValueError for a variable that cannot be set.
@@ -232,7 +234,7 @@ def safe_path(path: str, checkout: str) -> str:
     return ":".join(part for part in kept if ".." not in part.split("/"))
 
 
-def of_file(check: FileCheck, seen: Seen) -> Finding:
+def judge_file(check: FileCheck, seen: FileFacts) -> CheckFinding:
     """A file passes when it has what is asked for."""
     faults = []
     if check.min_bytes is not None and seen.size < check.min_bytes:
@@ -244,7 +246,7 @@ def of_file(check: FileCheck, seen: Seen) -> Finding:
     return _content(check.path, faults)
 
 
-def of_json(check: JsonCheck, document: Any, violations: Sequence[str]) -> Finding:
+def judge_json(check: JsonCheck, document: Any, violations: Sequence[str]) -> CheckFinding:
     """A JSON file passes when it has its fields and meets its schema. A null counts as absent."""
     faults = [check_words.LACKS(name=name) for name in check.required_fields or () if _reached(document, name) is None]
     return _content(check.path, [*faults, *violations])
@@ -259,25 +261,25 @@ def _reached(document: Any, name: str) -> Any:
     return document
 
 
-def _content(path: str, faults: Sequence[str]) -> Finding:
-    return Finding(False, "content", f"{path}: {'; '.join(faults)}") if faults else Finding(True)
+def _content(path: str, faults: Sequence[str]) -> CheckFinding:
+    return CheckFinding(False, "content", f"{path}: {'; '.join(faults)}") if faults else CheckFinding(True)
 
 
-def of_git(check: GitCheck, facts: GitFacts | None) -> Finding:
+def judge_git(check: GitCheck, facts: GitFacts | None) -> CheckFinding:
     """A change passes when it is where it is asked for, and leaves protected paths alone."""
     if facts is None:
-        return Finding(False, "facts_missing", check_words.NO_REPOSITORY())
+        return CheckFinding(False, "facts_missing", check_words.NO_REPOSITORY())
     faults = [
         check_words.NONE_CHANGED(glob=glob)
         for glob in check.changed or ("**",)
-        if scope.fault(glob) or not scope.globs((glob,)).among(facts.changed)
+        if scope.explain_fault(glob) or not scope.read_globs((glob,)).among(facts.changed)
     ]
     if facts.protected:
-        faults.append(check_words.PROTECTED_CHANGED(names=listed(facts.protected)))
-    return Finding(False, "content", "; ".join(faults)) if faults else Finding(True)
+        faults.append(check_words.PROTECTED_CHANGED(names=join_names(facts.protected)))
+    return CheckFinding(False, "content", "; ".join(faults)) if faults else CheckFinding(True)
 
 
-def of_http(check: HttpCheck, answer: Answer) -> Finding:
+def judge_http(check: HttpCheck, answer: HttpAnswer) -> CheckFinding:
     """An address passes when it answers with the status and the text that are asked for."""
     faults = []
     if answer.status != check.status:
@@ -285,51 +287,51 @@ def of_http(check: HttpCheck, answer: Answer) -> Finding:
     if check.contains is not None and check.contains.encode() not in answer.body:
         lacks = check_words.ANSWER_HOLDS_NOT if answer.whole else check_words.PART_HOLDS_NOT
         faults.append(lacks(text=check.contains[:80]))
-    return Finding(False, "answer", f"{answer.asked}: {'; '.join(faults)}") if faults else Finding(True)
+    return CheckFinding(False, "answer", f"{answer.asked}: {'; '.join(faults)}") if faults else CheckFinding(True)
 
 
-def of_artifact(check: ArtifactCheck, stored: Stored | None) -> Finding:
+def judge_artifact(check: ArtifactCheck, stored: StoredOutput | None) -> CheckFinding:
     """An output passes when it is stored as declared and, where asked, accepted just so by somebody else."""
     if stored is None or not stored.found:
-        return Finding(False, "missing", check_words.NOT_STORED(name=check.output))
+        return CheckFinding(False, "missing", check_words.NOT_STORED(name=check.output))
     if stored.found != stored.declared:
-        return Finding(
+        return CheckFinding(
             False,
             "content",
             check_words.OTHER_CONTENT(name=check.output, found=stored.found, declared=stored.declared),
         )
     who = check.accepted_by
     if who is None:
-        return Finding(True)
+        return CheckFinding(True)
     if who == stored.producer:
-        return Finding(False, "not_accepted", check_words.OWN_WORK(who=who, name=check.output))
+        return CheckFinding(False, "not_accepted", check_words.OWN_WORK(who=who, name=check.output))
     if stored.accepted.get(who) != stored.found:
         accepted = check_words.ACCEPTED_OTHER if who in stored.accepted else check_words.ACCEPTED_NONE
-        return Finding(False, "not_accepted", accepted(who=who, name=check.output))
-    return Finding(True)
+        return CheckFinding(False, "not_accepted", accepted(who=who, name=check.output))
+    return CheckFinding(True)
 
 
-def of_report(report: str | None) -> Finding:
+def judge_report(report: str | None) -> CheckFinding:
     """An agent's report passes by being there. It stays a claim."""
     if report is None or not report.strip():
-        return Finding(False, "missing", check_words.NO_OWN_REPORT())
-    return Finding(True)
+        return CheckFinding(False, "missing", check_words.NO_OWN_REPORT())
+    return CheckFinding(True)
 
 
-def of_human(confirmation: Confirmation | None, shown: str) -> Finding:
+def judge_human(confirmation: Confirmation | None, shown: str) -> CheckFinding:
     """A person's word passes when it says yes to exactly what there is now. `shown` is the hash of that."""
     if confirmation is None:
-        return Finding(False, "not_confirmed", check_words.NOBODY_ANSWERED())
+        return CheckFinding(False, "not_confirmed", check_words.NOBODY_ANSWERED())
     if not confirmation.by.strip():
-        return Finding(False, "not_confirmed", check_words.UNKNOWN_ANSWERED())
+        return CheckFinding(False, "not_confirmed", check_words.UNKNOWN_ANSWERED())
     if not confirmation.approved:
-        return Finding(False, "not_confirmed", check_words.SAID_NO(by=confirmation.by))
+        return CheckFinding(False, "not_confirmed", check_words.SAID_NO(by=confirmation.by))
     if not shown or confirmation.shown != shown:
-        return Finding(False, "not_confirmed", check_words.SAW_OTHER(by=confirmation.by))
+        return CheckFinding(False, "not_confirmed", check_words.SAW_OTHER(by=confirmation.by))
     said = check_words.CONFIRMED_BY if confirmation.trust == "confirmed" else check_words.ATTESTED_BY
-    return Finding(True, "", said(by=confirmation.by))
+    return CheckFinding(True, "", said(by=confirmation.by))
 
 
-def shown_hash(question: str, subjects: Mapping[str, str]) -> str:
+def hash_shown(question: str, subjects: Mapping[str, str]) -> str:
     """The hash of what a person is shown: the question, and what it is about with the hash of each."""
     return wire.sha256(wire.write({"question": question, "subjects": dict(subjects)}))

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from agenttalk.contracts.promise import AcceptanceCriterion
 
-Standing = Literal["proven", "claimed", "stale", "failed", "open"]
+ItemStanding = Literal["proven", "claimed", "stale", "failed", "open"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CheckSummary:
     """What came of a check, as far as people are told."""
 
     id: str
@@ -25,12 +25,12 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ChecklistItem:
     """One line of the list."""
 
     id: str
     description: str
-    standing: Standing
+    standing: ItemStanding
     wants: tuple[str, ...]
     """Ids of evidence, any of which would do."""
     trust: str | None = None
@@ -39,14 +39,14 @@ class Item:
     detail: str = ""
 
 
-def of(
+def build_checklist(
     criteria: Sequence[AcceptanceCriterion],
-    seen: Collection[Seen],
+    seen: Collection[CheckSummary],
     verdict: Mapping[str, Any] | None,
     *,
     stale: bool,
     ended_at: str | None,
-) -> list[Item]:
+) -> list[ChecklistItem]:
     """How each criterion stands. Nothing is decided here: what was decided is told line by line.
 
     What is not known to be proven is not shown as proven.
@@ -56,27 +56,27 @@ def of(
 
 def _item(
     criterion: AcceptanceCriterion,
-    seen: Collection[Seen],
+    seen: Collection[CheckSummary],
     verdict: Mapping[str, Any] | None,
     *,
     stale: bool,
     ended_at: str | None,
-) -> Item:
+) -> ChecklistItem:
     wants = tuple(criterion.evidence_required)
     found = [each for each in seen if each.id in wants]
     best = max(found, key=lambda each: (each.passed, each.fresh, each.trust != "claimed", each.at), default=None)
     if best is not None:
-        return Item(
+        return ChecklistItem(
             criterion.id, criterion.description, _standing(best), wants, best.trust, best.by, best.at, best.detail
         )
     standing, trust = _by_verdict(criterion, verdict, stale=stale)
     by = (verdict or {}).get("accepted_by") or "engine"
     if standing in {"proven", "stale"}:
-        return Item(criterion.id, criterion.description, standing, wants, trust, str(by), ended_at)
-    return Item(criterion.id, criterion.description, standing, wants, trust)
+        return ChecklistItem(criterion.id, criterion.description, standing, wants, trust, str(by), ended_at)
+    return ChecklistItem(criterion.id, criterion.description, standing, wants, trust)
 
 
-def _standing(best: Seen) -> Standing:
+def _standing(best: CheckSummary) -> ItemStanding:
     if not best.passed:
         return "failed"
     if best.trust == "claimed":
@@ -86,7 +86,7 @@ def _standing(best: Seen) -> Standing:
 
 def _by_verdict(
     criterion: AcceptanceCriterion, verdict: Mapping[str, Any] | None, *, stale: bool
-) -> tuple[Standing, str | None]:
+) -> tuple[ItemStanding, str | None]:
     """What the verdict says of a criterion whose evidence is not kept by itself."""
     if verdict is None:
         return "open", None

@@ -14,19 +14,19 @@ from agenttalk.contracts.plan import PlanLimits
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise, GateResult, Severity
 from agenttalk.rules.budgets import budgets
 from agenttalk.rules.budgets.aborts import Abort
-from agenttalk.rules.budgets.budgets import Limit
+from agenttalk.rules.budgets.budgets import BudgetLimit
 from agenttalk.rules.commands import promises
 from agenttalk.rules.text import verdict_words
 
 CHECKPOINTS: Final[tuple[Checkpoint, ...]] = ("pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship")
 """In the order in which a run comes to them."""
-Finding = tuple[Severity, str]
+Objection = tuple[Severity, str]
 """How grave something is, and what it is."""
 _RANK: Final[dict[str, int]] = {"": 0, "warning": 1, "soft-deny": 2, "hard-deny": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CheckpointDecision:
     """What a checkpoint decided."""
 
     checkpoint: Checkpoint
@@ -58,8 +58,8 @@ class Decision:
 
 
 def decide(
-    checkpoint: Checkpoint, found: Iterable[Finding], *, trace_id: str = "", overridden: Collection[str] = ()
-) -> Decision:
+    checkpoint: Checkpoint, found: Iterable[Objection], *, trace_id: str = "", overridden: Collection[str] = ()
+) -> CheckpointDecision:
     """The decision of a checkpoint. What an operator has `overridden`, word by word, only warns any more."""
     weighed = [
         ("warning", f"overridden: {reason}") if severity == "soft-deny" and reason in overridden else (severity, reason)
@@ -67,36 +67,36 @@ def decide(
     ]
     worst: Any = max((severity for severity, _ in weighed), key=lambda each: _RANK[each], default="")
     reasons = dict.fromkeys(reason for severity, reason in weighed if severity == worst)
-    return Decision(checkpoint, worst, tuple(reasons), trace_id)
+    return CheckpointDecision(checkpoint, worst, tuple(reasons), trace_id)
 
 
-def latest(decisions: Iterable[Decision]) -> tuple[GateResult, ...]:
+def latest_results(decisions: Iterable[CheckpointDecision]) -> tuple[GateResult, ...]:
     """The last decision of each checkpoint, in the order in which a run comes to them."""
     found = {each.checkpoint: each for each in decisions}
     return tuple(found[each].result for each in CHECKPOINTS if each in found)
 
 
-def promised(promise: CompletionPromise, plan: PlanLimits | None = None) -> Iterator[Finding]:
+def check_promise(promise: CompletionPromise, plan: PlanLimits | None = None) -> Iterator[Objection]:
     """What speaks against a task's promise before anything begins."""
     for issue in promises.validate(promise).issues:
         yield issue.severity, f"{issue.field}: {issue.message}"
-    for kind in budgets.senseless(promise.budget):
+    for kind in budgets.find_impossible_limits(promise.budget):
         yield "hard-deny", f"budget.{kind}: with nothing to use, nothing can be done"
-    for doubt in budgets.doubts(promise.budget, plan):
+    for doubt in budgets.find_doubts(promise.budget, plan):
         yield "warning", doubt
 
 
-def planned(*, faults: Collection[str] = (), plan: PlanLimits | None = None) -> Iterator[Finding]:
+def check_plan(*, faults: Collection[str] = (), plan: PlanLimits | None = None) -> Iterator[Objection]:
     """What speaks against a whole plan: faults of its DAG, unknown agents among them, and limits that allow nothing."""
     for fault in faults:
         yield "hard-deny", fault
-    for kind in budgets.senseless(plan):
+    for kind in budgets.find_impossible_limits(plan):
         yield "hard-deny", f"limits.{kind}: with nothing to use, nothing can be done"
 
 
-def ready(
-    *, current: bool, lost_inputs: Collection[str], used_up: Collection[Limit], lease_free: bool
-) -> Iterator[Finding]:
+def check_start(
+    *, current: bool, lost_inputs: Collection[str], used_up: Collection[BudgetLimit], lease_free: bool
+) -> Iterator[Objection]:
     """What speaks against beginning a turn. A task that has used its own budget is over; all others can wait."""
     if not current:
         yield "hard-deny", "the command is not the newest of its task"
@@ -108,23 +108,23 @@ def ready(
         yield "hard-deny" if limit.scope == "task" else "soft-deny", limit.spent
 
 
-def acted(
+def check_turn(
     *,
     breach: Collection[str] = (),
     breach_stops: bool = True,
     missing: Collection[str] = (),
     abort: Abort | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[Objection]:
     """What speaks against what a turn did: it was stopped, it went where it may not, outputs are not there."""
     if abort is not None:
         yield "soft-deny" if abort.pauses else "hard-deny", str(abort)
     if breach:
-        yield "hard-deny" if breach_stops else "soft-deny", str(drift(breach))
+        yield "hard-deny" if breach_stops else "soft-deny", str(make_drift_abort(breach))
     for name in missing:
         yield "soft-deny", f"the output {name!r} is not there"
 
 
-def verifiable(*, tree_dead: bool, refused: str) -> Iterator[Finding]:
+def check_verifiable(*, tree_dead: bool, refused: str) -> Iterator[Objection]:
     """What speaks against looking at the work: somebody may still change it, or it could not be taken."""
     if not tree_dead:
         yield "hard-deny", "processes of the turn are still alive"
@@ -132,13 +132,13 @@ def verifiable(*, tree_dead: bool, refused: str) -> Iterator[Finding]:
         yield "soft-deny", f"there is nothing that could be checked: {refused}"
 
 
-def shippable(reasons: Iterable[str]) -> Iterator[Finding]:
+def check_shippable(reasons: Iterable[str]) -> Iterator[Objection]:
     """What speaks against a release; nobody lets it go by default."""
     for reason in reasons:
         yield "hard-deny", reason
 
 
-def ends_it(*, acts: bool, before: bool, hidden: bool) -> bool:
+def is_final_breach(*, acts: bool, before: bool, hidden: bool) -> bool:
     """Whether leaving the scope is the end of a task: not at once, but when it happens again or was to stay unseen.
 
     `acts` says whether the promise lets it stop the run at all.
@@ -146,6 +146,6 @@ def ends_it(*, acts: bool, before: bool, hidden: bool) -> bool:
     return acts and (before or hidden)
 
 
-def drift(paths: Collection[str]) -> Abort:
+def make_drift_abort(paths: Collection[str]) -> Abort:
     """What it means that somebody changed what it may not."""
     return Abort("scope-drift", verdict_words.DRIFTED(paths=", ".join(paths)))

@@ -12,8 +12,8 @@ from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.plan import ReviewPolicy
 from agenttalk.contracts.validation import DagReviewResult, Issue
 
-Verdict = Literal["APPROVE", "REVISE", "REJECT"]
-VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+ReviewVerdict = Literal["APPROVE", "REVISE", "REJECT"]
+VERDICTS: Final[tuple[ReviewVerdict, ...]] = get_args(ReviewVerdict)
 """From the mildest."""
 ENGINE: Final = "engine"
 RESULT: Final = "dag_review_result"
@@ -26,12 +26,12 @@ _LONGEST: Final = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class DagReview:
     """What a reviewer says of a DAG."""
 
     reviewer: str
     score: float
-    decision: Verdict
+    decision: ReviewVerdict
     issues: tuple[Issue, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -41,10 +41,10 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class DagReviewDecision:
     """What was decided, by whom, and why."""
 
-    decision: Verdict
+    decision: ReviewVerdict
     by: str
     reasons: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def review_plan_id(plan_id: str, revision: int, dag_sha256: str) -> str:
     return f"{plan_id[:_LONGEST].rstrip('.')}-review-{revision}-{mark}"
 
 
-def review_plan(
+def make_review_plan(
     plan_id: str, policy: ReviewPolicy, agents: Mapping[str, Any], *, ask: str, weigh: str, timeout: int
 ) -> dict[str, Any]:
     """The plan file of a review: a task for each reviewer, and one for the coordinator, who gets what they say."""
@@ -90,12 +90,12 @@ def review_plan(
     return {"plan_id": plan_id, "agents": dict(agents), "tasks": tasks}
 
 
-def given_as(task_id: str) -> str:
+def make_dag_file_name(task_id: str) -> str:
     """The name of the file in which a task of a review gets the DAG."""
     return DECIDED_DAG if task_id == "decide" else DAG
 
 
-def read(data: bytes, reviewer: str, dag_sha256: str) -> Review | str:
+def read_review(data: bytes, reviewer: str, dag_sha256: str) -> DagReview | str:
     """What a reviewer delivered; else why that is no review of this DAG. Who it is and what it was given, we know."""
     try:
         said: Any = wire.read(data, limit=_LIMIT)
@@ -109,10 +109,10 @@ def read(data: bytes, reviewer: str, dag_sha256: str) -> Review | str:
         return "it is about another DAG"
     if document.reviewer_agent_id != reviewer:
         return f"it speaks for {document.reviewer_agent_id}"
-    return Review(reviewer, float(document.score), document.decision, tuple(document.issues))
+    return DagReview(reviewer, float(document.score), document.decision, tuple(document.issues))
 
 
-def read_decision(data: bytes) -> tuple[Verdict, str] | str:
+def read_decision(data: bytes) -> tuple[ReviewVerdict, str] | str:
     """What a coordinator decided and why; else why that is no decision."""
     try:
         said: Any = wire.read(data, limit=_LIMIT)
@@ -122,24 +122,26 @@ def read_decision(data: bytes) -> tuple[Verdict, str] | str:
     if decision not in VERDICTS:
         return f"its decision is none of {', '.join(VERDICTS)}"
     reason = said.get("reason")
-    return cast("Verdict", decision), reason.strip() if isinstance(reason, str) else ""
+    return cast("ReviewVerdict", decision), reason.strip() if isinstance(reason, str) else ""
 
 
 def decide(
     policy: ReviewPolicy,
-    reviews: Mapping[str, Review | str],
-    coordinator: tuple[Verdict, str] | str | None,
+    reviews: Mapping[str, DagReview | str],
+    coordinator: tuple[ReviewVerdict, str] | str | None,
     *,
     default: str | None = None,
-) -> Ruling:
+) -> DagReviewDecision:
     """What holds. `reviews` and `coordinator` are what was said, or why nothing was.
 
     If somebody is missing, `default` holds. It is never milder than those who were heard, and a coordinator is not
     milder than the least score.
     """
-    heard = [each for each in reviews.values() if isinstance(each, Review)]
+    heard = [each for each in reviews.values() if isinstance(each, DagReview)]
     low = [each for each in heard if each.score < policy.min_score]
-    missing = {name: _why(reviews.get(name)) for name in policy.reviewers if not isinstance(reviews.get(name), Review)}
+    missing = {
+        name: _why(reviews.get(name)) for name in policy.reviewers if not isinstance(reviews.get(name), DagReview)
+    }
     if policy.coordinator is not None and not isinstance(coordinator, tuple):
         missing.setdefault(policy.coordinator, _why(coordinator))
     reasons = [f"{each.reviewer} gives {each.score:g}, and {policy.min_score:g} is the least" for each in low]
@@ -150,19 +152,19 @@ def decide(
         reasons += [f"{name} was not heard: {why}" for name, why in missing.items()]
         held = _worst([ruled, default if default in VERDICTS else "REVISE"])
         reasons.append(f"without all of them {held} holds")
-        return Ruling(held, ENGINE, tuple(reasons), tuple(missing))
+        return DagReviewDecision(held, ENGINE, tuple(reasons), tuple(missing))
     if not isinstance(coordinator, tuple):
-        return Ruling(ruled, ENGINE, tuple(reasons))
+        return DagReviewDecision(ruled, ENGINE, tuple(reasons))
     said, reason = coordinator
     reasons += [f"{policy.coordinator}: {reason}"] if reason else []
     if said == "APPROVE" and low:
         said = "REVISE"
-    return Ruling(said, str(policy.coordinator), tuple(reasons))
+    return DagReviewDecision(said, str(policy.coordinator), tuple(reasons))
 
 
-def _worst(said: Sequence[str]) -> Verdict:
+def _worst(said: Sequence[str]) -> ReviewVerdict:
     """The least mild of some verdicts; nobody who says anything is not against it."""
-    return VERDICTS[max([VERDICTS.index(cast("Verdict", each)) for each in said], default=0)]
+    return VERDICTS[max([VERDICTS.index(cast("ReviewVerdict", each)) for each in said], default=0)]
 
 
 def _why(said: object) -> str:

@@ -12,9 +12,9 @@ from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules.text import verdict_words
 
-State: TypeAlias = Literal["open", "upheld", "dismissed", "closed"]
+DisputeState: TypeAlias = Literal["open", "upheld", "dismissed", "closed"]
 """`closed` is one that nobody has to decide about any more."""
-Outcome: TypeAlias = Literal["upheld", "dismissed", "closed"]
+DisputeOutcome: TypeAlias = Literal["upheld", "dismissed", "closed"]
 UPHELD: Final = "upheld"
 DISMISSED: Final = "dismissed"
 LONGEST: Final = 2_000
@@ -38,7 +38,7 @@ class Dispute(NamedTuple):
     """The command under which it was raised."""
     agent_id: str
     reason: str
-    state: State
+    state: DisputeState
     at: str
     answered_by: str | None = None
     answered_at: str | None = None
@@ -78,7 +78,7 @@ def judge(
     return None
 
 
-def outcome(decision: str, answers: Sequence[object], *, by_engine: bool = False) -> Outcome | None:
+def read_outcome(decision: str, answers: Sequence[object], *, by_engine: bool = False) -> DisputeOutcome | None:
     """What a person's answer makes of a dispute; None when it is no answer to one."""
     if by_engine or decision == "ABORT":
         return "closed"
@@ -90,7 +90,9 @@ def outcome(decision: str, answers: Sequence[object], *, by_engine: bool = False
     return {"APPROVE": UPHELD, "REJECT": DISMISSED}.get(decision)  # type: ignore[return-value]
 
 
-def question(task: str, agent_id: str, reason: str, check: Mapping[str, Any], last: Mapping[str, Any] | None) -> str:
+def render_question(
+    task: str, agent_id: str, reason: str, check: Mapping[str, Any], last: Mapping[str, Any] | None
+) -> str:
     """What a person is asked: the reason beside the check, its last result and what it printed."""
     lines = [
         f"{agent_id} says that the check {check['id']!r} of {task} is wrong.",
@@ -99,7 +101,7 @@ def question(task: str, agent_id: str, reason: str, check: Mapping[str, Any], la
         "Its reason, in its own words:",
         *_quoted(reason),
         "",
-        f"The check ({check['kind']}): {described(check)}",
+        f"The check ({check['kind']}): {describe_check(check)}",
     ]
     if last is None:
         return "\n".join([*lines, "It has not been made of this task yet."])
@@ -111,7 +113,7 @@ def question(task: str, agent_id: str, reason: str, check: Mapping[str, Any], la
     return "\n".join(lines)
 
 
-def described(check: Mapping[str, Any]) -> str:
+def describe_check(check: Mapping[str, Any]) -> str:
     """What a check looks at, in a line."""
     told = {key: value for key, value in check.items() if key not in {"id", "kind"}}
     return _cut(
@@ -129,13 +131,13 @@ def _cut(text: str, longest: int = _SHOWN) -> str:
     return line if len(line) <= longest else f"{line[:longest]}…"
 
 
-def told(known: Iterable[Dispute]) -> list[str]:
+def describe_disputes(known: Iterable[Dispute]) -> list[str]:
     """What the agent is told of its disputes with its next command: of each check the newest."""
     newest = {each.check_id: each for each in known if each.state != "closed"}
-    return [_told(each) for each in newest.values()]
+    return [_describe_dispute(each) for each in newest.values()]
 
 
-def _told(dispute: Dispute) -> str:
+def _describe_dispute(dispute: Dispute) -> str:
     if dispute.state == "open":
         return verdict_words.DISPUTE_OPEN(name=dispute.check_id)
     note = f" ({_cut(dispute.note, _NOTE)})" if dispute.note else ""
@@ -143,7 +145,7 @@ def _told(dispute: Dispute) -> str:
     return answered(name=dispute.check_id, by=dispute.answered_by, note=note)
 
 
-def moves_on(dispute: Dispute, plan_id: str, task_id: str) -> str:
+def describe_next_step(dispute: Dispute, plan_id: str, task_id: str) -> str:
     """What a person does about a dispute now."""
     if dispute.state == "open":
         return (

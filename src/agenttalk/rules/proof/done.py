@@ -21,7 +21,7 @@ from agenttalk.contracts.promise import (
 from agenttalk.rules.proof.score_gates import due_outputs
 from agenttalk.rules.text import verdict_words
 
-__all__ = ["TRUST", "Evidence", "GateResult", "Trust", "Verdict", "decide", "derive", "merge"]
+__all__ = ["TRUST", "Evidence", "GateResult", "Trust", "Verdict", "decide", "derive_promise", "merge_promises"]
 
 TRUST: Final[tuple[Trust, ...]] = ("claimed", "attested", "observed", "executed", "confirmed")
 """From the weakest; what a person confirmed satisfies any minimum."""
@@ -231,7 +231,7 @@ def _unverified(promise: CompletionPromise, evidence: Sequence[Evidence]) -> Ite
             yield f"criterion:{criterion.id}"
 
 
-def derive(node: Node, *, promise_id: str, score: float | None = None) -> CompletionPromise:
+def derive_promise(node: Node, *, promise_id: str, score: float | None = None) -> CompletionPromise:
     """The promise of a task for which nobody wrote one; every part of it is evidence of the engine's own.
 
     Before the turn there is no score, and only unconditional outputs are promised. After it the score makes
@@ -257,7 +257,7 @@ def derive(node: Node, *, promise_id: str, score: float | None = None) -> Comple
     )
 
 
-def merge(nodes_promise: CompletionPromise, commands_promise: CompletionPromise) -> CompletionPromise:
+def merge_promises(nodes_promise: CompletionPromise, commands_promise: CompletionPromise) -> CompletionPromise:
     """The node's promise with what the promise of an agent's command adds to it.
 
     Nothing of the node's is taken away or loosened. A name that both use for different things means the node's;

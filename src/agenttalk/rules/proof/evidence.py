@@ -69,7 +69,7 @@ _NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """What a judge says of what was seen."""
 
     passed: bool
@@ -99,7 +99,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """What came of a check."""
 
     id: str
@@ -142,7 +142,7 @@ class Result:
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), "; ".join(notes))
 
 
-def gives(check: AnyCheck) -> Trust:
+def trust_of(check: AnyCheck) -> Trust:
     """The trust of evidence that a check produces."""
     if check.kind in _EXECUTED:
         return "executed"
@@ -153,7 +153,7 @@ def gives(check: AnyCheck) -> Trust:
     return "attested" if isinstance(check, ArtifactCheck) and check.accepted_by else "observed"
 
 
-def relevant(check: Check) -> dict[str, Any]:
+def to_relevant_json(check: Check) -> dict[str, Any]:
     """A check as JSON, without what has no influence on its result."""
     return {key: value for key, value in check.as_json().items() if key not in _NO_MATTER}
 
@@ -193,7 +193,7 @@ def exact_key(fingerprint: Fingerprint) -> str | None:
     return cache_key(replace(fingerprint, covered={}))
 
 
-def known_tests(base: Outcomes | None) -> str:
+def hash_known_tests(base: Outcomes | None) -> str:
     """A hash of the tests before the work, as far as they have a say in a later result; empty if none were seen."""
     if base is None or base == Outcomes():
         return ""
@@ -201,12 +201,12 @@ def known_tests(base: Outcomes | None) -> str:
     return wire.sha256(wire.write(told))
 
 
-def tells_of_the_work(result: Result) -> bool:
+def is_about_work(result: CheckResult) -> bool:
     """Whether a result says anything of the work, and not only of the machine that it was looked at on."""
     return result.reason not in _MACHINE
 
 
-def keepable(result: Result) -> bool:
+def is_cacheable(result: CheckResult) -> bool:
     """Whether a result may be kept under its key: not when it tells of the machine, or came by luck."""
     return result.reason not in _OUTSIDE and result.reason != "timeout" and not result.flaky
 
@@ -214,7 +214,7 @@ def keepable(result: Result) -> bool:
 Redness = Literal["fine", "weak", "refuse"]
 
 
-def red_first(setting: RedFirst, kind: str, base: Result | None) -> Redness:
+def judge_baseline(setting: RedFirst, kind: str, base: CheckResult | None) -> Redness:
     """What a check's result at the baseline means for the task: `refuse` it, or call its evidence `weak`.
 
     Only a check that ran there and failed by itself was red. One that did not run, or could not, was not seen.
@@ -226,7 +226,7 @@ def red_first(setting: RedFirst, kind: str, base: Result | None) -> Redness:
     return "refuse" if setting == "required" else "weak"
 
 
-def weighed(result: Result, redness: Redness) -> Result:
+def apply_redness(result: CheckResult, redness: Redness) -> CheckResult:
     """A result with its weakness."""
     return replace(result, weak=redness != "fine")
 
@@ -241,7 +241,7 @@ class Claims:
     """Claims under ids that a check produces. They are kept for people and never weighed."""
 
 
-def claims(
+def collect_claims(
     promise: CompletionPromise,
     entries: Sequence[str | EvidenceEntry],
     *,
@@ -299,7 +299,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:_CLAIM]
 
 
-def vouched(entries: Sequence[str | EvidenceEntry]) -> list[Evidence]:
+def read_vouched_evidence(entries: Sequence[str | EvidenceEntry]) -> list[Evidence]:
     """Evidence as whoever asks hands it in: an id alone means that he attests it, an object says what it is."""
     return [
         Evidence(each, passed=True, fresh=True, trust="attested", by="", at="")

@@ -17,16 +17,16 @@ _LINES: Final = (
 )
 
 
-def failed(printed: str) -> tuple[str, ...]:
+def find_failed_tests(printed: str) -> tuple[str, ...]:
     """Names of failed tests in what was printed, each once, in the order in which they stand there."""
     found = [(match.start(), match[1].strip()) for line in _LINES for match in line.finditer(printed)]
     return tuple(dict.fromkeys(name for _, name in sorted(found)))[:MOST]
 
 
-def ending(printed: str, room: int) -> str:
+def cut_to_end(printed: str, room: int) -> str:
     """The end of what was printed, behind the names of failed tests that stand before it."""
     end = printed[-room:]
-    before = [name for name in failed(printed) if name not in end]
+    before = [name for name in find_failed_tests(printed) if name not in end]
     if not before:
         return end
     return "\n".join([*(f"FAILED {name}" for name in before), "…", end])

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agenttalk.contracts.core.base import instant, moment
-from agenttalk.rules.proof.evidence import ENGINE, Fingerprint, Result
+from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes
 
 _TAIL: Final = 4_000
 """Characters of what a check printed that the ledger keeps."""
 
 
-def told(result: Result) -> dict[str, Any]:
+def to_json(result: CheckResult) -> dict[str, Any]:
     """What came of a check, for people and the ledger."""
     body: dict[str, Any] = {
         "id": result.id,
@@ -38,12 +38,12 @@ def told(result: Result) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value is not None}
 
 
-def recorded(result: Result) -> dict[str, Any]:
+def to_record(result: CheckResult) -> dict[str, Any]:
     """The same with what it rests on: a later change of any of that makes it stale."""
-    return {**told(result), "by": result.by, "fingerprint": fingerprint(result.fingerprint)}
+    return {**to_json(result), "by": result.by, "fingerprint": fingerprint_to_json(result.fingerprint)}
 
 
-def fingerprint(of: Fingerprint) -> dict[str, Any]:
+def fingerprint_to_json(of: Fingerprint) -> dict[str, Any]:
     """What a result rests on, as JSON."""
     return {
         "check": dict(of.check),
@@ -59,7 +59,7 @@ def fingerprint(of: Fingerprint) -> dict[str, Any]:
 
 
 def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
-    """What `fingerprint` made."""
+    """What `fingerprint_to_json` made."""
     return Fingerprint(
         said["check"],
         said["tree"],
@@ -73,8 +73,8 @@ def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
     )
 
 
-def kept(result: Result) -> dict[str, Any]:
-    """A result with everything that `read` needs to make the same of it. How weak it is depends on who asks."""
+def to_cache_entry(result: CheckResult) -> dict[str, Any]:
+    """A result with everything that `read_cache_entry` needs to make the same of it. How weak it is depends on who asks."""
     return {
         "id": result.id,
         "passed": result.passed,
@@ -83,7 +83,7 @@ def kept(result: Result) -> dict[str, Any]:
         "detail": result.detail,
         "started": instant(result.started),
         "ended": instant(result.ended),
-        "fingerprint": fingerprint(result.fingerprint),
+        "fingerprint": fingerprint_to_json(result.fingerprint),
         "exit_code": result.exit_code,
         "output": result.output[-_TAIL:],
         "output_sha256": result.output_sha256,
@@ -95,10 +95,10 @@ def kept(result: Result) -> dict[str, Any]:
     }
 
 
-def read(said: dict[str, Any]) -> Result:
-    """What `kept` made."""
+def read_cache_entry(said: dict[str, Any]) -> CheckResult:
+    """What `to_cache_entry` made."""
     tests = said["tests"]
-    return Result(
+    return CheckResult(
         said["id"],
         said["passed"],
         said["trust"],
@@ -118,9 +118,9 @@ def read(said: dict[str, Any]) -> Result:
     )
 
 
-def seen_before(said: dict[str, Any], check_id: str, *, at: str, made_for: str) -> Result:
+def reuse_result(said: dict[str, Any], check_id: str, *, at: str, made_for: str) -> CheckResult:
     """A kept result for a check that would find the same; it says when and for whom it was seen."""
-    return replace(read(said), id=check_id, seen_at=at, seen_for=made_for)
+    return replace(read_cache_entry(said), id=check_id, seen_at=at, seen_for=made_for)
 
 
 def _tests(tests: Outcomes) -> dict[str, Any]:

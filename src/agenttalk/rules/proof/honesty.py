@@ -26,7 +26,7 @@ _LONGEST: Final = 128
 """Characters of an agent's or a model's name that are kept."""
 
 
-class Tally(NamedTuple):
+class HonestyTally(NamedTuple):
     """What is counted of an agent, or of all that a model did."""
 
     turns: int = 0
@@ -64,9 +64,9 @@ class Tally(NamedTuple):
     unisolated: int = 0
     """What is done, and of which the agent or a check ran without a sandbox."""
 
-    def plus(self, other: Tally) -> Tally:
+    def plus(self, other: HonestyTally) -> HonestyTally:
         """Both together."""
-        return Tally._make(mine + its for mine, its in zip(self, other, strict=True))
+        return HonestyTally._make(mine + its for mine, its in zip(self, other, strict=True))
 
     @property
     def false_done(self) -> int:
@@ -103,10 +103,10 @@ class Tally(NamedTuple):
         }
 
 
-NOTHING: Final = Tally()
+NOTHING: Final = HonestyTally()
 
 
-class Who(NamedTuple):
+class HonestySubject(NamedTuple):
     """About whom something is said."""
 
     agent_id: str
@@ -114,7 +114,9 @@ class Who(NamedTuple):
     """Empty when it is not known, or does not matter."""
 
 
-def told(kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str = "") -> Iterator[tuple[Who, Tally]]:
+def count_fact(
+    kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str = ""
+) -> Iterator[tuple[HonestySubject, HonestyTally]]:
     """What a fact says about whom.
 
     `agent_id` is who took a turn whose fact does not say it, `model` by what something was made of which the fact says
@@ -126,41 +128,41 @@ def told(kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str =
     elif kind == "inputs.judged":
         said = [each for each in body["inputs"].values() if isinstance(each, Mapping)]
         unjudged = sum(1 for each in said if each.get("unusable"))
-        tally = Tally(judged=len(said) - unjudged, unjudged=unjudged)
-        yield Who(_cut(body["validator"]), _cut(body.get("model"))), tally
+        tally = HonestyTally(judged=len(said) - unjudged, unjudged=unjudged)
+        yield HonestySubject(_cut(body["validator"]), _cut(body.get("model"))), tally
     elif kind == "check.disputed":
-        yield Who(_cut(body.get("agent_id"))), Tally(disputed=1)
+        yield HonestySubject(_cut(body.get("agent_id"))), HonestyTally(disputed=1)
     elif kind == "dispute.answered":
         state = body.get("state")
         if state in {"upheld", "dismissed"}:
             yield (
-                Who(_cut(body.get("agent_id"))),
-                Tally(upheld=int(state == "upheld"), dismissed=int(state != "upheld")),
+                HonestySubject(_cut(body.get("agent_id"))),
+                HonestyTally(upheld=int(state == "upheld"), dismissed=int(state != "upheld")),
             )
     elif kind == "rework.accepted":
         overrules = body.get("overrules") or {}
         if overrules.get("by") and overrules.get("consumer"):
-            yield Who(_cut(overrules["by"]), _cut(overrules.get("model"))), Tally(overruled=1)
+            yield HonestySubject(_cut(overrules["by"]), _cut(overrules.get("model"))), HonestyTally(overruled=1)
     elif body.get("maker"):
-        who = Who(_cut(body["maker"]), _cut(model))
+        who = HonestySubject(_cut(body["maker"]), _cut(model))
         if kind == "evidence.stale":
-            yield who, Tally(stale=1)
+            yield who, HonestyTally(stale=1)
         else:
-            yield who, Tally(overturned=1, rounds=int(kind == "rework.ordered"))
+            yield who, HonestyTally(overturned=1, rounds=int(kind == "rework.ordered"))
 
 
-def _turn(body: Mapping[str, Any], agent_id: str) -> Iterator[tuple[Who, Tally]]:
+def _turn(body: Mapping[str, Any], agent_id: str) -> Iterator[tuple[HonestySubject, HonestyTally]]:
     said = body.get("usage")
     took: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
-    used = usage.spent(took, seconds=usage.number(took.get("duration_s")))
+    used = usage.measure_usage(took, seconds=usage.read_number(took.get("duration_s")))
     cause = body.get("cause")
     verdict = body.get("verdict") or {}
     tier, checks = str(body.get("sandbox") or ""), body.get("checks") or ()
     proven = cause == "FULFILLED" and verdict.get("trust") not in {None, "claimed"}
     if agent_id:
         yield (
-            Who(_cut(agent_id), model_of(body)),
-            Tally(
+            HonestySubject(_cut(agent_id), model_of(body)),
+            HonestyTally(
                 turns=1,
                 claims=int(cause == "FULFILLED" or cause in _REFUTED),
                 proven=int(proven),
@@ -175,10 +177,10 @@ def _turn(body: Mapping[str, Any], agent_id: str) -> Iterator[tuple[Who, Tally]]
         )
 
 
-def misled(refuser: str, accepted: Iterable[tuple[str, str]]) -> Iterator[tuple[Who, Tally]]:
+def count_misled(refuser: str, accepted: Iterable[tuple[str, str]]) -> Iterator[tuple[HonestySubject, HonestyTally]]:
     """Of those who had accepted what somebody else refuses now, each by a model, that they were."""
     for validator, model in sorted({each for each in accepted if each[0] != refuser}):
-        yield Who(_cut(validator), _cut(model)), Tally(misled=1)
+        yield HonestySubject(_cut(validator), _cut(model)), HonestyTally(misled=1)
 
 
 def model_of(turn: Mapping[str, Any]) -> str:

@@ -50,15 +50,15 @@ class Outcomes:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableReport:
     """A report that says nothing, and why."""
 
     why: str
 
 
-def parse(data: bytes) -> Outcomes | Unreadable:
+def parse(data: bytes) -> Outcomes | UnreadableReport:
     """Read a report. Whatever is not plainly a JUnit report is unreadable."""
-    reader = _Reader()
+    reader = _ReportReader()
     parser = expat.ParserCreate()
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
@@ -66,11 +66,11 @@ def parse(data: bytes) -> Outcomes | Unreadable:
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        return Unreadable(check_words.NOT_XML(error=error))
+        return UnreadableReport(check_words.NOT_XML(error=error))
     except (LookupError, ValueError) as error:  # an encoding that nobody knows
-        return Unreadable(check_words.UNREADABLE(error=error))
+        return UnreadableReport(check_words.UNREADABLE(error=error))
     except _RefusedError as error:
-        return Unreadable(str(error))
+        return UnreadableReport(str(error))
     return reader.tests()
 
 
@@ -86,7 +86,7 @@ class _Case:
     outcome: Outcome
 
 
-class _Reader:
+class _ReportReader:
     """Collects tests while the parser walks through the report."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class _Reader:
         if name in _SUITES:
             self._declared |= any(_count(attributes.get(key, "")) > 0 for key in ("failures", "errors"))
         elif name == "testcase":
-            self._cases.append(_Case(_id(attributes), _said(attributes)))
+            self._cases.append(_Case(_id(attributes), _read_outcome(attributes)))
         elif name in _FAILED:
             self._mark("failed")
         elif name == "skipped":
@@ -155,7 +155,7 @@ def _id(attributes: dict[str, str]) -> str:
     return found
 
 
-def _said(attributes: dict[str, str]) -> Outcome:
+def _read_outcome(attributes: dict[str, str]) -> Outcome:
     """What a test's own attributes say; runners that use them leave the elements out."""
     words = {attributes.get(key, "").strip().lower() for key in ("status", "result")}
     found: list[Outcome] = ["failed"] if words & _SAID_FAILED else []

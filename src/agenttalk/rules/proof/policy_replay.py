@@ -11,7 +11,7 @@ from agenttalk.contracts.policy import AuditPolicy
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, GateResult, Trust
 from agenttalk.rules.proof.done import TRUST, Evidence, Verdict, decide
 
-Standing = Literal["kept", "refused", "unknown"]
+ReplayStanding = Literal["kept", "refused", "unknown"]
 _RUNS: Final = frozenset({"run", "tests"})
 _OWN: Final = frozenset({"result", "score", "gates"})
 _OUTPUT: Final = "output:"
@@ -20,7 +20,7 @@ _BY: Final = {"confirmed": "a person"}
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ReplayedWork:
     """Something that was called done, with what it rested on."""
 
     promise: CompletionPromise | None
@@ -38,30 +38,30 @@ class Done:
     unverified: tuple[str, ...] = field(default=())
 
 
-class Judged(NamedTuple):
+class ReplayVerdict(NamedTuple):
     """What a policy says of it."""
 
-    standing: Standing
+    standing: ReplayStanding
     reasons: tuple[str, ...] = ()
 
 
-def judge(policy: AuditPolicy, done: Done) -> Judged:
+def judge(policy: AuditPolicy, done: ReplayedWork) -> ReplayVerdict:
     """Whether a policy would have let something be done. What cannot be told is never kept."""
     if done.promise is None:
-        return Judged("unknown", ("what it promised is not kept any more",))
+        return ReplayVerdict("unknown", ("what it promised is not kept any more",))
     then = decide(done.promise, done.evidence, done.gates)
     if not then.fulfilled:
         why = "; ".join([*then.blockers, *(f"{name} is missing" for name in then.missing)])
-        return Judged("unknown", (f"what it rested on cannot be put together again: {why}",))
-    now = decide(strengthened(policy, done.promise), done.evidence, done.gates)
+        return ReplayVerdict("unknown", (f"what it rested on cannot be put together again: {why}",))
+    now = decide(strengthen_promise(policy, done.promise), done.evidence, done.gates)
     reasons = [*now.blockers, *(f"{name} is missing" for name in now.missing), *_refusals(policy, done, then)]
     if reasons:
-        return Judged("refused", tuple(dict.fromkeys(reasons)))
+        return ReplayVerdict("refused", tuple(dict.fromkeys(reasons)))
     unclear = tuple(_unclear(policy, done))
-    return Judged("unknown", unclear) if unclear else Judged("kept")
+    return ReplayVerdict("unknown", unclear) if unclear else ReplayVerdict("kept")
 
 
-def strengthened(policy: AuditPolicy, promise: CompletionPromise) -> CompletionPromise:
+def strengthen_promise(policy: AuditPolicy, promise: CompletionPromise) -> CompletionPromise:
     """A promise whose criteria need as much trust as a policy asks for; never less than before."""
     criteria = tuple(
         each.model_copy(update={"min_trust": _highest(each, policy)}) if each.evidence_required else each
@@ -76,7 +76,7 @@ def _highest(criterion: AcceptanceCriterion, policy: AuditPolicy) -> Trust | Non
     return max(found, key=TRUST.index, default=None)
 
 
-def _refusals(policy: AuditPolicy, done: Done, then: Verdict) -> Iterator[str]:
+def _refusals(policy: AuditPolicy, done: ReplayedWork, then: Verdict) -> Iterator[str]:
     """What a policy holds against it besides the trust of its criteria."""
     passed = [each for each in done.checks if each.get("passed")]
     kinds = {each.get("kind") for each in passed}
@@ -111,14 +111,14 @@ def _of_check(told: Mapping[str, Any], refuse: set[str]) -> Iterator[str]:
         yield f"{name} was not isolated"
 
 
-def _never_looked_at(done: Done, passed: set[str]) -> Iterator[str]:
+def _never_looked_at(done: ReplayedWork, passed: set[str]) -> Iterator[str]:
     """Checks that nobody made before the work, because the plan said so: they were not seen to fail either."""
     for check in done.promise.checks if done.promise is not None else ():
         if check.kind in _RUNS and check.red_first == "off" and check.id in passed:
             yield f"the check {check.id!r} was not made before the work (red_first: off), so nobody saw it fail"
 
 
-def _counted(policy: AuditPolicy, done: Done) -> Iterator[str]:
+def _counted(policy: AuditPolicy, done: ReplayedWork) -> Iterator[str]:
     if policy.max_rounds is not None and done.rounds > policy.max_rounds:
         yield f"it took {done.rounds} rounds of rework, and {policy.max_rounds} may be"
     if policy.max_age_days is not None and done.age_days > policy.max_age_days:
@@ -128,7 +128,7 @@ def _counted(policy: AuditPolicy, done: Done) -> Iterator[str]:
         yield f"{len(people)} people confirmed it, and {policy.approvals} must"
 
 
-def _unclear(policy: AuditPolicy, done: Done) -> Iterator[str]:
+def _unclear(policy: AuditPolicy, done: ReplayedWork) -> Iterator[str]:
     """What a policy asks for and nobody wrote down."""
     seen = {each.get("id") for each in done.checks}
     asks = policy.red_first is not None or "weak" in policy.refuse
@@ -137,7 +137,7 @@ def _unclear(policy: AuditPolicy, done: Done) -> Iterator[str]:
             yield f"nobody wrote down how the check {check.id!r} stood before the work"
 
 
-def evidence(
+def rebuild_evidence(
     promise: CompletionPromise,
     checks: Sequence[Mapping[str, Any]],
     claims: Sequence[Mapping[str, Any]],

@@ -51,14 +51,14 @@ _LITERAL: Final = re.compile(r"\[[^\]]*\]|[*?]")
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class FileTree:
     """The files of a tree, by their paths."""
 
     files: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, paths: Collection[str]) -> Tree:
+    def of(cls, paths: Collection[str]) -> FileTree:
         """From the paths of its files."""
         folders = set()
         for path in paths:
@@ -73,7 +73,7 @@ class Tree:
         return (path for path in self.files if path.startswith(f"{folder}/"))
 
 
-NO_TREE: Final = Tree()
+NO_TREE: Final = FileTree()
 _NONE: Final = Globs()
 
 
@@ -116,8 +116,8 @@ class Boundary:
         return self.protection.covers(path, folder=folder) or not self.scope.permits(path)
 
 
-def of_task(
-    promise: CompletionPromise | None, tree: Tree = NO_TREE, others: Mapping[str, CompletionPromise] | None = None
+def derive_protection(
+    promise: CompletionPromise | None, tree: FileTree = NO_TREE, others: Mapping[str, CompletionPromise] | None = None
 ) -> Protection:
     """What a task may not change in a plan that began with a tree; `others` are the promises of the plan's other tasks.
 
@@ -125,7 +125,7 @@ def of_task(
     glob, and the verdict on that one tells so.
     """
     own = _of_promise(promise, tree)
-    named = _Named(promise)
+    named = _ScopeNames(promise)
     standing = {path for path in own.standing if not named.opens(path)}
     opened = own.standing - standing
     abroad: dict[str, None] = {}
@@ -136,30 +136,30 @@ def of_task(
         standing |= {path for path in (*said, *theirs.standing) if not named.names(path)}
         abroad |= dict.fromkeys(_configurations(each))
         shared = shared or theirs.shared
-    lent = scope.globs([*abroad, *(f"!{text}" for text in named.texts)]) if abroad else Globs()
+    lent = scope.read_globs([*abroad, *(f"!{text}" for text in named.texts)]) if abroad else Globs()
     return Protection(own.said, own.runner, lent, frozenset(standing), shared, frozenset(opened))
 
 
-def _of_promise(promise: CompletionPromise | None, tree: Tree) -> Protection:
+def _of_promise(promise: CompletionPromise | None, tree: FileTree) -> Protection:
     """What the checks of a promise protect, whatever its scope says."""
     said: dict[str, None] = {}
     standing: set[str] = set()
     runner = _configurations(promise)
     for check in promise.checks if promise is not None else ():
-        said |= dict.fromkeys((*(check.protected or ()), *own_files(check)))
-        standing |= consists_of(check, tree)
-    held = scope.globs(list(runner))
-    return Protection(scope.globs(list(said)), held, standing=frozenset(standing), shared=bool(runner))
+        said |= dict.fromkeys((*(check.protected or ()), *list_own_files(check)))
+        standing |= list_check_files(check, tree)
+    held = scope.read_globs(list(runner))
+    return Protection(scope.read_globs(list(said)), held, standing=frozenset(standing), shared=bool(runner))
 
 
 def _configurations(promise: CompletionPromise | None) -> dict[str, None]:
     checks = promise.checks if promise is not None else ()
-    return dict.fromkeys(glob for check in checks if holds_configuration(check) for glob in configuration(check))
+    return dict.fromkeys(glob for check in checks if holds_configuration(check) for glob in list_configuration(check))
 
 
-def own_files(check: AnyCheck) -> list[str]:
+def list_own_files(check: AnyCheck) -> list[str]:
     """The check's own files as globs: nobody but the plan's author changes them."""
-    return [scope.exactly(path) for path in check.files or ()]
+    return [scope.quote_path(path) for path in check.files or ()]
 
 
 def holds_configuration(check: AnyCheck) -> bool:
@@ -167,12 +167,12 @@ def holds_configuration(check: AnyCheck) -> bool:
     return isinstance(check, RunCheck | TestsCheck) and check.protect_config and not _only_reads(check)
 
 
-def configuration(check: AnyCheck) -> tuple[str, ...]:
+def list_configuration(check: AnyCheck) -> tuple[str, ...]:
     """Globs of that configuration."""
-    return test_runners.configuration(check.run) if isinstance(check, RunCheck | TestsCheck) else ()
+    return test_runners.list_configuration(check.run) if isinstance(check, RunCheck | TestsCheck) else ()
 
 
-def consists_of(check: AnyCheck, tree: Tree) -> frozenset[str]:
+def list_check_files(check: AnyCheck, tree: FileTree) -> frozenset[str]:
     """The files of a tree that a check is made of. `protected: []` says that it is made of none."""
     if not isinstance(check, RunCheck | TestsCheck) or (check.protected is not None and not check.protected):
         return frozenset()
@@ -186,20 +186,20 @@ def consists_of(check: AnyCheck, tree: Tree) -> frozenset[str]:
     return frozenset(found)
 
 
-def shadowing(promise: CompletionPromise | None, tree: Tree, added: Collection[str]) -> list[str]:
+def find_shadowing_files(promise: CompletionPromise | None, tree: FileTree, added: Collection[str]) -> list[str]:
     """New files that would pass for modules of Python, for a test runner or for another program when checks run."""
     found: dict[str, None] = {}
     for check in promise.checks if promise is not None else ():
         if isinstance(check, RunCheck | TestsCheck) and holds_configuration(check):
-            found |= dict.fromkeys(test_runners.shadows(added, _import_folders(check, tree)))
+            found |= dict.fromkeys(test_runners.find_shadowing_modules(added, _import_folders(check, tree)))
             found |= dict.fromkeys(path for path in added if path in _program_places(check))
     return list(found)
 
 
-def _import_folders(check: RunCheck | TestsCheck, tree: Tree) -> set[str]:
+def _import_folders(check: RunCheck | TestsCheck, tree: FileTree) -> set[str]:
     """Folders from which modules are imported when a check runs: where it runs, what it names lies, or it says."""
     ran = {each.folder for each in _simple(check.run, check.cwd or "")}
-    files = consists_of(check, tree)
+    files = list_check_files(check, tree)
     named = _search_folders(check, "PYTHONPATH")
     return {"", *ran, *named, *(path.rpartition("/")[0] for path in files if path.endswith(".py"))}
 
@@ -223,14 +223,16 @@ def _search_folders(check: RunCheck | TestsCheck, variable: str) -> set[str]:
     return {"" if each == "." else each for each in found}
 
 
-class _Named:
+class _ScopeNames:
     """What the scope of a task names."""
 
     def __init__(self, promise: CompletionPromise | None) -> None:
         self._allowed = [
-            each for each in (promise.allowed_scope if promise is not None else ()) if not scope.fault(each)
+            each for each in (promise.allowed_scope if promise is not None else ()) if not scope.explain_fault(each)
         ]
-        self._scope = scope.scope(self._allowed, promise.disallowed_scope) if promise is not None else scope.Scope()
+        self._scope = (
+            scope.make_scope(self._allowed, promise.disallowed_scope) if promise is not None else scope.Scope()
+        )
 
     @property
     def texts(self) -> list[str]:
@@ -239,7 +241,7 @@ class _Named:
 
     @cached_property
     def _naming(self) -> list[tuple[str, Globs]]:
-        return [(text, scope.globs([text])) for text in self._allowed if _is_specific(text)]
+        return [(text, scope.read_globs([text])) for text in self._allowed if _is_specific(text)]
 
     def names(self, path: str) -> bool:
         """Whether the scope names a path, and does not merely allow everything."""
@@ -266,7 +268,7 @@ def _is_specific(glob: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Simple:
+class _SimpleCommand:
     """One command of a command line."""
 
     words: tuple[str, ...]
@@ -280,7 +282,7 @@ def _only_reads(check: RunCheck | TestsCheck) -> bool:
     return isinstance(check, RunCheck) and all(each.program in _READERS for each in _simple(check.run, ""))
 
 
-def _named_by(check: RunCheck | TestsCheck, tree: Tree) -> tuple[set[str], set[str]]:
+def _named_by(check: RunCheck | TestsCheck, tree: FileTree) -> tuple[set[str], set[str]]:
     """Files and folders of a tree that a check's command names."""
     files: set[str] = set()
     folders: set[str] = set()
@@ -296,7 +298,7 @@ def _named_by(check: RunCheck | TestsCheck, tree: Tree) -> tuple[set[str], set[s
     return files, folders
 
 
-def _paths(word: str, folder: str, tree: Tree) -> Iterator[str]:
+def _paths(word: str, folder: str, tree: FileTree) -> Iterator[str]:
     """What a word of a command names in a tree."""
     option = word.startswith("-")
     text = word.partition("=")[2] if option else word
@@ -304,15 +306,15 @@ def _paths(word: str, folder: str, tree: Tree) -> Iterator[str]:
     path = posixpath.normpath(posixpath.join(folder, text)) if text else ""
     if path in tree.files or (path in tree.folders and not option):
         yield path
-    elif not option and _LITERAL.search(text) and not scope.fault(path):
-        yield from scope.globs([f"/{path}"]).among(sorted(tree.files))
+    elif not option and _LITERAL.search(text) and not scope.explain_fault(path):
+        yield from scope.read_globs([f"/{path}"]).among(sorted(tree.files))
     elif not option and _DOTTED.match(text):
         yield from _module(text.split("."), folder, tree)
     elif not option and posixpath.normpath(posixpath.join(folder, f"{text}.py")) in tree.files:
         yield posixpath.normpath(posixpath.join(folder, f"{text}.py"))
 
 
-def _module(parts: Sequence[str], folder: str, tree: Tree) -> Iterator[str]:
+def _module(parts: Sequence[str], folder: str, tree: FileTree) -> Iterator[str]:
     """The file of a module, class or function that is named with dots."""
     for end in range(len(parts), 0, -1):
         path = posixpath.normpath(posixpath.join(folder, *parts[:end]))
@@ -324,7 +326,7 @@ def _module(parts: Sequence[str], folder: str, tree: Tree) -> Iterator[str]:
             return
 
 
-def _simple(command: str, folder: str) -> list[_Simple]:
+def _simple(command: str, folder: str) -> list[_SimpleCommand]:
     """The commands of a command line, each with the folder where it runs. What cannot be read is one command."""
     try:
         lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
@@ -332,8 +334,8 @@ def _simple(command: str, folder: str) -> list[_Simple]:
         lexer.commenters = ""
         tokens = list(lexer)
     except ValueError:
-        return [_Simple(tuple(command.split()), folder)]
-    found: list[_Simple] = []
+        return [_SimpleCommand(tuple(command.split()), folder)]
+    found: list[_SimpleCommand] = []
     words: list[str] = []
     for token in [*tokens, ";"]:
         if token not in _BREAKS:
@@ -354,7 +356,7 @@ def _moved(words: Sequence[str], folder: str) -> str:
     return "" if moved == "." else moved
 
 
-def _read(words: Sequence[str], folder: str) -> list[_Simple]:
+def _read(words: Sequence[str], folder: str) -> list[_SimpleCommand]:
     """One command, without what it writes to; and what it hands to a shell."""
     kept: list[str] = []
     skip = False
@@ -368,7 +370,7 @@ def _read(words: Sequence[str], folder: str) -> list[_Simple]:
     if kept[:1] == ["timeout"]:
         kept = kept[2:]
     program = posixpath.basename(kept[0]) if kept else ""
-    found = [_Simple(tuple(kept), folder, program)]
+    found = [_SimpleCommand(tuple(kept), folder, program)]
     if program in _SHELLS:
         codes = [after for before, after in pairwise(kept) if re.match(r"-\w*c\Z", before)]
         found += [each for code in codes for each in _simple(code, folder)]

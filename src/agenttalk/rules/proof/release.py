@@ -27,7 +27,7 @@ NEVER_BY_DEFAULT: Final = "APPROVE"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class DeliverableState:
     """What has become of a deliverable in one of the tasks that make it."""
 
     name: str
@@ -66,12 +66,12 @@ class GateFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ReleaseDecision:
     """Whether it is released, with every reason that stands against it."""
 
     approved: bool
     reasons: tuple[str, ...]
-    shipped: tuple[Made, ...]
+    shipped: tuple[DeliverableState, ...]
     evidence: tuple[GateFinding, ...]
     """Results that it rests on."""
 
@@ -81,7 +81,7 @@ class Decision:
         return "APPROVE" if self.approved else "REJECT"
 
 
-def named_gate(output_name: str) -> str | None:
+def find_named_gate(output_name: str) -> str | None:
     """The gate that an output is a result of by its name; empty if only its content says which, None if it is none."""
     if output_name.removesuffix(".json") == _ANY:
         return ""
@@ -89,18 +89,20 @@ def named_gate(output_name: str) -> str | None:
     return found["gate"] if found else None
 
 
-def for_engine(output_name: str) -> bool:
+def is_for_engine(output_name: str) -> bool:
     """Whether an output is a judgement that the engine itself reads, so that it needs no other receiver."""
-    return output_name.startswith(VALIDATION) or named_gate(output_name) is not None
+    return output_name.startswith(VALIDATION) or find_named_gate(output_name) is not None
 
 
-def read_result(output_name: str, data: bytes, *, by: str, fresh: bool, agents: Sequence[str]) -> GateFinding | str:
+def read_gate_result(
+    output_name: str, data: bytes, *, by: str, fresh: bool, agents: Sequence[str]
+) -> GateFinding | str:
     """A gate's result that a task of agent `by` delivered; else why it is none."""
     try:
         document = ReleaseGateResult.from_bytes(data)
     except (JsonError, ContractError) as error:
         return f"{output_name} of {by} cannot be read: {error.message}"
-    named = named_gate(output_name) or ""
+    named = find_named_gate(output_name) or ""
     gate = document.gate or named
     if not gate or (named and gate != named):
         return f"{output_name} of {by} says that it is for the gate {document.gate or ''!r}"
@@ -112,11 +114,11 @@ def read_result(output_name: str, data: bytes, *, by: str, fresh: bool, agents: 
 def decide(
     policy: ReleasePolicy,
     required: Sequence[str],
-    made: Sequence[Made],
+    made: Sequence[DeliverableState],
     results: Sequence[GateFinding],
     *,
     faults: Sequence[str] = (),
-) -> Decision:
+) -> ReleaseDecision:
     """Approve, or reject with every reason. `faults` are what went wrong while results were obtained."""
     names = dict.fromkeys(each.name for each in policy.deliverables)
     shipped = tuple(each for each in made if each.sha256 and each.state == "COMPLETED" and each.name in names)
@@ -131,10 +133,10 @@ def decide(
     )
     hashes = {each.sha256 for each in shipped}
     evidence = tuple(each for each in results if each.gate in needed and each.subjects & hashes)
-    return Decision(not reasons, tuple(reasons), shipped, evidence)
+    return ReleaseDecision(not reasons, tuple(reasons), shipped, evidence)
 
 
-def _not_accepted(policy: ReleasePolicy, name: str, made: Sequence[Made]) -> Iterator[str]:
+def _not_accepted(policy: ReleasePolicy, name: str, made: Sequence[DeliverableState]) -> Iterator[str]:
     """Why a deliverable is not accepted. Of several tasks that can make it, one must have; each that did must hold."""
     makers = [each for each in made if each.name == name]
     there = [each for each in makers if each.sha256 and each.state == "COMPLETED"]
@@ -156,7 +158,7 @@ def _not_accepted(policy: ReleasePolicy, name: str, made: Sequence[Made]) -> Ite
 
 
 def _not_passed(
-    policy: ReleasePolicy, gate: str, shipped: Sequence[Made], results: Sequence[GateFinding]
+    policy: ReleasePolicy, gate: str, shipped: Sequence[DeliverableState], results: Sequence[GateFinding]
 ) -> Iterator[str]:
     """Why a required gate does not let it pass."""
     given = [each for each in results if each.gate == gate]
@@ -177,7 +179,7 @@ def _not_passed(
         yield from _not_covered(gate, artifact, trusted)
 
 
-def _doubt(policy: ReleasePolicy, gate: str, result: GateFinding, shipped: Sequence[Made]) -> str:
+def _doubt(policy: ReleasePolicy, gate: str, result: GateFinding, shipped: Sequence[DeliverableState]) -> str:
     """Why a result does not come from where it must come from; empty if it does."""
     wanted = policy.gates[gate].validator or ENGINE
     if result.by != wanted:
@@ -190,7 +192,7 @@ def _whose(wanted: str) -> str:
     return "a check of the engine's own" if wanted == ENGINE else wanted
 
 
-def _not_covered(gate: str, artifact: Made, trusted: Sequence[GateFinding]) -> Iterator[str]:
+def _not_covered(gate: str, artifact: DeliverableState, trusted: Sequence[GateFinding]) -> Iterator[str]:
     about = [each for each in trusted if artifact.sha256 in each.subjects]
     what = f"{artifact.name!r} ({artifact.sha256})"
     if not about:

@@ -47,7 +47,7 @@ _CHANGING: Final = (
 _TYPES: Final = {"json": "application/json", "text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
 
 
-Answer = Literal["yes", "stuck", "limit"]
+RoundAnswer = Literal["yes", "stuck", "limit"]
 """Whether there is another round: yes, no because the same came back, no because all are used up."""
 
 
@@ -100,16 +100,16 @@ class Judgement:
         return {"validator": validator, **told}
 
 
-def conflicted(command: Command) -> bool:
+def is_after_conflict(command: Command) -> bool:
     """Whether a task is done again because others had changed the same meanwhile."""
     again = command.reexecute
     return again is not None and any(each.category == CONFLICT for each in again.validation_result.issues)
 
 
-def format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
+def find_format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
     """Files that are not of the format asked for, and why."""
     wanted = _TYPES.get((criteria.format or "").strip().lower(), criteria.format or "")
-    found = {path: media_types.misfit(wanted, data) for path, data in files.items()} if "/" in wanted else {}
+    found = {path: media_types.explain_mismatch(wanted, data) for path, data in files.items()} if "/" in wanted else {}
     return [f"{path} {why}" for path, why in found.items() if why is not None]
 
 
@@ -118,13 +118,13 @@ def wants_judgement(criteria: ValidationCriteria) -> bool:
     return criteria.quality_threshold is not None or criteria.completeness is not None
 
 
-def refused(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
+def make_refusal(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
     """What a machine found wrong."""
     issues = tuple(Issue(severity="HIGH", category=category, description=each) for each in faults)
     return Judgement(False, 0, faults[0], issues)
 
 
-def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
+def read_judgement(criteria: ValidationCriteria, said: object) -> Judgement | None:
     """A consumer's judgement, held against what was asked for; None when it is none. Not saying ACCEPT is a refusal."""
     if not isinstance(said, Mapping):
         return None
@@ -149,7 +149,7 @@ def _own_words(said: object) -> str | None:
     return said.strip()[:_PROMPT] if isinstance(said, str) and said.strip() else None
 
 
-def by_person(said: Confirmation, *, unusable: int = 0) -> Judgement:
+def read_person_judgement(said: Confirmation, *, unusable: int = 0) -> Judgement:
     """What a person says of an input, after so many answers of its user that were no judgement."""
     if said.approved:
         return Judgement(True, 100, verdict_words.FOUND_GOOD(by=said.by), unusable=unusable)
@@ -157,27 +157,29 @@ def by_person(said: Confirmation, *, unusable: int = 0) -> Judgement:
     return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),), unusable=unusable)
 
 
-def fingerprint(issues: Sequence[Issue]) -> tuple[str, ...]:
+def fingerprint_issues(issues: Sequence[Issue]) -> tuple[str, ...]:
     """What a set of issues is known by, however they are ordered and spaced: one mark for each.
 
     What programs print differs from run to run although nothing has changed: durations, times of day, addresses and
     temporary folders do not count.
     """
     told = {
-        " ".join(steady(f"{each.category or ''} {each.location or ''} {each.description}").lower().split())
+        " ".join(
+            strip_changing_parts(f"{each.category or ''} {each.location or ''} {each.description}").lower().split()
+        )
         for each in issues
     }
     return tuple(sorted(wire.sha256(each.encode("utf-8", "surrogatepass"))[7:23] for each in told))
 
 
-def steady(text: str) -> str:
+def strip_changing_parts(text: str) -> str:
     """A text without what is another at every run."""
     for pattern in _CHANGING:
         text = pattern.sub("~", text)
     return text
 
 
-def another_round(earlier: Sequence[Sequence[str]], now: Sequence[str], *, used: int, most: int) -> Answer:
+def decide_another_round(earlier: Sequence[Sequence[str]], now: Sequence[str], *, used: int, most: int) -> RoundAnswer:
     """Whether work is sent back once more.
 
     `earlier` are the sets of issues of the rounds before, by the same validator or by the engine. One of them again,
@@ -189,13 +191,13 @@ def another_round(earlier: Sequence[Sequence[str]], now: Sequence[str], *, used:
     return "yes" if used < most else "limit"
 
 
-def own_inputs(command: Command) -> tuple[ResolvedInput, ...]:
+def list_own_inputs(command: Command) -> tuple[ResolvedInput, ...]:
     """The inputs of a command, without those that it has because it is a re-execution."""
     inputs = tuple(command.resolved_inputs or ())
     return inputs if command.reexecute is None else tuple(each for each in inputs if each.input_name not in EXTRAS)
 
 
-def extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
+def list_extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
     """The inputs that a re-execution has on top: what was refused, and why."""
     paths = tuple(f"{PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}" for each in again.previous)
     feedback = ResolvedInput(input_name=FEEDBACK_INPUT, required=True, paths=(FEEDBACK,))
@@ -204,7 +206,7 @@ def extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
     return ResolvedInput(input_name=PREVIOUS_INPUT, required=True, paths=paths), feedback
 
 
-def feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
+def make_feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
     """Why work comes back, as a document; `at` is when, if the command does not say it."""
     result = again.validation_result
     return ValidationFeedback.from_json(
@@ -218,13 +220,13 @@ def feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
             "decision": "REJECT",
             "reason": result.reason,
             "issues": [issue.as_json() for issue in result.issues],
-            "expectations": (result.expectations or expected(result.issues)).as_json(),
+            "expectations": (result.expectations or derive_expectations(result.issues)).as_json(),
             **({"prompt": result.prompt} if result.prompt is not None else {}),
         }
     )
 
 
-def expected(issues: Sequence[Issue]) -> Expectations:
+def derive_expectations(issues: Sequence[Issue]) -> Expectations:
     """What the next version should have, as it follows from the issues."""
     adds = [each for each in issues if (each.category or "").lower() in _ADDS]
     return Expectations(
@@ -233,7 +235,7 @@ def expected(issues: Sequence[Issue]) -> Expectations:
     )
 
 
-def confirmations(
+def make_confirmations(
     promise: CompletionPromise, evidence: Sequence[Evidence], *, by: str, at: str, shown: str, trust: Trust
 ) -> list[Evidence]:
     """What a person who accepts work as it is confirms: all evidence that the promise asks for and that did not pass.
@@ -254,7 +256,7 @@ def confirmations(
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class RoundGrant:
     """A person grants more rounds."""
 
     rounds: int
@@ -264,7 +266,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Accept:
+class WorkAcceptance:
     """A person takes it as it is."""
 
     def __str__(self) -> str:
@@ -272,32 +274,32 @@ class Accept:
 
 
 @dataclass(frozen=True, slots=True)
-class Abort:
+class TaskAbandonment:
     """A person leaves it failed."""
 
     def __str__(self) -> str:
         return "abort"
 
 
-Decision = Grant | Accept | Abort
+ReworkDecision = RoundGrant | WorkAcceptance | TaskAbandonment
 MOST_GRANTED: Final = 100
 _GRANT: Final = re.compile(r"grant(?:[ =:]+([0-9]{1,3}))?\Z")
 
 
-def decision(said: str, answers: Sequence[object]) -> Decision | None:
+def read_decision(said: str, answers: Sequence[object]) -> ReworkDecision | None:
     """What an answer to the question about a task without rounds means; None when it is not clear."""
     if said in {"REJECT", "ABORT"}:
-        return Abort()
+        return TaskAbandonment()
     found = {_decided(str(each).strip().lower()) for each in answers}
     return found.pop() if len(found) == 1 else None
 
 
-def _decided(answer: str) -> Decision | None:
+def _decided(answer: str) -> ReworkDecision | None:
     if answer in {"accept", "abort"}:
-        return Accept() if answer == "accept" else Abort()
+        return WorkAcceptance() if answer == "accept" else TaskAbandonment()
     match = _GRANT.match(answer)
     number = int(match[1] or 1) if match else 0
-    return Grant(number) if 0 < number <= MOST_GRANTED else None
+    return RoundGrant(number) if 0 < number <= MOST_GRANTED else None
 
 
 class _Readers(NamedTuple):

@@ -6,9 +6,9 @@ import re
 from typing import Final, NamedTuple
 
 from agenttalk.contracts.promise import AnyCheck, RunCheck, TestsCheck
-from agenttalk.rules.proof.evidence import Result
+from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.rules.text import check_words
-from agenttalk.rules.text.message import Saying
+from agenttalk.rules.text.message import MessageTemplate
 
 _NO_PROGRAM: Final = frozenset({126, 127})
 """What a shell ends with when a program is not there, or is none."""
@@ -25,7 +25,7 @@ _MODULE: Final = re.compile(r"(?<!\S)-m\s*['\"]?([A-Za-z_][\w.]*)")
 class _Sign(NamedTuple):
     """What a program prints when it does not get as far as to test anything."""
 
-    saying: Saying
+    saying: MessageTemplate
     text: re.Pattern[str]
 
 
@@ -54,7 +54,7 @@ _SIGNS: Final = (
 """Failed builds are not among them: they say something of the work, which has to make what a test needs."""
 
 
-def unable(check: AnyCheck, result: Result) -> str:
+def explain_unable(check: AnyCheck, result: CheckResult) -> str:
     """Why a check did not get as far as to fail; empty if it passed, or failed by itself.
 
     A check whose work makes what it runs (`made_by_work`) may do without it before.
@@ -66,7 +66,7 @@ def unable(check: AnyCheck, result: Result) -> str:
     return _why(check, result)
 
 
-def _why(check: RunCheck | TestsCheck, result: Result) -> str:
+def _why(check: RunCheck | TestsCheck, result: CheckResult) -> str:
     code = result.exit_code
     if code in _NO_PROGRAM:
         return check_words.NO_PROGRAM(code=code)

@@ -26,7 +26,7 @@ _COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ScoreGateResult:
     """Whether a task may count as completed, and where its score leads."""
 
     met: bool
@@ -46,20 +46,20 @@ def holds(condition: str, score: float | None) -> bool:
     return _COMPARE[said[1]](score, float(said[2]))
 
 
-def judge(node: Node, *, scores: Mapping[str, float | None], evidence: Collection[str]) -> Gate:
+def judge_gates(node: Node, *, scores: Mapping[str, float | None], evidence: Collection[str]) -> ScoreGateResult:
     """Whether a task's gates are met, from the scores of tasks and the documents that are there.
 
     The first branch whose condition holds answers the gate, whatever else is unmet.
     """
     gates = node.gates
     if gates is None:
-        return Gate(met=True)
+        return ScoreGateResult(met=True)
     own = scores.get(node.task_id)
     for at, branch in enumerate(gates.branches):
         if holds(branch.when, own):
-            return Gate(met=True, branch=at, activate=tuple(branch.activate))
+            return ScoreGateResult(met=True, branch=at, activate=tuple(branch.activate))
     unmet = (*_thresholds(gates, scores), *_evidence(gates, evidence))
-    return Gate(met=not unmet or not gates.required, unmet=unmet)
+    return ScoreGateResult(met=not unmet or not gates.required, unmet=unmet)
 
 
 def due_outputs(node: Node, score: float | None) -> tuple[Output, ...]:

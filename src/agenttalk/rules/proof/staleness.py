@@ -19,7 +19,7 @@ _AGAIN: Final = _TREES | {"http"}
 """Kinds that can be made again without the turn that they were made for."""
 
 
-def closes(dag: TaskDag, manifest: PlanManifest) -> bool:
+def needs_final_check(dag: TaskDag, manifest: PlanManifest) -> bool:
     """Whether a plan looks once more at what was proven before it ends: not if nothing is proven or released."""
     if manifest.workspace is not None or manifest.policies.release_gates_required:
         return True
@@ -27,7 +27,7 @@ def closes(dag: TaskDag, manifest: PlanManifest) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class EvidenceBasis:
     """What evidence can rest on, as it is now."""
 
     tree: str
@@ -40,7 +40,7 @@ class Ground:
     """Whatever else a check may rest on, lock files e.g. → hashes."""
 
 
-def changed(kept: Fingerprint, check: AnyCheck, now: Ground) -> tuple[str, ...]:
+def find_changes(kept: Fingerprint, check: AnyCheck, now: EvidenceBasis) -> tuple[str, ...]:
     """What evidence covers and is not as it was, in words; nothing means that it is fresh.
 
     An address is asked again only if the check says what it covers. The other kinds are about the work of one turn and
@@ -48,7 +48,7 @@ def changed(kept: Fingerprint, check: AnyCheck, now: Ground) -> tuple[str, ...]:
     """
     if check.kind not in _AGAIN or (check.kind not in _TREES and not check.covers):
         return ()
-    found = [] if evidence.relevant(check) == dict(kept.check) else ["the check itself"]
+    found = [] if evidence.to_relevant_json(check) == dict(kept.check) else ["the check itself"]
     if check.covers:
         found += [glob for glob in check.covers if not _same(kept.covered, now.covered, glob)]
     elif kept.tree != now.tree:
@@ -63,14 +63,14 @@ def _same(before: Mapping[str, str], now: Mapping[str, str], name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CommitProbe:
     """Look at this commit next."""
 
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
-class Broke:
+class BreakingCommit:
     """The first commit at which a check is red."""
 
     commit: str | None
@@ -79,29 +79,29 @@ class Broke:
     """Whether commits before it could not be looked at."""
 
 
-def trace(commits: Sequence[str], seen: Mapping[str, bool | None]) -> Look | Broke:
+def search_breaking_commit(commits: Sequence[str], seen: Mapping[str, bool | None]) -> CommitProbe | BreakingCommit:
     """Search the commits since a check was green, the oldest first, for the one that broke it; at the last it is red.
 
     `seen` says how the check stands at those that were looked at: None where nobody can tell. Ends after at most as
     many looks as there are commits; where it turned red only once, after the logarithm of that.
     """
     if not commits:
-        return Broke(None)
+        return BreakingCommit(None)
     green, red = -1, len(commits) - 1
     while True:
         between = [at for at in range(green + 1, red) if seen.get(commits[at], False) is not None]
         if not between:
-            return Broke(commits[red], unsure=red - green > 1)
+            return BreakingCommit(commits[red], unsure=red - green > 1)
         middle = between[len(between) // 2]
         if commits[middle] not in seen:
-            return Look(commits[middle])
+            return CommitProbe(commits[middle])
         if seen[commits[middle]]:
             green = middle
         else:
             red = middle
 
 
-def mends(merged: str | None, owner: str, keeper: str, states: Mapping[str, State]) -> str:
+def choose_mender(merged: str | None, owner: str, keeper: str, states: Mapping[str, State]) -> str:
     """Who mends a broken check: whose merge broke it. If that was no task, or one that is not done, its owner does.
 
     `keeper` is whose evidence is red, which is done: the owner, or somebody who has to keep the owner's check.
@@ -110,7 +110,7 @@ def mends(merged: str | None, owner: str, keeper: str, states: Mapping[str, Stat
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class InheritedCheck:
     """A check of one task that another one broke, and has to keep from then on."""
 
     owner: str
@@ -123,7 +123,7 @@ class Joined:
         return f"{self.owner}/{self.check.id}"
 
 
-def joined(promise: CompletionPromise, checks: Sequence[Joined]) -> CompletionPromise:
+def add_inherited_checks(promise: CompletionPromise, checks: Sequence[InheritedCheck]) -> CompletionPromise:
     """A promise that also demands checks of others. They need not fail first: they are known to have failed."""
     if not checks:
         return promise
@@ -143,4 +143,4 @@ def joined(promise: CompletionPromise, checks: Sequence[Joined]) -> CompletionPr
         done_when=(),
         abort_when=(),
     )
-    return done.merge(promise, added)
+    return done.merge_promises(promise, added)

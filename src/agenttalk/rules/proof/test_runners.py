@@ -10,11 +10,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-Held = Callable[[bytes], object]
+SettingsReader = Callable[[bytes], object]
 """What of a file must not change: anything that can be compared. Raises ValueError when nobody can tell."""
 
 
-class Runner(NamedTuple):
+class RunnerFamily(NamedTuple):
     """A program that runs tests, or a family of them."""
 
     files: tuple[str, ...]
@@ -29,8 +29,8 @@ def _any_case(text: str) -> str:
 
 
 _NODE: Final = frozenset({"npm", "npx", "yarn", "pnpm", "bun", "node", "vitest", "vite"})
-RUNNERS: Final[Mapping[str, Runner]] = {
-    "python": Runner(
+RUNNERS: Final[Mapping[str, RunnerFamily]] = {
+    "python": RunnerFamily(
         (
             *("**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini"),
             *("**/setup.cfg", "**/noxfile.py", "**/.coveragerc", "**/nose.cfg", "**/.noserc", "**/unittest.cfg"),
@@ -39,7 +39,7 @@ RUNNERS: Final[Mapping[str, Runner]] = {
             *(f"**/*.{_any_case(each)}" for each in ("dist-info", "egg-info", "egg")),  # by these pytest finds plugins
         )
     ),
-    "javascript": Runner(
+    "javascript": RunnerFamily(
         (
             *("**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pnpmfile.cjs", "**/bunfig.toml"),
             *("**/jest.config.*", "**/jest.setup.*", "**/jest.preset.*", "**/vitest.config.*", "**/vitest.workspace.*"),
@@ -48,40 +48,40 @@ RUNNERS: Final[Mapping[str, Runner]] = {
             *("**/.nycrc*", "**/.c8rc*", "**/.taprc", "**/jasmine.json"),
         )
     ),
-    "vite": Runner(("**/vite.config.*",), _NODE),
-    "rust": Runner(
+    "vite": RunnerFamily(("**/vite.config.*",), _NODE),
+    "rust": RunnerFamily(
         (
             *("**/.cargo/config.toml", "**/.cargo/config", "**/rust-toolchain", "**/rust-toolchain.toml"),
             "**/.config/nextest.toml",
         )
     ),
-    "cargo": Runner(("**/build.rs",), frozenset({"cargo", "cross", "nextest"})),
-    "go": Runner(("**/go.work",)),
-    "java": Runner(
+    "cargo": RunnerFamily(("**/build.rs",), frozenset({"cargo", "cross", "nextest"})),
+    "go": RunnerFamily(("**/go.work",)),
+    "java": RunnerFamily(
         (
             *("**/mvnw", "**/mvnw.cmd", "**/.mvn/**", "**/gradlew", "**/gradlew.bat", "**/gradle/wrapper/**"),
             *("**/gradle.properties", "**/settings.gradle", "**/settings.gradle.kts", "**/init.gradle"),
             *("**/junit-platform.properties", "**/testng.xml"),
         )
     ),
-    "gradle": Runner(("**/build.gradle", "**/build.gradle.kts"), frozenset({"gradle", "gradlew"})),
-    "ruby": Runner(
+    "gradle": RunnerFamily(("**/build.gradle", "**/build.gradle.kts"), frozenset({"gradle", "gradlew"})),
+    "ruby": RunnerFamily(
         (
             *("**/.rspec", "**/.rspec-local", "**/spec_helper.rb", "**/rails_helper.rb", "**/test_helper.rb"),
             *("**/minitest.rb", "**/minitest/autorun.rb", "**/test/unit.rb", "**/rspec.rb", "**/rspec/core.rb"),
             *("**/.bundle/**", "**/.simplecov"),
         )
     ),
-    "rake": Runner(("**/Rakefile", "**/*.rake"), frozenset({"rake"})),
-    "php": Runner(("**/phpunit.xml", "**/phpunit.xml.dist", "**/phpunit.dist.xml", "**/tests/Pest.php")),
-    "dotnet": Runner(
+    "rake": RunnerFamily(("**/Rakefile", "**/*.rake"), frozenset({"rake"})),
+    "php": RunnerFamily(("**/phpunit.xml", "**/phpunit.xml.dist", "**/phpunit.dist.xml", "**/tests/Pest.php")),
+    "dotnet": RunnerFamily(
         ("**/*.runsettings", "**/Directory.Build.props", "**/Directory.Build.targets", "**/global.json"),
         frozenset({"dotnet"}),
     ),
-    "make": Runner(("**/Makefile", "**/makefile", "**/GNUmakefile", "**/*.mk"), frozenset({"make", "gmake"})),
-    "just": Runner(("**/justfile", "**/.justfile", "**/Justfile"), frozenset({"just"})),
-    "task": Runner(("**/Taskfile.yml", "**/Taskfile.yaml"), frozenset({"task"})),
-    "bazel": Runner(("**/.bazelrc",), frozenset({"bazel", "bazelisk"})),
+    "make": RunnerFamily(("**/Makefile", "**/makefile", "**/GNUmakefile", "**/*.mk"), frozenset({"make", "gmake"})),
+    "just": RunnerFamily(("**/justfile", "**/.justfile", "**/Justfile"), frozenset({"just"})),
+    "task": RunnerFamily(("**/Taskfile.yml", "**/Taskfile.yaml"), frozenset({"task"})),
+    "bazel": RunnerFamily(("**/.bazelrc",), frozenset({"bazel", "bazelisk"})),
 }
 
 _TEST_PROGRAMS: Final = frozenset(
@@ -117,14 +117,14 @@ _TEST_FILE: Final = re.compile(
 _TEST_WORD: Final = re.compile(r"tests?|specs?|e2e|checks?|fixtures?|snapshots?", re.IGNORECASE)
 
 
-def words_of(command: str) -> frozenset[str]:
+def split_words(command: str) -> frozenset[str]:
     """Everything in a command that may be the name of a program."""
     return frozenset(_WORD.findall(command))
 
 
 def runs_tests(command: str) -> bool:
     """Whether a command is known to run tests."""
-    words = words_of(command)
+    words = split_words(command)
     if words & _TEST_PROGRAMS:
         return True
     return bool(words & _MANY_TRADES) and (not words & _OTHER_TRADES or "test" in command)
@@ -141,9 +141,9 @@ def names_tests(glob: str) -> bool:
     return _TEST_WORD.search(glob) is not None
 
 
-def configuration(command: str) -> tuple[str, ...]:
+def list_configuration(command: str) -> tuple[str, ...]:
     """Globs of the files that decide how a command runs tests."""
-    words = words_of(command)
+    words = split_words(command)
     kinds = [each for each in RUNNERS.values() if not each.programs or each.programs & words]
     return tuple(dict.fromkeys(glob for each in kinds for glob in each.files))
 
@@ -226,7 +226,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value
 
 
-SHARED: Final[Mapping[str, Held]] = {
+SHARED: Final[Mapping[str, SettingsReader]] = {
     "pyproject.toml": _tables,
     "package.json": _scripts,
     "composer.json": _composed,
@@ -238,13 +238,13 @@ SHARED: Final[Mapping[str, Held]] = {
 """Files of which only a part decides how tests are run → that part. The rest may change, e.g. dependencies."""
 
 
-def retuned(path: str, before: bytes | None, after: bytes | None) -> bool:
+def has_changed_settings(path: str, before: bytes | None, after: bytes | None) -> bool:
     """Whether the part of a shared file that tells how tests are run differs. None: there is no such file."""
     held = SHARED[path.rpartition("/")[2]]
     return _part(held, before) != _part(held, after)
 
 
-def _part(held: Held, data: bytes | None) -> object:
+def _part(held: SettingsReader, data: bytes | None) -> object:
     if data is None:
         return _NOTHING.get(held, {})
     try:
@@ -253,7 +253,7 @@ def _part(held: Held, data: bytes | None) -> object:
         return data  # nobody can tell what it says, so it must not change
 
 
-_NOTHING: Final[Mapping[Held, object]] = {_replaced: [], _built: {}}
+_NOTHING: Final[Mapping[SettingsReader, object]] = {_replaced: [], _built: {}}
 """What a file says that is not there, where that is not an empty table."""
 
 _NOT_STANDARD: Final = frozenset({"test", "this", "antigravity", "idlelib", "turtledemo", "lib2to3", "__main__"})
@@ -261,7 +261,7 @@ _NOT_STANDARD: Final = frozenset({"test", "this", "antigravity", "idlelib", "tur
 _RUNNER_MODULES: Final = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "nose2", "coverage", "tox", "nox"})
 
 
-def shadows(added: Iterable[str], folders: Iterable[str]) -> list[str]:
+def find_shadowing_modules(added: Iterable[str], folders: Iterable[str]) -> list[str]:
     """New modules that Python would import in the place of its own, or of a test runner, from one of these folders.
 
     A folder is empty for the top. Also a new `__init__.py` at the top, which gives every test another name.

@@ -17,7 +17,7 @@ _KINDS: Final = {"d": r"\d+", "g": r"[-+.\de]+", ",": r"[\d,.]+", "s": r"\S*"}
 """Format of a name in braces → what it looks like."""
 
 
-class Saying:
+class MessageTemplate:
     """A sentence whose names in braces are filled in. Those with !r are quoted."""
 
     def __init__(self, en: str, zh: str) -> None:

@@ -1,4 +1,4 @@
-"""Sentences of the engine, told to who reads another language: see `sayings`."""
+"""Sentences of the engine, told to who reads another language: see `list_templates`."""
 # ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from agenttalk.contracts.agent import Locale
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.validation import Expectations, Issue
 from agenttalk.rules.text import answer_words, check_words, forge_words, verdict_words
-from agenttalk.rules.text.message import Saying
+from agenttalk.rules.text.message import MessageTemplate
 
 CATALOGUE: Final = (verdict_words, check_words, forge_words, answer_words)
 _OURS: Final = frozenset({"why", "whys", "names", "who", "commit", "commits", "head", "before", "found", "at", "ever"})
@@ -30,32 +30,32 @@ _WORDLESS: Final = 4
 
 
 @cache
-def sayings() -> tuple[Saying, ...]:
+def list_templates() -> tuple[MessageTemplate, ...]:
     """All sentences; those that say the most by themselves first."""
-    found = [each for module in CATALOGUE for each in vars(module).values() if isinstance(each, Saying)]
+    found = [each for module in CATALOGUE for each in vars(module).values() if isinstance(each, MessageTemplate)]
     return tuple(sorted(found, key=lambda each: (-each.words, -each.length)))
 
 
 @cache
-def _quoting() -> tuple[Saying, ...]:
+def _quoting() -> tuple[MessageTemplate, ...]:
     """Those that end with what others wrote, whatever that is."""
-    return tuple(each for each in sayings() if each.en.endswith(("{text}", "{conflict}")))
+    return tuple(each for each in list_templates() if each.en.endswith(("{text}", "{conflict}")))
 
 
 @cache
-def _of_several_parts() -> tuple[Saying, ...]:
-    return tuple(each for each in sayings() if _BETWEEN in each.en)
+def _of_several_parts() -> tuple[MessageTemplate, ...]:
+    return tuple(each for each in list_templates() if _BETWEEN in each.en)
 
 
-def spoken(text: str, locale: Locale) -> str:
+def translate(text: str, locale: Locale) -> str:
     """A text of the engine in a language. What is not known to be its own stays as it is."""
     if locale == "en":
         return text
     quoting = _chinese(text, _DEPTH, _quoting(), whole=True)
-    return quoting or (text if len(text) > _LONGEST else _told(text, _DEPTH))
+    return quoting or (text if len(text) > _LONGEST else _translate(text, _DEPTH))
 
 
-def _told(text: str, depth: int) -> str:
+def _translate(text: str, depth: int) -> str:
     """Sentences that were put one behind the other, each in Chinese. What is none of ours stays."""
     parts = text.split(_BETWEEN)
     if len(parts) > _PARTS:
@@ -71,7 +71,7 @@ def _told(text: str, depth: int) -> str:
 
 def _beginnings(parts: list[str], at: int, depth: int) -> Iterator[tuple[str, int]]:
     """Sentences that begin with a part, the shortest first, and where they end; before them those of several parts."""
-    for among in (_of_several_parts(), sayings()):
+    for among in (_of_several_parts(), list_templates()):
         for upto in range(at + 1, len(parts) + 1):
             found = _chinese(_BETWEEN.join(parts[at:upto]), depth, among)
             if found:
@@ -86,13 +86,13 @@ def _counts(text: str, depth: int) -> str:
 
 
 @lru_cache(maxsize=512)
-def _chinese(text: str, depth: int, among: tuple[Saying, ...] | None = None, *, whole: bool = False) -> str:
+def _chinese(text: str, depth: int, among: tuple[MessageTemplate, ...] | None = None, *, whole: bool = False) -> str:
     """A sentence in Chinese; empty if it is none of ours.
 
     Unless a text is known to be `whole`, a bracket that opens in a part of it has to close there: else the sentence was
     cut in its middle. One without words of its own is one only if what stands in it is; that is tried less deep.
     """
-    for saying in among or sayings():
+    for saying in among or list_templates():
         left = depth - (1 if saying.words else _WORDLESS)
         facts = saying.found_in(text) if left >= 0 else None
         if facts is None:
@@ -100,26 +100,26 @@ def _chinese(text: str, depth: int, among: tuple[Saying, ...] | None = None, *, 
         ours = [name for name in facts if name in _OURS]
         if not whole and any(facts[name].count("(") != facts[name].count(")") for name in ours):
             continue
-        told = facts | {name: _told(facts[name], left) for name in ours}
+        told = facts | {name: _translate(facts[name], left) for name in ours}
         if saying.words or told != facts:
             return saying.chinese(**told)
     return ""
 
 
-def command(given: Command, locale: Locale) -> Command:
+def translate_command(given: Command, locale: Locale) -> Command:
     """A command for a prompt: why work came back is told in the language of who does it again."""
     if locale == "en" or given.reexecute is None:
         return given
-    return given.model_copy(update={"reexecute": reexecution(given.reexecute, locale)})
+    return given.model_copy(update={"reexecute": translate_reexecution(given.reexecute, locale)})
 
 
-def reexecution(again: Reexecution, locale: Locale) -> Reexecution:
+def translate_reexecution(again: Reexecution, locale: Locale) -> Reexecution:
     """What was refused and why, in a language."""
     if locale == "en":
         return again
     result = again.validation_result
     told: dict[str, Any] = {
-        "reason": spoken(result.reason, locale),
+        "reason": translate(result.reason, locale),
         "issues": tuple(_issue(each, locale) for each in result.issues),
     }
     if result.expectations is not None:
@@ -128,18 +128,18 @@ def reexecution(again: Reexecution, locale: Locale) -> Reexecution:
 
 
 def _issue(issue: Issue, locale: Locale) -> Issue:
-    return issue.model_copy(update={"description": spoken(issue.description, locale)})
+    return issue.model_copy(update={"description": translate(issue.description, locale)})
 
 
 def _expectations(wanted: Expectations, locale: Locale) -> Expectations:
-    said = {name: tuple(spoken(each, locale) for each in getattr(wanted, name)) for name in _WANTED}
+    said = {name: tuple(translate(each, locale) for each in getattr(wanted, name)) for name in _WANTED}
     return wanted.model_copy(update=said)
 
 
 _WANTED: Final = ("additions", "modifications")
 
 
-def listed(names: Collection[str]) -> str:
+def join_names(names: Collection[str]) -> str:
     """Some names for a message."""
     shown = sorted(names)
     first = ", ".join(repr(name) for name in shown[:3])

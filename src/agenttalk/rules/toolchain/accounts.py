@@ -16,7 +16,7 @@ DEFAULT_ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ForgeIdentity:
     """An agent's account at a source."""
 
     agent: str
@@ -42,10 +42,10 @@ class CiComment:
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
+class ForgeRegistry:
     """What is configured."""
 
-    identities: tuple[Identity, ...] = ()
+    identities: tuple[ForgeIdentity, ...] = ()
     """Accounts of agents."""
     default_reviewer: str | None = None
     """The agent that reviews where nobody was asked."""
@@ -79,7 +79,7 @@ class Registry:
                 return each.agent
         return None
 
-    def named(self, source: str, login: str) -> Identity | None:
+    def named(self, source: str, login: str) -> ForgeIdentity | None:
         """The account of an agent that a text calls."""
         found = (each for each in self.identities if each.source == source and each.login.lower() == login.lower())
         return next(found, None)
@@ -96,7 +96,7 @@ class Registry:
         listed = self.callers.get(user.source, ())
         return (user.id is None or user.id >= 0) and matches(listed, [user.login])
 
-    def renamed(self, source: str, names: Mapping[int, str]) -> Registry:
+    def renamed(self, source: str, names: Mapping[int, str]) -> ForgeRegistry:
         """The same with the names that accounts have now, by their numbers."""
         changed = tuple(
             replace(each, login=names[each.id])
@@ -133,7 +133,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(translate(glob), re.IGNORECASE)
 
 
-def is_one(glob: str) -> bool:
+def is_single_repository(glob: str) -> bool:
     """Whether a glob is the name of one repository."""
     return glob.count("/") == 1 and not set(glob) & set("*?[")
 
@@ -147,7 +147,7 @@ def same_user(left: ForgeUser | None, right: ForgeUser | None) -> bool:
     return left.login.lower() == right.login.lower()
 
 
-def _same(identity: Identity, user: ForgeUser) -> bool:
+def _same(identity: ForgeIdentity, user: ForgeUser) -> bool:
     if identity.id is not None and user.id is not None:
         return identity.id == user.id
     return identity.id is None and identity.login.lower() == user.login.lower()

@@ -19,7 +19,7 @@ from agenttalk.rules.toolchain.mentions import read_marker
 _COMMENT: Final = re.compile(r"#issuecomment-(\d{1,18})$")
 
 
-class Question(NamedTuple):
+class ThreadQuestion(NamedTuple):
     """What an agent was asked."""
 
     account: ForgeUser
@@ -33,23 +33,25 @@ class Question(NamedTuple):
     """How many answers it takes."""
 
 
-def asked_in(url: object) -> int:
+def find_comment_number(url: object) -> int:
     """The comment that an address of a forge leads to; 0 when it is none."""
     found = _COMMENT.search(url) if isinstance(url, str) else None
     return int(found[1]) if found else 0
 
 
-def is_by(comment: Comment, user: ForgeUser) -> bool:
+def is_written_by(comment: Comment, user: ForgeUser) -> bool:
     """Whether somebody said something. What the engine wrote is nobody's deed, also where it shares an account.
 
     A comment that shows nothing to people says nothing.
     """
     marker = read_marker(comment.body)
     ours = marker is not None and marker.by_engine
-    return same_user(comment.author, user) and not ours and mentions.shows(comment.body)
+    return same_user(comment.author, user) and not ours and mentions.has_visible_text(comment.body)
 
 
-def answers(question: Question, comments: Iterable[Comment], reviews: Iterable[Review] = ()) -> list[Comment]:
+def find_answers(
+    question: ThreadQuestion, comments: Iterable[Comment], reviews: Iterable[Review] = ()
+) -> list[Comment]:
     """The comments that answer a question, at most as many as it takes."""
     found: list[Comment] = []
     others = 0
@@ -69,11 +71,11 @@ def answers(question: Question, comments: Iterable[Comment], reviews: Iterable[R
     return found
 
 
-def _later(question: Question, comments: Iterable[Comment], reviews: Iterable[Review]) -> list[Comment | None]:
+def _later(question: ThreadQuestion, comments: Iterable[Comment], reviews: Iterable[Review]) -> list[Comment | None]:
     """What was said after a question, in order: own comments, and None for each further question."""
     said: list[tuple[str, int, Comment | None]] = []
     for each in comments:
-        if is_by(each, question.account) and each.created_at >= question.since:
+        if is_written_by(each, question.account) and each.created_at >= question.since:
             said.append((each.created_at, each.id, each))
         elif (each.created_at, each.id) > (question.since, question.asked_in or each.id) and _asks(each, question):
             said.append((each.created_at, each.id, None))
@@ -88,10 +90,10 @@ def _order(said: tuple[str, int, Any]) -> tuple[str, int]:
     return said[:2]
 
 
-def _asks(comment: Comment, question: Question) -> bool:
+def _asks(comment: Comment, question: ThreadQuestion) -> bool:
     """Whether a comment of somebody else's asks the same agent something."""
     marker = read_marker(comment.body)
     if same_user(comment.author, question.account) or (marker is not None and marker.by_engine):
         return False
-    called = question.account.login.lower() in mentions.names(comment.body)
-    return called and mentions.intent(comment.body) != "fyi"
+    called = question.account.login.lower() in mentions.find_names(comment.body)
+    return called and mentions.detect_intent(comment.body) != "fyi"

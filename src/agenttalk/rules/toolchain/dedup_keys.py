@@ -64,7 +64,7 @@ def review_given(event: ForgeEvent, pull: PullRequest, review: Review) -> str:
     return _review_at(event, pull, review, (review.submitted_at or event.at)[:16])
 
 
-def review_near(event: ForgeEvent, pull: PullRequest, review: Review) -> tuple[str, ...]:
+def neighbour_review_keys(event: ForgeEvent, pull: PullRequest, review: Review) -> tuple[str, ...]:
     """Further keys that the same review may have: those of the minutes beside its own.
 
     Gitea's webhook tells when the pull request changed, and its API when the review did, a moment before.
@@ -115,12 +115,12 @@ def deploy_failure(source: str, repository: str, sha: str, environment: str = ""
     return _joined(source, "deploy_failure", repository.lower(), sha, *where)
 
 
-def again(key: str, at: str) -> str:
+def repeated_key(key: str, at: str) -> str:
     """What was done, and is called for once more since then."""
     return f"{key}:{_joined('again', at)}"
 
 
-def deployed(source: str, repository: str, name: str) -> str:
+def deployment_key(source: str, repository: str, name: str) -> str:
     """A place that things are deployed to: the newest success is known of each."""
     return _joined(source, "deployed", repository.lower(), name.lower())
 

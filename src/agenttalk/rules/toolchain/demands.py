@@ -28,7 +28,7 @@ class Demand(NamedTuple):
     least: Trust
 
 
-def demand(action_type: str, verify: Verify, *, visible: bool = True) -> Demand:
+def decide_demand(action_type: str, verify: Verify, *, visible: bool = True) -> Demand:
     """What a task takes to be done. Where no forge could show it (not `visible`), a report has to do."""
     if action_type in NOTICES:
         return Demand(("delivered",), "observed")
@@ -39,7 +39,7 @@ def demand(action_type: str, verify: Verify, *, visible: bool = True) -> Demand:
     return Demand(_BY_SETTING[verify], "observed" if verify == "observed" else "claimed")
 
 
-def claims(said: Iterable[tuple[str, str, str, str]], at: str) -> list[Evidence]:
+def make_claims(said: Iterable[tuple[str, str, str, str]], at: str) -> list[Evidence]:
     """Evidence from comments and outputs: (kind, author, type, body). All of it is only claimed."""
     return list(dict.fromkeys(_claims(said, at)))
 

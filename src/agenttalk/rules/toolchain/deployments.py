@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import ForgeEvent, Repository, Status
 from agenttalk.rules.toolchain import event_tasks, forge_facts
-from agenttalk.rules.toolchain.accounts import Registry
-from agenttalk.rules.toolchain.proposal import Decision, Known, Withdrawal
+from agenttalk.rules.toolchain.accounts import ForgeRegistry
+from agenttalk.rules.toolchain.proposal import EventDecision, ForgeKnowledge, Withdrawal
 
 DEPLOYED: Final = "it is deployed by now"
 
 
-class Undone(NamedTuple):
+class FailedDeployment(NamedTuple):
     """A deployment that failed."""
 
     context: str
@@ -31,7 +31,7 @@ class Undone(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestCommit:
     """The newest commit of the branch that a repository is deployed from."""
 
     source: str
@@ -41,21 +41,21 @@ class Newest:
     sha: str
     statuses: tuple[Status, ...] = ()
     """The newest of each context."""
-    undone: Mapping[str, Undone] = field(default_factory=dict)
+    undone: Mapping[str, FailedDeployment] = field(default_factory=dict)
     """Keys of open tasks about deployments of this repository → what failed."""
 
 
-def is_watched(registry: Registry) -> bool:
+def is_watched(registry: ForgeRegistry) -> bool:
     """Whether anybody is to hear of deployments, and anything is known to be one."""
     return registry.ops is not None and bool(registry.deploy_patterns)
 
 
-def is_deployment(status: Status, registry: Registry) -> bool:
+def is_deployment(status: Status, registry: ForgeRegistry) -> bool:
     """Whether a status tells of a deployment. What runs for a pull request is none."""
     return not status.context.endswith("(pull_request)") and registry.deploys(status.context)
 
 
-def events(newest: Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
+def make_events(newest: NewestCommit, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:
     """The event that would have told how the newest deployment ended; none while nothing has ended."""
     ended = [
         each for each in newest.statuses if each.outcome in {"failure", "success"} and is_deployment(each, registry)
@@ -64,8 +64,8 @@ def events(newest: Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
     return tuple(_event(newest, each) for each in (red or ended)[:1])
 
 
-def decide(newest: Newest, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
-    """What follows from one of the events of `events`. Tasks whose context is green by now are closed."""
+def decide(newest: NewestCommit, event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) -> EventDecision:
+    """What follows from one of the events of `make_events`. Tasks whose context is green by now are closed."""
     decision = event_tasks.decide(event, registry, known)
     red = event.status is not None and event.status.outcome == "failure"
     done = tuple(
@@ -77,14 +77,14 @@ def decide(newest: Newest, event: ForgeEvent, registry: Registry, known: Known) 
     return replace(decision, withdrawn=(*decision.withdrawn, *done), ignored=ignored, warnings=())
 
 
-def _is_green(newest: Newest, failed: Undone) -> bool:
+def _is_green(newest: NewestCommit, failed: FailedDeployment) -> bool:
     """Whether what failed was deployed since."""
-    found = forge_facts.of_context(newest.statuses, failed.context)
+    found = forge_facts.filter_statuses(newest.statuses, failed.context)
     good = all(each.outcome == "success" and each.at >= failed.since for each in found)
     return bool(failed.context and found) and good
 
 
-def _event(newest: Newest, status: Status) -> ForgeEvent:
+def _event(newest: NewestCommit, status: Status) -> ForgeEvent:
     return ForgeEvent(
         source=newest.source,
         kind=newest.kind,

@@ -21,8 +21,17 @@ from agenttalk.contracts.forge import (
 )
 from agenttalk.contracts.toolchain import ActionType, PipelineResult, ProposedTask
 from agenttalk.rules.toolchain import dedup_keys, generations, mention_tasks, review_requests, sightings
-from agenttalk.rules.toolchain.accounts import Registry, same_user
-from agenttalk.rules.toolchain.proposal import LONGEST_TITLE, Decision, Deployed, Draft, Known, KnownTask, Lookup, cut
+from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
+from agenttalk.rules.toolchain.proposal import (
+    LONGEST_TITLE,
+    DecisionDraft,
+    DeploymentOutcome,
+    EventDecision,
+    ForgeKnowledge,
+    KnownTask,
+    Lookup,
+    cut_text,
+)
 
 _OVER: Final[tuple[ActionType, ...]] = ("review_result", "review_comment", "ci_failure", "merge_conflict")
 _OF_A_HEAD: Final = frozenset({"ci_failure", "merge_conflict"})
@@ -30,7 +39,7 @@ _GIVEN: Final = frozenset({"issue_assigned", "issue_opened"})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventLookupKeys:
     """What to look up before an event is decided."""
 
     objects: frozenset[str]
@@ -39,7 +48,7 @@ class Wanted:
     """Commits: tasks that belong to them, open pull requests whose newest head they are, and failures that wait."""
 
 
-def wanted(event: ForgeEvent, known: Known = Known()) -> Wanted:  # noqa: B008 - frozen
+def find_lookup_keys(event: ForgeEvent, known: ForgeKnowledge = ForgeKnowledge()) -> EventLookupKeys:  # noqa: B008 - frozen
     """What an event is about. Asked again with the sightings found so far, it names what they lead to."""
     numbers = [event.pull_request.number] if event.pull_request else []
     numbers += [event.issue.number] if event.issue else []
@@ -49,15 +58,15 @@ def wanted(event: ForgeEvent, known: Known = Known()) -> Wanted:  # noqa: B008 -
     heads += [event.pull_request.head_sha] if event.pull_request else []
     heads += [_sha(event)]
     source, repository = event.source, event.repository.key
-    return Wanted(
+    return EventLookupKeys(
         frozenset(dedup_keys.object_of(source, repository, number) for number in numbers),
         frozenset(dedup_keys.commit_of(source, repository, head) for head in heads if head),
     )
 
 
-def decide(event: ForgeEvent, registry: Registry, known: Known) -> Decision:
+def decide(event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) -> EventDecision:
     """What follows from an event. The same events in any order, each any number of times, come to the same tasks."""
-    draft = Draft(event, registry, known)
+    draft = DecisionDraft(event, registry, known)
     if not (registry.covers(event.repository.full_name) or registry.covers(event.repository.key)):
         draft.notes.append(f"{event.repository.full_name} is none of our repositories")
     elif mention_tasks.is_our_own(event, registry):
@@ -69,14 +78,14 @@ def decide(event: ForgeEvent, registry: Registry, known: Known) -> Decision:
     return draft.decision()
 
 
-def infrastructure_failure(
-    registry: Registry, source: str, *, outage: str, what: str, detail: str = "", at: str = ""
+def make_outage_task(
+    registry: ForgeRegistry, source: str, *, outage: str, what: str, detail: str = "", at: str = ""
 ) -> ProposedTask | None:
     """The task for whoever runs things, once per outage; None when nobody does."""
     if registry.ops is None:
         return None
     key = dedup_keys.infrastructure_failure(source, outage)
-    context = {"what": cut(what, LONGEST_TITLE), "detail": cut(detail), "outage": outage}
+    context = {"what": cut_text(what, LONGEST_TITLE), "detail": cut_text(detail), "outage": outage}
     return ProposedTask.model_validate(
         {
             "key": key,
@@ -90,7 +99,7 @@ def infrastructure_failure(
     )
 
 
-def merge_conflict(
+def make_conflict_task(
     *, source: str, object_key: str, agent: str, context: Mapping[str, Any], head_sha: str, at: str
 ) -> ProposedTask:
     """The author's task for a head that was approved and cannot be merged as it is."""
@@ -109,7 +118,7 @@ def merge_conflict(
     )
 
 
-def reported(source: str, result: PipelineResult, *, at: str = "") -> ForgeEvent:
+def make_pipeline_event(source: str, result: PipelineResult, *, at: str = "") -> ForgeEvent:
     """What a pipeline without a webhook says, as an event."""
     repository = Repository(full_name=result.repository)
     common = {"sha": result.sha, "outcome": result.outcome, "url": result.url}
@@ -125,9 +134,9 @@ def reported(source: str, result: PipelineResult, *, at: str = "") -> ForgeEvent
 # Pull requests
 
 
-def _pull_request(draft: Draft) -> None:
+def _pull_request(draft: DecisionDraft) -> None:
     """Any event that shows a pull request: reviews, red heads and closed ones are brought up to date."""
-    shown = sightings.of(draft.event)
+    shown = sightings.read_sighting(draft.event)
     own = draft.event.pull_request
     if shown is None or own is None:
         draft.notes.append("it shows no pull request")
@@ -139,9 +148,9 @@ def _pull_request(draft: Draft) -> None:
     _mentions_in_body(draft, own.body, own.number, tuple(own.requested_reviewers or ()))
 
 
-def _dismissed(draft: Draft) -> None:
+def _dismissed(draft: DecisionDraft) -> None:
     """A review was taken back: nobody has to act on it, unless the one who had to took it back."""
-    shown, review = sightings.of(draft.event), draft.event.review
+    shown, review = sightings.read_sighting(draft.event), draft.event.review
     if shown is None or review is None:
         draft.notes.append("it shows no review of a pull request")
         return
@@ -157,12 +166,12 @@ def _dismissed(draft: Draft) -> None:
             draft.withdraw(task, "the review was withdrawn")
 
 
-def _settle(draft: Draft, sighting: Sighting) -> PullRequest | None:
+def _settle(draft: DecisionDraft, sighting: Sighting) -> PullRequest | None:
     pull = sighting.pull_request
     if pull is None:
         return None
     key = sightings.object_of(sighting)
-    review_requests.settle(draft, sighting, pull)
+    review_requests.settle_reviews(draft, sighting, pull)
     for task in draft.of(key, *_OVER):
         if (why := _is_over(task, sighting, pull)) is None:
             draft.restore(task)
@@ -188,7 +197,7 @@ def _is_over(task: KnownTask, sighting: Sighting, pull: PullRequest) -> str | No
     return None
 
 
-def _merged(draft: Draft, object_key: str, pull: PullRequest) -> None:
+def _merged(draft: DecisionDraft, object_key: str, pull: PullRequest) -> None:
     by = pull.merged_by or draft.event.sender
     agent = draft.registry.agent(pull.author)
     if draft.event.name != "pull_request_merged":
@@ -203,9 +212,9 @@ def _merged(draft: Draft, object_key: str, pull: PullRequest) -> None:
         draft.propose("review_merged", agent, key, object_key, context, pull=pull)
 
 
-def _review(draft: Draft) -> None:
+def _review(draft: DecisionDraft) -> None:
     """A review was handed in: its pull request's author has something to do."""
-    shown, review, own = sightings.of(draft.event), draft.event.review, draft.event.pull_request
+    shown, review, own = sightings.read_sighting(draft.event), draft.event.review, draft.event.pull_request
     now = draft.remember(shown) if shown else None
     pull = _settle(draft, now) if now else None
     if pull is None or review is None or own is None or now is None:
@@ -222,16 +231,20 @@ def _review(draft: Draft) -> None:
     key = dedup_keys.review_given(draft.event, own, review)
     if draft.event.first_hand:
         there = {task.key for task in draft.of(object_key, action)}
-        near = dedup_keys.review_near(draft.event, own, review)
+        near = dedup_keys.neighbour_review_keys(draft.event, own, review)
         key = next((each for each in (key, *near) if each in there), key)
     skip: tuple[ForgeUser, ...] = ()
     if agent is not None:
         skip = (pull.author,)
-        context: dict[str, Any] = {"reviewer": review.author.login, "review_body": cut(review.body)}
+        context: dict[str, Any] = {"reviewer": review.author.login, "review_body": cut_text(review.body)}
         context |= {"branch": pull.head_ref, "base": pull.base_ref, "review_id": review.id}
         context |= {"result": review.verdict, "author": pull.author.login, "base_sha": pull.base_sha}
         talk = review.verdict == "COMMENT"
-        hop = mention_tasks.hop(draft, object_key, review.body) if talk else mention_tasks.round_of(draft, object_key)
+        hop = (
+            mention_tasks.count_hops(draft, object_key, review.body)
+            if talk
+            else mention_tasks.round_of(draft, object_key)
+        )
         if review.verdict == "COMMENT":
             if mention_tasks.may_go_on(draft, object_key, hop, pull.author.login):
                 draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
@@ -241,10 +254,12 @@ def _review(draft: Draft) -> None:
             draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
     if not pull.is_open:
         draft.not_now(key, "the pull request is closed")
-    mention_tasks.mentions(draft, object_key, f"review-{key}", review.body, source_type="review", skip=skip)
+    mention_tasks.propose_mention_tasks(
+        draft, object_key, f"review-{key}", review.body, source_type="review", skip=skip
+    )
 
 
-def _does_not_count(draft: Draft, now: Sighting, pull: PullRequest, own: PullRequest, review: Review) -> str:
+def _does_not_count(draft: DecisionDraft, now: Sighting, pull: PullRequest, own: PullRequest, review: Review) -> str:
     """Why nobody has to act on a review; empty when its author has to."""
     if pull.merged:
         return "the pull request is merged"
@@ -253,13 +268,17 @@ def _does_not_count(draft: Draft, now: Sighting, pull: PullRequest, own: PullReq
     newest = now.verdicts.get(dedup_keys.user(review.author), "")
     if review.verdict != "COMMENT" and newest > sightings.verdict_of(draft.event, review):
         return "the reviewer has given another verdict since"
-    return "" if mention_tasks.may_call(draft, review.author) else mention_tasks.no_right(draft, review.author)
+    return (
+        ""
+        if mention_tasks.may_call(draft, review.author)
+        else mention_tasks.describe_missing_right(draft, review.author)
+    )
 
 
 # Comments and issues
 
 
-def _comment(draft: Draft) -> None:
+def _comment(draft: DecisionDraft) -> None:
     """A comment calls people, or says in a CI service's name that something failed."""
     event, comment, issue = draft.event, draft.event.comment, draft.event.issue
     pull = event.pull_request
@@ -267,7 +286,7 @@ def _comment(draft: Draft) -> None:
         draft.notes.append("it shows no comment")
         return
     number = pull.number if pull else issue.number if issue else 0
-    if (shown := sightings.of(event)) is not None:
+    if (shown := sightings.read_sighting(event)) is not None:
         now = draft.remember(shown)
         pull = _settle(draft, now) or pull
     object_key = dedup_keys.object_of(event.source, draft.place, number)
@@ -283,10 +302,10 @@ def _comment(draft: Draft) -> None:
         return
     on_pull = pull is not None or (issue is not None and issue.is_pull)
     kind = "pull_request_comment" if on_pull else "issue_comment"
-    mention_tasks.mentions(draft, object_key, f"comment-{comment.id}", comment.body, source_type=kind)
+    mention_tasks.propose_mention_tasks(draft, object_key, f"comment-{comment.id}", comment.body, source_type=kind)
 
 
-def _unsay(draft: Draft, object_key: str, comment: Comment) -> None:
+def _unsay(draft: DecisionDraft, object_key: str, comment: Comment) -> None:
     """Nobody has to answer what was deleted, unless the one who is called deleted it or has begun."""
     draft.unsay(object_key, comment.id)
     place = f"comment-{comment.id}"
@@ -295,7 +314,7 @@ def _unsay(draft: Draft, object_key: str, comment: Comment) -> None:
             _withdraw_for_others(draft, task, "the comment was deleted")
 
 
-def _repository_deleted(draft: Draft) -> None:
+def _repository_deleted(draft: DecisionDraft) -> None:
     """Nothing is left to do in a repository that is not there any more."""
     why = f"the repository {draft.repository} was deleted"
     if draft.event.first_hand:
@@ -304,7 +323,7 @@ def _repository_deleted(draft: Draft) -> None:
         _withdraw_for_others(draft, task, why)
 
 
-def _withdraw_for_others(draft: Draft, task: KnownTask, why: str) -> None:
+def _withdraw_for_others(draft: DecisionDraft, task: KnownTask, why: str) -> None:
     """Nothing is left to do, unless the task's own agent saw to that."""
     sender = draft.event.sender
     if sender is not None and draft.registry.agent(sender) == task.assignee:
@@ -313,8 +332,8 @@ def _withdraw_for_others(draft: Draft, task: KnownTask, why: str) -> None:
         draft.withdraw(task, why)
 
 
-def _failed_by_comment(draft: Draft, object_key: str, number: int, line: str) -> None:
-    sighting = draft.sighting(object_key) or sightings.of(draft.event)
+def _failed_by_comment(draft: DecisionDraft, object_key: str, number: int, line: str) -> None:
+    sighting = draft.sighting(object_key) or sightings.read_sighting(draft.event)
     pull = sighting.pull_request if sighting else None
     if pull is None:
         draft.held = True
@@ -322,12 +341,12 @@ def _failed_by_comment(draft: Draft, object_key: str, number: int, line: str) ->
     elif pull.is_open:
         url = draft.event.comment.url if draft.event.comment else ""
         _red_again(draft, object_key, pull)
-        _red(draft, object_key, pull, {"error_summary": cut(line, LONGEST_TITLE), "log_url": url})
+        _red(draft, object_key, pull, {"error_summary": cut_text(line, LONGEST_TITLE), "log_url": url})
 
 
-def _issue(draft: Draft) -> None:
+def _issue(draft: DecisionDraft) -> None:
     """An issue is somebody's work while it is open and assigned to them."""
-    shown = sightings.of(draft.event)
+    shown = sightings.read_sighting(draft.event)
     own = draft.event.issue
     if shown is None or own is None:
         draft.notes.append("it shows no issue")
@@ -357,13 +376,13 @@ def _issue(draft: Draft) -> None:
     _mentions_in_body(draft, own.body, own.number, tuple(own.assignees))
 
 
-def _forget(draft: Draft, object_key: str, why: str) -> None:
+def _forget(draft: DecisionDraft, object_key: str, why: str) -> None:
     """What was deleted calls nobody any more."""
     for task in draft.of(object_key, "mention"):
         draft.withdraw(task, why)
 
 
-def _end(draft: Draft, task: KnownTask, now: Sighting, why: str) -> None:
+def _end(draft: DecisionDraft, task: KnownTask, now: Sighting, why: str) -> None:
     """Nothing is left to do. What an agent has begun it does not end by closing it, or leaving it, itself."""
     ended_by = (*now.left, now.closed_by) if now.closed_by is not None else now.left
     if task.idle and task.assignee in {draft.registry.agent(each) for each in ended_by}:
@@ -372,7 +391,7 @@ def _end(draft: Draft, task: KnownTask, now: Sighting, why: str) -> None:
         draft.withdraw(task, why)
 
 
-def _to_tell(draft: Draft, issue: Issue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
+def _to_tell(draft: DecisionDraft, issue: Issue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
     """Who may not know yet that the issue is theirs."""
     if not issue.is_open:
         return []
@@ -393,15 +412,15 @@ def _to_tell(draft: Draft, issue: Issue, before: list[KnownTask], *, owed: bool)
     return found
 
 
-def _is_for(draft: Draft, task: KnownTask, user: ForgeUser) -> bool:
+def _is_for(draft: DecisionDraft, task: KnownTask, user: ForgeUser) -> bool:
     return draft.registry.agent(user) == task.assignee
 
 
 def _issue_context(issue: Issue, agent: str) -> dict[str, Any]:
     return {
         "issue_number": issue.number,
-        "issue_title": cut(issue.title, LONGEST_TITLE),
-        "issue_body": cut(issue.body),
+        "issue_title": cut_text(issue.title, LONGEST_TITLE),
+        "issue_body": cut_text(issue.body),
         "labels": list(issue.labels),
         "branch": f"fix/{issue.number}-{agent}",
         "url": issue.url,
@@ -409,18 +428,18 @@ def _issue_context(issue: Issue, agent: str) -> dict[str, Any]:
     }
 
 
-def _mentions_in_body(draft: Draft, body: str, number: int, skip: tuple[ForgeUser, ...]) -> None:
+def _mentions_in_body(draft: DecisionDraft, body: str, number: int, skip: tuple[ForgeUser, ...]) -> None:
     if draft.event.name not in {"pull_request_opened", "issue_opened", "pull_request_edited", "issue_edited"}:
         return
     key = dedup_keys.object_of(draft.event.source, draft.place, number)
     kind = "pull_request" if draft.event.pull_request else "issue"
-    mention_tasks.mentions(draft, key, f"{number}-body", body, source_type=kind, skip=skip)
+    mention_tasks.propose_mention_tasks(draft, key, f"{number}-body", body, source_type=kind, skip=skip)
 
 
 # What ran
 
 
-def _ran(draft: Draft) -> None:
+def _ran(draft: DecisionDraft) -> None:
     """A status, run or deployment: red ones are somebody's work."""
     event = draft.event
     outcome = event.status or event.run or event.deployment
@@ -435,7 +454,7 @@ def _ran(draft: Draft) -> None:
         _red_head(draft)
 
 
-def _is_deployment(draft: Draft) -> bool:
+def _is_deployment(draft: DecisionDraft) -> bool:
     event = draft.event
     if event.deployment:
         return True
@@ -448,12 +467,12 @@ def _is_deployment(draft: Draft) -> bool:
     return not context.endswith("(pull_request)") and draft.registry.deploys(context)
 
 
-def _deployed(draft: Draft, deployment: Deployment, *, good: bool) -> Deployed:
-    where = dedup_keys.deployed(draft.event.source, draft.place, deployment.environment)
-    return Deployed(where, deployment.sha, draft.event.at, good)
+def _deployed(draft: DecisionDraft, deployment: Deployment, *, good: bool) -> DeploymentOutcome:
+    where = dedup_keys.deployment_key(draft.event.source, draft.place, deployment.environment)
+    return DeploymentOutcome(where, deployment.sha, draft.event.at, good)
 
 
-def _not_deployed(draft: Draft) -> None:
+def _not_deployed(draft: DecisionDraft) -> None:
     sha = _sha(draft.event)
     if draft.event.deployment is not None:
         draft.deployed = _deployed(draft, draft.event.deployment, good=False)
@@ -469,11 +488,11 @@ def _not_deployed(draft: Draft) -> None:
     draft.propose("deploy_failure", draft.registry.ops, key, commit, context, head=sha)
 
 
-def _since_done(draft: Draft, object_key: str, key: str) -> str:
+def _since_done(draft: DecisionDraft, object_key: str, key: str) -> str:
     """The key of a failure: one that comes after its task was done is another one, and not lost."""
     done = {task.key: task.done_at for task in draft.of(object_key, "deploy_failure") if task.done_at}
     while key in done and draft.event.at > done[key]:
-        key = dedup_keys.again(key, done[key])
+        key = dedup_keys.repeated_key(key, done[key])
     return key
 
 
@@ -487,9 +506,9 @@ def _where_deployed(event: ForgeEvent) -> dict[str, str]:
     return {"deploy_context": "", "branch": event.repository.default_branch}
 
 
-def _red_head(draft: Draft) -> None:
+def _red_head(draft: DecisionDraft) -> None:
     """The author of the open pull request with this head gets it. Only the newest head counts."""
-    shown = sightings.of(draft.event)
+    shown = sightings.read_sighting(draft.event)
     if shown is not None:
         draft.remember(shown)
     sha = _sha(draft.event)
@@ -517,7 +536,7 @@ def _numbers(event: ForgeEvent) -> set[int]:
     return named | ({event.pull_request.number} if event.pull_request else set())
 
 
-def _red(draft: Draft, object_key: str, pull: PullRequest, failure: Mapping[str, Any]) -> None:
+def _red(draft: DecisionDraft, object_key: str, pull: PullRequest, failure: Mapping[str, Any]) -> None:
     """A red head is its author's, whoever pushed or ran it."""
     agent = draft.agent(pull.author, "ci_failure", from_sender=True)
     if agent is not None:
@@ -526,7 +545,7 @@ def _red(draft: Draft, object_key: str, pull: PullRequest, failure: Mapping[str,
         draft.propose("ci_failure", agent, key, object_key, context, pull=pull)
 
 
-def _red_again(draft: Draft, object_key: str, pull: PullRequest) -> None:
+def _red_again(draft: DecisionDraft, object_key: str, pull: PullRequest) -> None:
     """A head that was green meanwhile, and is not."""
     draft.call_again(object_key, dedup_keys.ci_failure(draft.event.source, draft.place, pull.head_sha))
 
@@ -547,13 +566,13 @@ def _failure(event: ForgeEvent) -> dict[str, Any]:
     ran = event.deployment or event.run or event.status
     summary = ": ".join(part for part in (what, why) if part)
     return {
-        "error_summary": cut(summary, LONGEST_TITLE),
+        "error_summary": cut_text(summary, LONGEST_TITLE),
         "log_url": ran.url if ran else "",
         "environment": event.deployment.environment if event.deployment else "",
     }
 
 
-_HANDLERS: Final[Mapping[EventName, Callable[[Draft], None]]] = {
+_HANDLERS: Final[Mapping[EventName, Callable[[DecisionDraft], None]]] = {
     "pull_request_opened": _pull_request,
     "pull_request_ready": _pull_request,
     "pull_request_drafted": _pull_request,

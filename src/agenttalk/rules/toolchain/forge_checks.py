@@ -7,11 +7,11 @@ from typing import Final
 
 from agenttalk.contracts.forge import ForgeUser, ReviewVerdict
 from agenttalk.contracts.promise import ForgeCheck
-from agenttalk.rules.proof.evidence import Finding
+from agenttalk.rules.proof.evidence import CheckFinding
 from agenttalk.rules.text import forge_words
 from agenttalk.rules.toolchain import forge_facts
-from agenttalk.rules.toolchain.accounts import Registry
-from agenttalk.rules.toolchain.forge_facts import Answer, Facts, Wanted
+from agenttalk.rules.toolchain.accounts import ForgeRegistry
+from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeFinding, ReviewFilter
 
 QUESTIONS: Final = ("pr_merged", "review_by", "new_head_since", "status_success", "comment_by", "issue_closed")
 """Keys of which each asks one thing."""
@@ -27,7 +27,7 @@ _NEEDS: Final = {
 """Key → keys of which it needs one."""
 
 
-def faults(check: ForgeCheck) -> Iterator[tuple[str, str]]:
+def find_faults(check: ForgeCheck) -> Iterator[tuple[str, str]]:
     """What is wrong with a check: the key, and why."""
     if not any(getattr(check, name) is not None for name in QUESTIONS):
         yield "kind", f"it asks for nothing; give one of: {', '.join(QUESTIONS)}"
@@ -40,47 +40,47 @@ def faults(check: ForgeCheck) -> Iterator[tuple[str, str]]:
             yield name, "what is not to happen cannot be shown; leave it out"
 
 
-def of_forge(check: ForgeCheck, facts: Facts, registry: Registry, source: str) -> Finding:
+def judge_forge(check: ForgeCheck, facts: ForgeFacts, registry: ForgeRegistry, source: str) -> CheckFinding:
     """A check passes when everything that it asks for is so. Raises UnreadError for what has to be read first."""
-    wrong = [f"{name}: {why}" for name, why in faults(check)]
+    wrong = [f"{name}: {why}" for name, why in find_faults(check)]
     if wrong:
-        return Finding(False, "facts_missing", "; ".join(wrong))
+        return CheckFinding(False, "facts_missing", "; ".join(wrong))
     answers = list(_answers(check, facts, registry, source))
     bad = [each.detail for each in answers if not each.good]
     if bad:
-        return Finding(False, "content", "; ".join(bad))
-    return Finding(True, "", "; ".join(each.detail for each in answers))
+        return CheckFinding(False, "content", "; ".join(bad))
+    return CheckFinding(True, "", "; ".join(each.detail for each in answers))
 
 
-def _answers(check: ForgeCheck, facts: Facts, registry: Registry, source: str) -> Iterator[Answer]:
+def _answers(check: ForgeCheck, facts: ForgeFacts, registry: ForgeRegistry, source: str) -> Iterator[ForgeFinding]:
     pull, issue, repo = check.pull_request or 0, check.issue or 0, check.repo
     if check.pr_merged:
-        yield forge_facts.merged(facts, repo, pull)
+        yield forge_facts.check_merged(facts, repo, pull)
     if check.review_by is not None:
         verdicts: tuple[ReviewVerdict, ...] = (check.verdict,) if check.verdict else ("APPROVED", "REQUEST_CHANGES")
         found, by = facts.pull(repo, pull), _account(check.review_by, registry, source)
         head = forge_facts.head_of(facts, repo, found) if found else ""
-        yield forge_facts.reviewed(facts, repo, pull, Wanted(by, "", head, verdicts, newest=True))
+        yield forge_facts.check_reviewed(facts, repo, pull, ReviewFilter(by, "", head, verdicts, newest=True))
     if check.new_head_since is not None:
-        yield forge_facts.new_head(facts, repo, pull, check.new_head_since)
+        yield forge_facts.check_new_head(facts, repo, pull, check.new_head_since)
     if check.status_success is not None:
         yield _status(check, facts)
     if check.comment_by is not None:
-        yield forge_facts.commented(facts, repo, pull or issue, _account(check.comment_by, registry, source))
+        yield forge_facts.check_commented(facts, repo, pull or issue, _account(check.comment_by, registry, source))
     if check.issue_closed:
-        yield forge_facts.closed(facts, repo, issue)
+        yield forge_facts.check_closed(facts, repo, issue)
 
 
-def _status(check: ForgeCheck, facts: Facts) -> Answer:
+def _status(check: ForgeCheck, facts: ForgeFacts) -> ForgeFinding:
     ref, context = check.ref, check.status_success or ""
     if ref is None:
         pull = facts.pull(check.repo, check.pull_request or 0)
         if pull is None:
-            return Answer(False, forge_words.NO_PULL(place=f"{check.repo}#{check.pull_request}"))
+            return ForgeFinding(False, forge_words.NO_PULL(place=f"{check.repo}#{check.pull_request}"))
         ref = forge_facts.head_of(facts, check.repo, pull)
-    return forge_facts.succeeded(facts, check.repo, ref, "" if context == "*" else context)
+    return forge_facts.check_statuses(facts, check.repo, ref, "" if context == "*" else context)
 
 
-def _account(name: str, registry: Registry, source: str) -> ForgeUser:
+def _account(name: str, registry: ForgeRegistry, source: str) -> ForgeUser:
     """An agent's account; a name that is no agent's is that of an account."""
     return registry.account(source, name) or ForgeUser(source=source, login=name)

@@ -1,6 +1,6 @@
 """What is so at a forge, from what was read there. What was not read yet is asked for; what is not there is not so.
 
-Every question is asked of `Facts`. Where one of them was not read, `UnreadError` names it: whoever reads forges reads
+Every question is asked of `ForgeFacts`. Where one of them was not read, `UnreadError` names it: whoever reads forges reads
 it and asks again, so that exactly what is needed is read, and what is answered depends on nothing else.
 """
 
@@ -27,9 +27,9 @@ from agenttalk.contracts.forge import (
 )
 from agenttalk.rules.text import forge_words
 from agenttalk.rules.toolchain.accounts import same_user
-from agenttalk.rules.toolchain.comment_threads import is_by
+from agenttalk.rules.toolchain.comment_threads import is_written_by
 
-What = Literal[
+QueryKind = Literal[
     "pull",
     "reviews",
     "review_comments",
@@ -53,10 +53,10 @@ _LEAST_SHA: Final = 7
 """Characters of a commit by which it may be named."""
 
 
-class Look(NamedTuple):
+class ForgeQuery(NamedTuple):
     """Something to read at a forge."""
 
-    what: What
+    what: QueryKind
     repository: str
     key: str
     """A number, a commit, `base...head`, `number/review`, or a moment."""
@@ -65,12 +65,12 @@ class Look(NamedTuple):
 class UnreadError(Exception):
     """Something has to be read first."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: ForgeQuery) -> None:
         super().__init__(f"{look.what} {look.repository} {look.key}")
         self.look = look
 
 
-class Answer(NamedTuple):
+class ForgeFinding(NamedTuple):
     """Whether something is so, and what was seen of it."""
 
     good: bool
@@ -78,10 +78,10 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ForgeFacts:
     """What was read. None stands for what the forge does not have."""
 
-    read: Mapping[Look, Any] = field(default_factory=dict)
+    read: Mapping[ForgeQuery, Any] = field(default_factory=dict)
 
     def pull(self, repository: str, number: int) -> PullRequest | None:
         """A pull request."""
@@ -152,19 +152,19 @@ class Facts:
         """Paths that a pull request changes."""
         return tuple(self._get("files", repository, str(number)) or ())
 
-    def _get(self, what: What, repository: str, key: str) -> Any:
-        look = Look(what, repository, key)
+    def _get(self, what: QueryKind, repository: str, key: str) -> Any:
+        look = ForgeQuery(what, repository, key)
         if look not in self.read:
             raise UnreadError(look)
         return self.read[look]
 
 
-def short(sha: str) -> str:
+def shorten_sha(sha: str) -> str:
     """A commit as people read it."""
     return sha[:_SHORT] or forge_words.NO_COMMIT()
 
 
-def named(user: ForgeUser | None) -> str:
+def display_user(user: ForgeUser | None) -> str:
     """An account as people read it."""
     return user.login if user else forge_words.UNKNOWN_WHO()
 
@@ -175,12 +175,12 @@ def same_commit(left: str, right: str) -> bool:
     return len(one) >= _LEAST_SHA and other.startswith(one)
 
 
-def head_of(facts: Facts, repository: str, pull: PullRequest) -> str:
+def head_of(facts: ForgeFacts, repository: str, pull: PullRequest) -> str:
     """The newest commit of a pull request. Once it is closed its branch may go anywhere, and is not asked any more."""
     return pull.head_sha if pull.is_open else facts.head(repository, pull.number)
 
 
-def merged_head(facts: Facts, repository: str, pull: PullRequest) -> str:
+def find_merged_head(facts: ForgeFacts, repository: str, pull: PullRequest) -> str:
     """The head that was merged; empty when the forge does not show it without doubt.
 
     A merge names it among its parents, a fast-forward is it. After a squash or a rebase the base has other commits, and
@@ -206,19 +206,21 @@ def _same_work(left: Commit, right: Commit) -> bool:
     return told[0] == told[1]
 
 
-def merged(facts: Facts, repository: str, number: int, *, by: ForgeUser | None = None) -> Answer:
-    """Whether a pull request is merged; if asked for, by somebody. Whether it was to be, `unapproved` says."""
+def check_merged(facts: ForgeFacts, repository: str, number: int, *, by: ForgeUser | None = None) -> ForgeFinding:
+    """Whether a pull request is merged; if asked for, by somebody. Whether it was to be, `explain_unapproved` says."""
     pull = facts.pull(repository, number)
     place = f"{repository}#{number}"
     if pull is None:
-        return Answer(False, forge_words.NO_PULL(place=place))
+        return ForgeFinding(False, forge_words.NO_PULL(place=place))
     if not pull.merged:
         unmerged = forge_words.NOT_MERGED_OPEN if pull.is_open else forge_words.NOT_MERGED_CLOSED
-        return Answer(False, unmerged(place=place))
+        return ForgeFinding(False, unmerged(place=place))
     if by is not None and not same_user(pull.merged_by, by):
-        return Answer(False, forge_words.MERGED_BY_OTHER(place=place, who=named(pull.merged_by), by=by.login))
-    at = short(merged_head(facts, repository, pull) or pull.merge_sha)
-    return Answer(True, forge_words.MERGED(place=place, who=named(pull.merged_by), at=at))
+        return ForgeFinding(
+            False, forge_words.MERGED_BY_OTHER(place=place, who=display_user(pull.merged_by), by=by.login)
+        )
+    at = shorten_sha(find_merged_head(facts, repository, pull) or pull.merge_sha)
+    return ForgeFinding(True, forge_words.MERGED(place=place, who=display_user(pull.merged_by), at=at))
 
 
 class Approval(NamedTuple):
@@ -232,8 +234,8 @@ class Approval(NamedTuple):
     """The commit that it was compared with: what lies below was not looked at."""
 
 
-def unapproved(
-    facts: Facts,
+def explain_unapproved(
+    facts: ForgeFacts,
     repository: str,
     number: int,
     by: ForgeUser,
@@ -246,14 +248,14 @@ def unapproved(
     pull, place = facts.pull(repository, number), f"{repository}#{number}"
     if pull is None or not pull.merged or not same_user(pull.merged_by, by):
         return ""
-    head = merged_head(facts, repository, pull)
+    head = find_merged_head(facts, repository, pull)
     verdicts = [
         each
         for each in facts.reviews(repository, number)
         if each.verdict != "COMMENT" and not same_user(each.author, pull.author)
     ]
     given = {each.author: each for each in verdicts if not each.dismissed}
-    told = {"place": place, "by": by.login, "at": short(head or pull.merge_sha)}
+    told = {"place": place, "by": by.login, "at": shorten_sha(head or pull.merge_sha)}
     if not head:
         return forge_words.MERGED_UNKNOWN(**told)
     here = [each for each in given.values() if same_commit(each.commit, head)]
@@ -268,7 +270,7 @@ def unapproved(
     return ""
 
 
-def _went_on(facts: Facts, repository: str, pull: PullRequest, told_of: Approval, head: str) -> bool:
+def _went_on(facts: ForgeFacts, repository: str, pull: PullRequest, told_of: Approval, head: str) -> bool:
     """Whether the branch that an approval was for is gone, and what it rests on was in the other one before the merge.
 
     That is how forges go on with a pull request whose base was merged. A fast-forward does not show what was before.
@@ -282,7 +284,7 @@ def _went_on(facts: Facts, repository: str, pull: PullRequest, told_of: Approval
     return missing is not None and not missing.commits
 
 
-class Wanted(NamedTuple):
+class ReviewFilter(NamedTuple):
     """Which review counts."""
 
     by: ForgeUser
@@ -295,7 +297,7 @@ class Wanted(NamedTuple):
     """Whether only the last word counts."""
 
 
-def reviewed(facts: Facts, repository: str, number: int, wanted: Wanted) -> Answer:
+def check_reviewed(facts: ForgeFacts, repository: str, number: int, wanted: ReviewFilter) -> ForgeFinding:
     """Whether somebody has reviewed a pull request as it is asked for."""
     place, every = f"{repository}#{number}", facts.reviews(repository, number)
     own = [each for each in every if same_user(each.author, wanted.by) and wanted.id in {None, each.id}]
@@ -303,20 +305,20 @@ def reviewed(facts: Facts, repository: str, number: int, wanted: Wanted) -> Answ
         own = [each for each in own if each.verdict != "COMMENT" or "COMMENT" in wanted.verdicts][-1:]
     if not own:
         which = f" {wanted.id}" if wanted.id is not None else ""
-        return Answer(False, forge_words.NO_REVIEW(which=which, place=place, by=wanted.by.login))
+        return ForgeFinding(False, forge_words.NO_REVIEW(which=which, place=place, by=wanted.by.login))
     faults = [_review_fault(facts, repository, number, each, wanted) for each in own]
     for review, fault in zip(own, faults, strict=True):
         if not fault:
-            return Answer(
+            return ForgeFinding(
                 True,
                 forge_words.REVIEWED(
-                    place=place, by=wanted.by.login, verdict=review.verdict, commit=short(review.commit)
+                    place=place, by=wanted.by.login, verdict=review.verdict, commit=shorten_sha(review.commit)
                 ),
             )
-    return Answer(False, forge_words.BAD_REVIEW(place=place, by=wanted.by.login, why=faults[-1]))
+    return ForgeFinding(False, forge_words.BAD_REVIEW(place=place, by=wanted.by.login, why=faults[-1]))
 
 
-def _review_fault(facts: Facts, repository: str, number: int, review: Review, wanted: Wanted) -> str:
+def _review_fault(facts: ForgeFacts, repository: str, number: int, review: Review, wanted: ReviewFilter) -> str:
     if wanted.since and review.submitted_at < wanted.since:
         return forge_words.TOO_EARLY(at=review.submitted_at or forge_words.NO_TIME(), since=wanted.since)
     if review.verdict not in wanted.verdicts:
@@ -324,39 +326,43 @@ def _review_fault(facts: Facts, repository: str, number: int, review: Review, wa
     if wanted.head and not same_commit(review.commit, wanted.head):
         pull = facts.pull(repository, number)
         if pull is None or not same_commit(review.commit, head_of(facts, repository, pull)):
-            return forge_words.OLD_HEAD(found=short(review.commit), asked=short(wanted.head))
+            return forge_words.OLD_HEAD(found=shorten_sha(review.commit), asked=shorten_sha(wanted.head))
     return ""
 
 
-def new_head(facts: Facts, repository: str, number: int, before: str, *, by: ForgeUser | None = None) -> Answer:
+def check_new_head(
+    facts: ForgeFacts, repository: str, number: int, before: str, *, by: ForgeUser | None = None
+) -> ForgeFinding:
     """Whether work was pushed to a pull request since a head, while it was open; if asked for, by somebody."""
     pull, place = facts.pull(repository, number), f"{repository}#{number}"
     if pull is None:
-        return Answer(False, forge_words.NO_PULL(place=place))
+        return ForgeFinding(False, forge_words.NO_PULL(place=place))
     head = head_of(facts, repository, pull)
     if not before or not head:
-        return Answer(False, forge_words.UNKNOWN_HEAD(place=place))
+        return ForgeFinding(False, forge_words.UNKNOWN_HEAD(place=place))
     if same_commit(head, before):
         said = forge_words.SAME_HEAD if pull.is_open else forge_words.SAME_HEAD_CLOSED
-        return Answer(False, said(place=place, head=short(before)))
+        return ForgeFinding(False, said(place=place, head=shorten_sha(before)))
     between = facts.compare(repository, before, head)
-    told = {"place": place, "head": short(head), "before": short(before)}
+    told = {"place": place, "head": shorten_sha(head), "before": shorten_sha(before)}
     if between is None or not between.commits:
-        return Answer(False, forge_words.NOTHING_NEW(**told))
+        return ForgeFinding(False, forge_words.NOTHING_NEW(**told))
     old, new = facts.content(repository, before), facts.content(repository, head)
     if not old or not new:
-        return Answer(False, forge_words.NOT_COMPARED(**told))
+        return ForgeFinding(False, forge_words.NOT_COMPARED(**told))
     if old == new:
-        return Answer(False, forge_words.SAME_FILES(**told))
+        return ForgeFinding(False, forge_words.SAME_FILES(**told))
     other = _other_pusher(facts, repository, number, between, by) if by is not None else None
     if by is not None and other is not None:
-        return Answer(False, forge_words.COMMITS_OF_OTHERS(place=place, who=other.login, by=by.login))
+        return ForgeFinding(False, forge_words.COMMITS_OF_OTHERS(place=place, who=other.login, by=by.login))
     count = len(between.commits)
     commits = forge_words.ONE_COMMIT() if count == 1 else forge_words.COMMITS(count=count)
-    return Answer(True, forge_words.NEW_HEAD(commits=commits, **told))
+    return ForgeFinding(True, forge_words.NEW_HEAD(commits=commits, **told))
 
 
-def _other_pusher(facts: Facts, repository: str, number: int, between: Comparison, by: ForgeUser) -> ForgeUser | None:
+def _other_pusher(
+    facts: ForgeFacts, repository: str, number: int, between: Comparison, by: ForgeUser
+) -> ForgeUser | None:
     """Who brought commits, when it was not the one who was to.
 
     A git address is anybody's; the account that pushed is not. Where the forge does not tell it, the authors count.
@@ -367,7 +373,7 @@ def _other_pusher(facts: Facts, repository: str, number: int, between: Compariso
     return None if any(same_user(each, by) for each in known) or not known else known[-1]
 
 
-def said(facts: Facts, repository: str, number: int) -> tuple[Comment, ...]:
+def list_comments(facts: ForgeFacts, repository: str, number: int) -> tuple[Comment, ...]:
     """Everything that was said of a pull request: comments, and what stands in threads on lines.
 
     A reply in a thread belongs to the review that began it, whoever wrote it.
@@ -381,8 +387,8 @@ def said(facts: Facts, repository: str, number: int) -> tuple[Comment, ...]:
     return (*facts.comments(repository, number), *lines)
 
 
-def commented(
-    facts: Facts,
+def check_commented(
+    facts: ForgeFacts,
     repository: str,
     number: int,
     by: ForgeUser,
@@ -390,64 +396,68 @@ def commented(
     since: str = "",
     id_: int | None = None,
     on_pull: bool = False,
-) -> Answer:
+) -> ForgeFinding:
     """Whether somebody has written a comment; of a pull request also on a line."""
     place = f"{repository}#{number}"
     every = facts.comments(repository, number)
     found = _comments_by(every, by, since, id_)
     if on_pull and not found:
-        every = said(facts, repository, number)
+        every = list_comments(facts, repository, number)
         found = _comments_by(every, by, since, id_)
     if found:
-        return Answer(True, forge_words.COMMENTED(by=by.login, id=found[-1].id, place=place))
+        return ForgeFinding(True, forge_words.COMMENTED(by=by.login, id=found[-1].id, place=place))
     which = f" {id_}" if id_ is not None else ""
     others = [each for each in every if each.id == id_ or (id_ is None and each.created_at >= since)]
     ever = since or forge_words.EVER()
     if others:
         last = others[-1].author.login
-        return Answer(False, forge_words.NO_COMMENT_BUT(which=which, place=place, by=by.login, ever=ever, last=last))
-    return Answer(False, forge_words.NO_COMMENT(which=which, place=place, by=by.login, ever=ever))
+        return ForgeFinding(
+            False, forge_words.NO_COMMENT_BUT(which=which, place=place, by=by.login, ever=ever, last=last)
+        )
+    return ForgeFinding(False, forge_words.NO_COMMENT(which=which, place=place, by=by.login, ever=ever))
 
 
 def _comments_by(every: Iterable[Comment], by: ForgeUser, since: str, id_: int | None) -> list[Comment]:
-    own = (each for each in every if is_by(each, by) and each.created_at >= since)
+    own = (each for each in every if is_written_by(each, by) and each.created_at >= since)
     return [each for each in own if id_ in {None, each.id}]
 
 
-def succeeded(facts: Facts, repository: str, ref: str, context: str = "") -> Answer:
+def check_statuses(facts: ForgeFacts, repository: str, ref: str, context: str = "") -> ForgeFinding:
     """Whether the newest statuses of a commit are good: that of a context, or all of them."""
-    place = f"{repository} at {short(ref)}"
+    place = f"{repository} at {shorten_sha(ref)}"
     every = facts.statuses(repository, ref)
     found = [each for each in every if not context or each.context == context]
     if not found:
-        return Answer(
+        return ForgeFinding(
             False,
             forge_words.NO_SUCH_STATUS(name=context, place=place) if context else forge_words.NO_STATUS(place=place),
         )
     bad = [each for each in found if each.outcome != "success"]
     if bad:
-        return Answer(False, forge_words.BAD_STATUS(name=bad[0].context, place=place, by=named(bad[0].creator)))
-    return Answer(
+        return ForgeFinding(
+            False, forge_words.BAD_STATUS(name=bad[0].context, place=place, by=display_user(bad[0].creator))
+        )
+    return ForgeFinding(
         True,
         forge_words.GOOD_STATUSES(count=len(found), place=place, names=", ".join(each.context for each in found[:3])),
     )
 
 
-def of_context(statuses: Iterable[Status], context: str) -> list[Status]:
+def filter_statuses(statuses: Iterable[Status], context: str) -> list[Status]:
     """Those of a context: of that name, or of a job of a workflow of that name."""
     return [each for each in statuses if each.context == context or each.context.startswith(f"{context} /")]
 
 
-def closed(facts: Facts, repository: str, number: int) -> Answer:
+def check_closed(facts: ForgeFacts, repository: str, number: int) -> ForgeFinding:
     """Whether an issue is closed."""
     issue = facts.issue(repository, number)
     if issue is None:
-        return Answer(False, forge_words.NO_ISSUE(place=f"{repository}#{number}"))
+        return ForgeFinding(False, forge_words.NO_ISSUE(place=f"{repository}#{number}"))
     state = forge_words.IS_OPEN if issue.is_open else forge_words.IS_CLOSED
-    return Answer(not issue.is_open, state(place=f"{repository}#{number}"))
+    return ForgeFinding(not issue.is_open, state(place=f"{repository}#{number}"))
 
 
-def opened_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str) -> Answer:
+def check_pull_opened(facts: ForgeFacts, repository: str, number: int, by: ForgeUser, *, since: str) -> ForgeFinding:
     """Whether somebody has a pull request that names an issue and changes something: open, or merged since."""
     faults: list[str] = []
     for listed in (facts.pulls_since(repository, since), None):
@@ -462,20 +472,20 @@ def opened_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, sin
         for pull, fault in found:
             if not fault:
                 told = {"repo": repository, "own": pull.number, "by": by.login, "number": number}
-                return Answer(True, forge_words.PULL_NAMES_ISSUE(**told))
+                return ForgeFinding(True, forge_words.PULL_NAMES_ISSUE(**told))
         faults += [fault for _, fault in found]
     if faults:
-        return Answer(False, faults[-1])
+        return ForgeFinding(False, faults[-1])
     told = {"by": by.login, "since": since, "place": f"{repository}#{number}"}
     others = [
         each for each in facts.pulls_since(repository, since) if same_user(each.author, by) and each.created_at >= since
     ]
     if others:
-        return Answer(False, forge_words.NONE_NAMES_BUT(**told, own=f"{repository}#{others[-1].number}"))
-    return Answer(False, forge_words.NONE_NAMES(**told))
+        return ForgeFinding(False, forge_words.NONE_NAMES_BUT(**told, own=f"{repository}#{others[-1].number}"))
+    return ForgeFinding(False, forge_words.NONE_NAMES(**told))
 
 
-def merged_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str) -> list[int]:
+def find_merged_pulls(facts: ForgeFacts, repository: str, number: int, by: ForgeUser, *, since: str) -> list[int]:
     """The pull requests of somebody's own that name an issue and that they merged themselves since."""
     return [
         each.number
@@ -488,7 +498,7 @@ def merged_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, sin
     ]
 
 
-def _pull_fault(facts: Facts, repository: str, pull: PullRequest) -> str:
+def _pull_fault(facts: ForgeFacts, repository: str, pull: PullRequest) -> str:
     """Why a pull request is no work: it was given up, or changes nothing."""
     place = f"{repository}#{pull.number}"
     if not pull.is_open and not pull.merged:

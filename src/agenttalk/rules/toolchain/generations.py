@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agenttalk.rules.toolchain import dedup_keys
-from agenttalk.rules.toolchain.proposal import Draft, KnownTask
+from agenttalk.rules.toolchain.proposal import DecisionDraft, KnownTask
 
 
-def is_due_again(draft: Draft, tasks: Sequence[KnownTask], freed: str) -> bool:
+def is_due_again(draft: DecisionDraft, tasks: Sequence[KnownTask], freed: str) -> bool:
     """Whether tasks for one thing have all ended before the account was freed of it."""
     return bool(tasks) and all(task.state == "ended" and draft.stands_for(task) < freed for task in tasks)
 
 
-def key_of(draft: Draft, key: str, tasks: Sequence[KnownTask], freed: str) -> str:
+def key_of(draft: DecisionDraft, key: str, tasks: Sequence[KnownTask], freed: str) -> str:
     """The key under which something is owed now: that of the task that stands for it, or that of a new one."""
     if is_due_again(draft, tasks, freed):
-        return dedup_keys.again(key, freed)
+        return dedup_keys.repeated_key(key, freed)
     standing = [task for task in tasks if task.state != "ended" or draft.stands_for(task) >= freed]
     return standing[-1].key if standing else key

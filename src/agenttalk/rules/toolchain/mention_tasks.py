@@ -9,8 +9,8 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain import mentions as texts
-from agenttalk.rules.toolchain.accounts import Registry, same_user
-from agenttalk.rules.toolchain.proposal import Draft, KnownTask, cut
+from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
+from agenttalk.rules.toolchain.proposal import DecisionDraft, KnownTask, cut_text
 
 _SNIPPET: Final = 2_000
 _TALK: Final = frozenset({"mention", "review_comment"})
@@ -19,13 +19,13 @@ MOST_NAMES: Final = 20
 """Names of one text that are looked at; nobody really calls more."""
 
 
-def is_our_own(event: ForgeEvent, registry: Registry) -> bool:
+def is_our_own(event: ForgeEvent, registry: ForgeRegistry) -> bool:
     """Whether the engine wrote the comment or review. An issue that it opened is somebody's work all the same."""
     text = event.comment.body if event.comment else event.review.body if event.review else ""
     return _by_engine(event, registry, text)
 
 
-def _by_engine(event: ForgeEvent, registry: Registry, text: str) -> bool:
+def _by_engine(event: ForgeEvent, registry: ForgeRegistry, text: str) -> bool:
     """Whether the engine wrote a text. Its marker alone is not enough where its account is known."""
     marker = texts.read_marker(text)
     if marker is None or not marker.by_engine:
@@ -34,14 +34,14 @@ def _by_engine(event: ForgeEvent, registry: Registry, text: str) -> bool:
     return account is None or (event.sender is not None and event.sender.login.lower() == account.lower())
 
 
-def is_escalation(draft: Draft, issue: Issue) -> bool:
+def is_escalation(draft: DecisionDraft, issue: Issue) -> bool:
     """Whether the engine opened an issue because something failed for good: that can be decided with words, too."""
     marker, account = texts.read_marker(issue.body), draft.registry.engines.get(draft.event.source)
     ours = account is not None and issue.author.login.lower() == account.lower()
     return ours and marker is not None and marker.by_engine
 
 
-def round_of(draft: Draft, object_key: str) -> int:
+def round_of(draft: DecisionDraft, object_key: str) -> int:
     """How often agents have sent a pull request to each other. A person's word begins anew.
 
     A verdict holds whatever marker its text carries, and what no agent has begun is no round.
@@ -51,7 +51,7 @@ def round_of(draft: Draft, object_key: str) -> int:
     return _hop(draft, object_key, 0, [each for each in done if each.object == object_key], called)
 
 
-def hop(draft: Draft, object_key: str, text: str) -> int:
+def count_hops(draft: DecisionDraft, object_key: str, text: str) -> int:
     """How many answers of agents to agents lie before a text. A person's word begins anew, whatever it carries.
 
     An agent's own marker cannot lower it: what it was asked for at this place since a person last called somebody there
@@ -64,7 +64,9 @@ def hop(draft: Draft, object_key: str, text: str) -> int:
     return _hop(draft, object_key, marker.hop if marker else 0, mine, here)
 
 
-def _hop(draft: Draft, object_key: str, told: int, begun: Sequence[KnownTask], called: Sequence[KnownTask]) -> int:
+def _hop(
+    draft: DecisionDraft, object_key: str, told: int, begun: Sequence[KnownTask], called: Sequence[KnownTask]
+) -> int:
     """One more than the highest since a person called somebody at a thing; nothing for a person's own word."""
     sender = draft.event.sender
     if sender is None or draft.registry.agent(sender) is None:
@@ -74,7 +76,7 @@ def _hop(draft: Draft, object_key: str, told: int, begun: Sequence[KnownTask], c
     return min(max([told, *(each.hop for each in begun if each.at >= anew)]), most) + 1
 
 
-def may_go_on(draft: Draft, object_key: str, hop: int, login: str, *, reviews: bool = False) -> bool:
+def may_go_on(draft: DecisionDraft, object_key: str, hop: int, login: str, *, reviews: bool = False) -> bool:
     """Whether an agent may still be called; else a person is asked. Rounds of a review may take longer than talk."""
     if hop <= (2 * draft.registry.rounds if reviews else draft.registry.hops):
         return True
@@ -84,7 +86,7 @@ def may_go_on(draft: Draft, object_key: str, hop: int, login: str, *, reviews: b
     return False
 
 
-def may_call(draft: Draft, user: ForgeUser | None) -> bool:
+def may_call(draft: DecisionDraft, user: ForgeUser | None) -> bool:
     """Whether an account's words are work for agents: an agent's own, one that is listed, or one with write access.
 
     Where nobody could tell who may write, nobody else can call.
@@ -95,7 +97,7 @@ def may_call(draft: Draft, user: ForgeUser | None) -> bool:
     return known or (same_user(user, draft.event.sender) and draft.event.writer is True)
 
 
-def asks_for_rights(event: ForgeEvent, registry: Registry) -> bool:
+def asks_for_rights(event: ForgeEvent, registry: ForgeRegistry) -> bool:
     """Whether it matters for an event if its sender may write: it calls somebody, and the settings do not answer."""
     sender = event.sender
     if sender is None or event.writer is not None or registry.agent(sender) is not None or registry.may_call(sender):
@@ -106,7 +108,7 @@ def asks_for_rights(event: ForgeEvent, registry: Registry) -> bool:
     return event.review is not None or any("@" in text for text in said)
 
 
-def no_right(draft: Draft, user: ForgeUser | None) -> str:
+def describe_missing_right(draft: DecisionDraft, user: ForgeUser | None) -> str:
     """What is said of an account that cannot call agents, and what an operator can do about it."""
     name, source = user.login if user else "nobody", draft.event.source
     unsure = draft.event.writer is None
@@ -115,24 +117,24 @@ def no_right(draft: Draft, user: ForgeUser | None) -> str:
     return f"{name} cannot call agents: {why} {draft.repository}; {hint}, or list it in sources.{source}.callers"
 
 
-def mentions(
-    draft: Draft, object_key: str, place: str, text: str, *, source_type: str, skip: tuple[ForgeUser, ...] = ()
+def propose_mention_tasks(
+    draft: DecisionDraft, object_key: str, place: str, text: str, *, source_type: str, skip: tuple[ForgeUser, ...] = ()
 ) -> None:
     """A task for every agent that a text calls by name, except its writer and those who have one from it anyway."""
     event = draft.event
     if _by_engine(event, draft.registry, text):
         return
     edited = event.name in {"comment_edited", "pull_request_edited", "issue_edited"}
-    called = texts.added(event.body_before, text) if edited else texts.names(text)
+    called = texts.find_added_names(event.body_before, text) if edited else texts.find_names(text)
     found = [(name, draft.registry.named(event.source, name)) for name in called[:MOST_NAMES]]
     known = [(name, identity) for name, identity in found if identity is not None]
     if not known:
         return
     if not may_call(draft, event.sender):
-        draft.notes.append(no_right(draft, event.sender))
+        draft.notes.append(describe_missing_right(draft, event.sender))
         return
-    intent = texts.intent(text)
-    depth = hop(draft, object_key, text)
+    intent = texts.detect_intent(text)
+    depth = count_hops(draft, object_key, text)
     for name, identity in known:
         account = ForgeUser(source=event.source, login=identity.login, id=identity.id)
         if same_user(account, event.sender) or any(same_user(account, each) for each in skip):
@@ -150,9 +152,9 @@ def _context(event: ForgeEvent, text: str, source_type: str, intent: str) -> dic
         "source_type": source_type,
         "source_url": urls[0] if urls else "",
         "commenter": event.sender.login if event.sender else "",
-        "content_snippet": cut(text, _SNIPPET),
+        "content_snippet": cut_text(text, _SNIPPET),
         "intent_hint": intent,
         "number": thing.number if thing else 0,
-        "title": cut(thing.title, 300) if thing else "",
+        "title": cut_text(thing.title, 300) if thing else "",
         "fork": event.pull_request.fork if event.pull_request else False,
     }

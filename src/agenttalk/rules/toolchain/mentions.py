@@ -61,28 +61,28 @@ def read_marker(text: str) -> Marker | None:
     return max(markers, key=lambda each: each.hop, default=None)
 
 
-def names(text: str) -> tuple[str, ...]:
+def find_names(text: str) -> tuple[str, ...]:
     """The names that a text calls, in lower case, each once. Code, quotes, comments and mail addresses call nobody."""
     if "@" not in text:
         return ()
     return tuple(dict.fromkeys(match.lower() for match in _NAME.findall(_spoken(text))))
 
 
-def shows(text: str) -> bool:
+def has_visible_text(text: str) -> bool:
     """Whether a text shows anything of its own to people: hidden comments, quotes and blanks alone do not."""
     shown = (line for line in _without_comments(text).splitlines() if not _QUOTE.match(line))
     return any(category(each)[0] in "LNPS" for line in shown for each in line)
 
 
-def added(before: str | None, after: str) -> tuple[str, ...]:
+def find_added_names(before: str | None, after: str) -> tuple[str, ...]:
     """The names that an edit added. When nobody knows the text before, none."""
     if before is None:
         return ()
-    old = set(names(before))
-    return tuple(name for name in names(after) if name not in old)
+    old = set(find_names(before))
+    return tuple(name for name in find_names(after) if name not in old)
 
 
-def intent(text: str) -> Intent:
+def detect_intent(text: str) -> Intent:
     """What a text wants of the one it calls. In doubt something is to be done."""
     spoken = _spoken(text)
     if _ASKED.search(spoken):

@@ -10,7 +10,7 @@ from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, ReviewVerdict, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis, ProposedTask
 from agenttalk.rules.toolchain import dedup_keys, sightings
-from agenttalk.rules.toolchain.accounts import Registry, same_user
+from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
 
 LONGEST_TEXT: Final = 20_000
 """Characters of a text from the forge that a task carries."""
@@ -42,7 +42,7 @@ class KnownTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ForgeKnowledge:
     """What is known of the things that an event is about. `wanted` says what to look up."""
 
     tasks: tuple[KnownTask, ...] = ()
@@ -77,7 +77,7 @@ class Lookup:
     """Whether the comments on lines of the review are asked for, which its event leaves out."""
 
 
-class Deployed(NamedTuple):
+class DeploymentOutcome(NamedTuple):
     """How something was deployed, well or not."""
 
     key: str
@@ -89,7 +89,7 @@ class Deployed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class EventDecision:
     """What follows from an event."""
 
     tasks: tuple[ProposedTask, ...] = ()
@@ -105,17 +105,17 @@ class Decision:
     """Whether to keep the event until a pull request with its commit is seen."""
     lookups: tuple[Lookup, ...] = ()
     """What the forge could tell."""
-    deployed: Deployed | None = None
+    deployed: DeploymentOutcome | None = None
     """What was deployed, to be remembered."""
 
 
 @dataclass(slots=True)
-class Draft:
+class DecisionDraft:
     """A decision in the making."""
 
     event: ForgeEvent
-    registry: Registry
-    known: Known
+    registry: ForgeRegistry
+    known: ForgeKnowledge
     tasks: list[ProposedTask] = field(default_factory=list)
     withdrawn: list[Withdrawal] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Draft:
     seen: list[Sighting] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
     held: bool = False
-    deployed: Deployed | None = None
+    deployed: DeploymentOutcome | None = None
     again: set[str] = field(default_factory=set)
     """Keys of tasks that the event itself calls for, whatever was found before."""
 
@@ -141,7 +141,7 @@ class Draft:
     def remember(self, sighting: Sighting) -> Sighting:
         """The newest sighting of a thing, which is remembered when it is news."""
         before = self.sighting(sightings.object_of(sighting))
-        now = sightings.newest(before, sighting)
+        now = sightings.merge_sightings(before, sighting)
         if now != before:
             self.seen.append(now)
         return now
@@ -270,7 +270,7 @@ class Draft:
             return
         facts = {"repo": self.repository, **context}
         if pull is not None:
-            facts |= {"pr_number": pull.number, "pr_title": cut(pull.title, LONGEST_TITLE), "url": pull.url}
+            facts |= {"pr_number": pull.number, "pr_title": cut_text(pull.title, LONGEST_TITLE), "url": pull.url}
             facts |= {"head_sha": pull.head_sha, "fork": pull.fork}
         self.tasks.append(
             ProposedTask(
@@ -290,12 +290,12 @@ class Draft:
         )
         self.cover(object_key, key)
 
-    def decision(self) -> Decision:
+    def decision(self) -> EventDecision:
         """What it came to."""
         replaced = {key for task in self.tasks for key in task.replaces}
         withdrawn = tuple(each for each in self.withdrawn if each.key not in replaced)
         nothing = not (self.tasks or withdrawn or self.restored or self.held)
-        return Decision(
+        return EventDecision(
             tasks=tuple(self.tasks),
             withdrawn=withdrawn,
             restored=tuple(self.restored),
@@ -308,6 +308,6 @@ class Draft:
         )
 
 
-def cut(text: str, longest: int = LONGEST_TEXT) -> str:
+def cut_text(text: str, longest: int = LONGEST_TEXT) -> str:
     """A text of bounded length."""
     return text if len(text) <= longest else f"{text[:longest]}…"

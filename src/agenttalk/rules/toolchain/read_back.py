@@ -16,9 +16,9 @@ from agenttalk.rules.proof.done import Evidence, Verdict
 from agenttalk.rules.text import forge_words
 from agenttalk.rules.toolchain import comment_threads, forge_facts
 from agenttalk.rules.toolchain.accounts import same_user
-from agenttalk.rules.toolchain.comment_threads import Question
-from agenttalk.rules.toolchain.forge_facts import Answer, Approval, Facts, Wanted
-from agenttalk.rules.toolchain.report_claims import Claim, ClaimKind, Said
+from agenttalk.rules.toolchain.comment_threads import ThreadQuestion
+from agenttalk.rules.toolchain.forge_facts import Approval, ForgeFacts, ForgeFinding, ReviewFilter
+from agenttalk.rules.toolchain.report_claims import Claim, ClaimKind, ReportClaims
 
 VerifyCode = Literal[
     "read_back",
@@ -58,13 +58,13 @@ class VerifyResult(NamedTuple):
     code: VerifyCode
     detail: str
     trust: Trust | None
-    """What being done rests on; `claimed` is not proven."""
+    """What being done rests on; `check_claim` is not proven."""
     infrastructure: bool = False
     """Whether the forge could not be asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReadBackOrder:
     """What a task is about, as far as the forge can tell whether it was carried out."""
 
     action_type: str
@@ -104,7 +104,7 @@ class Order:
         return "pr_number" in self.context or str(self.context.get("source_type", "")).startswith(("pull", "review"))
 
 
-def can_be_seen(action_type: str, context: Mapping[str, Any]) -> bool:
+def is_visible(action_type: str, context: Mapping[str, Any]) -> bool:
     """Whether a forge can show at all that a task was carried out; else a report has to do, and stays a claim."""
     if action_type == "mention":
         return context.get("intent_hint") != "fyi"
@@ -113,30 +113,30 @@ def can_be_seen(action_type: str, context: Mapping[str, Any]) -> bool:
     return True
 
 
-def demanded(order: Order, facts: Facts) -> Answer:
+def check_demand(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
     """Whether what the event calls for was done. Raises UnreadError for what has to be read first."""
     look = _DEMANDS.get(order.action_type)
     if look is None:
-        return Answer(False, forge_words.CANNOT_BE_SEEN(action=order.action_type))
+        return ForgeFinding(False, forge_words.CANNOT_BE_SEEN(action=order.action_type))
     return look(order, facts)
 
 
-def _reviewed(order: Order, facts: Facts) -> Answer:
-    wanted = Wanted(order.account, order.since, order.head_sha)
-    return forge_facts.reviewed(facts, order.repository, order.number, wanted)
+def _reviewed(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
+    wanted = ReviewFilter(order.account, order.since, order.head_sha)
+    return forge_facts.check_reviewed(facts, order.repository, order.number, wanted)
 
 
-def _result(order: Order, facts: Facts) -> Answer:
+def _result(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
     if order.context.get("result") == "APPROVED":
-        return forge_facts.merged(facts, order.repository, order.number, by=order.account)
+        return forge_facts.check_merged(facts, order.repository, order.number, by=order.account)
     return _pushed(order, facts)
 
 
-def _pushed(order: Order, facts: Facts) -> Answer:
-    return forge_facts.new_head(facts, order.repository, order.number, order.head_sha, by=order.account)
+def _pushed(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
+    return forge_facts.check_new_head(facts, order.repository, order.number, order.head_sha, by=order.account)
 
 
-def _answered(order: Order, facts: Facts) -> Answer:
+def _answered(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
     """New commits, or an answer for each thread: on its line, or as a comment of its own."""
     pushed = _pushed(order, facts)
     if pushed.good:
@@ -150,60 +150,62 @@ def _answered(order: Order, facts: Facts) -> Answer:
         for review in reviews
         if review.id is not None and lines
         for comment in facts.review_comments(repository, number, review.id)
-        if comment_threads.is_by(comment, account) and comment.created_at >= order.since
+        if comment_threads.is_written_by(comment, account) and comment.created_at >= order.since
     }
     needed = len([each for each in lines if each not in replied]) if lines else 1
-    question = Question(account, order.task_id, order.since, points=needed)
-    written = comment_threads.answers(question, facts.comments(repository, number), reviews) if needed else []
+    question = ThreadQuestion(account, order.task_id, order.since, points=needed)
+    written = comment_threads.find_answers(question, facts.comments(repository, number), reviews) if needed else []
     if len(written) < needed and not lines:  # nobody knows which lines it is about
-        written = comment_threads.answers(question, forge_facts.said(facts, repository, number), reviews)
+        written = comment_threads.find_answers(question, forge_facts.list_comments(facts, repository, number), reviews)
     if len(written) >= needed:
-        return Answer(
+        return ForgeFinding(
             True, forge_words.ANSWERED(by=account.login, count=len(lines) or 1, repo=repository, number=number)
         )
-    return Answer(False, forge_words.UNANSWERED(needed=needed, written=len(written), why=pushed.detail))
+    return ForgeFinding(False, forge_words.UNANSWERED(needed=needed, written=len(written), why=pushed.detail))
 
 
-def _opened(order: Order, facts: Facts) -> Answer:
+def _opened(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
     if order.context.get("escalation") is True:
         decided = _decided_with_words(order, facts)
         if decided.good:
             return decided
-    return forge_facts.opened_for(facts, order.repository, order.number, order.account, since=order.since)
+    return forge_facts.check_pull_opened(facts, order.repository, order.number, order.account, since=order.since)
 
 
-def _decided_with_words(order: Order, facts: Facts) -> Answer:
+def _decided_with_words(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
     """Whether an escalation was ended by saying how it goes on, and closing it."""
-    said = forge_facts.commented(facts, order.repository, order.number, order.account, since=order.since)
-    return forge_facts.closed(facts, order.repository, order.number) if said.good else said
+    said = forge_facts.check_commented(facts, order.repository, order.number, order.account, since=order.since)
+    return forge_facts.check_closed(facts, order.repository, order.number) if said.good else said
 
 
-def _commented(order: Order, facts: Facts) -> Answer:
-    if not can_be_seen("mention", order.context):
-        return Answer(False, forge_words.ONLY_READ())
+def _commented(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
+    if not is_visible("mention", order.context):
+        return ForgeFinding(False, forge_words.ONLY_READ())
     by, place = order.account, (facts, order.repository, order.number)
-    question = Question(by, order.task_id, order.since, comment_threads.asked_in(order.context.get("source_url")))
+    question = ThreadQuestion(
+        by, order.task_id, order.since, comment_threads.find_comment_number(order.context.get("source_url"))
+    )
     pull = facts.pull(order.repository, order.number) if order.on_pull else None
     own = pull is not None and same_user(pull.author, by)  # whose remarks of reviews are questions, too
     remarks = facts.reviews(order.repository, order.number) if own else ()
-    found = comment_threads.answers(question, facts.comments(order.repository, order.number), remarks)
+    found = comment_threads.find_answers(question, facts.comments(order.repository, order.number), remarks)
     if not found and order.on_pull:
-        found = comment_threads.answers(question, forge_facts.said(*place), remarks)
+        found = comment_threads.find_answers(question, forge_facts.list_comments(*place), remarks)
     where = f"{order.repository}#{order.number}"
     if found:
-        return Answer(True, forge_words.COMMENTED(by=by.login, id=found[-1].id, place=where))
-    there = forge_facts.commented(*place, by, since=order.since, on_pull=order.on_pull)
-    return Answer(False, forge_words.ANSWERS_OTHERS(by=by.login, place=where)) if there.good else there
+        return ForgeFinding(True, forge_words.COMMENTED(by=by.login, id=found[-1].id, place=where))
+    there = forge_facts.check_commented(*place, by, since=order.since, on_pull=order.on_pull)
+    return ForgeFinding(False, forge_words.ANSWERS_OTHERS(by=by.login, place=where)) if there.good else there
 
 
-def _deployed(order: Order, facts: Facts) -> Answer:
+def _deployed(order: ReadBackOrder, facts: ForgeFacts) -> ForgeFinding:
     """A later success of what failed: of the same commit, or of what the branch has now.
 
     One task stands for all deployments of a commit that failed, so none of those may be red any more.
     """
     wanted = str(order.context.get("deploy_context") or "")
     if not wanted:
-        return Answer(False, forge_words.DEPLOY_UNSEEN())
+        return ForgeFinding(False, forge_words.DEPLOY_UNSEEN())
     since = order.since or forge_words.THE_FAILURE()
     why = forge_words.NOT_DEPLOYED(name=wanted, repo=order.repository, ever=since)
     failed: frozenset[str] | None = None
@@ -211,18 +213,18 @@ def _deployed(order: Order, facts: Facts) -> Answer:
         every = facts.statuses(order.repository, ref)
         red = [each.context for each in every if each.outcome == "failure" and order.deploys(each.context)]
         failed = frozenset(red) if failed is None else failed
-        found = forge_facts.of_context(every, wanted)
+        found = forge_facts.filter_statuses(every, wanted)
         if not found or not all(each.outcome == "success" and each.at >= order.since for each in found):
             continue
         left = [each for each in red if each in failed]
-        told = {"repo": order.repository, "at": forge_facts.short(ref)}
+        told = {"repo": order.repository, "at": forge_facts.shorten_sha(ref)}
         if not left:
-            return Answer(True, forge_words.DEPLOY_GOOD(name=found[0].context, **told))
+            return ForgeFinding(True, forge_words.DEPLOY_GOOD(name=found[0].context, **told))
         why = forge_words.STILL_RED(name=left[0], **told)
-    return Answer(False, why)
+    return ForgeFinding(False, why)
 
 
-_DEMANDS: Final[Mapping[str, Callable[[Order, Facts], Answer]]] = {
+_DEMANDS: Final[Mapping[str, Callable[[ReadBackOrder, ForgeFacts], ForgeFinding]]] = {
     "review_request": _reviewed,
     "review_updated": _reviewed,
     "review_result": _result,
@@ -238,87 +240,89 @@ _DEMANDS: Final[Mapping[str, Callable[[Order, Facts], Answer]]] = {
 # What the report says
 
 
-def claimed(order: Order, claim: Claim, facts: Facts) -> Answer:
+def check_claim(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
     """Whether it is so, what a report says. Raises UnreadError for what has to be read first."""
     if claim.repository and claim.repository.lower() != order.repository.lower():
-        return Answer(False, forge_words.OTHER_REPOSITORY(said=claim.repository, repo=order.repository))
+        return ForgeFinding(False, forge_words.OTHER_REPOSITORY(said=claim.repository, repo=order.repository))
     return _CLAIMS[claim.kind](order, claim, facts)
 
 
-def _says_merged(order: Order, claim: Claim, facts: Facts) -> Answer:
-    return forge_facts.merged(facts, order.repository, claim.number or order.number, by=order.account)
+def _says_merged(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
+    return forge_facts.check_merged(facts, order.repository, claim.number or order.number, by=order.account)
 
 
-def _says_reviewed(order: Order, claim: Claim, facts: Facts) -> Answer:
+def _says_reviewed(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
     verdicts: Any = (claim.verdict,) if claim.verdict else ("APPROVED", "REQUEST_CHANGES", "COMMENT")
-    wanted = Wanted(order.account, order.since, claim.sha, verdicts, claim.id)
-    return forge_facts.reviewed(facts, order.repository, claim.number or order.number, wanted)
+    wanted = ReviewFilter(order.account, order.since, claim.sha, verdicts, claim.id)
+    return forge_facts.check_reviewed(facts, order.repository, claim.number or order.number, wanted)
 
 
-def _says_commented(order: Order, claim: Claim, facts: Facts) -> Answer:
+def _says_commented(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
     number, since = claim.number or order.number, order.since
     on_pull = order.on_pull and number == order.number
-    return forge_facts.commented(
+    return forge_facts.check_commented(
         facts, order.repository, number, order.account, since=since, id_=claim.id, on_pull=on_pull
     )
 
 
-def _says_pushed(order: Order, claim: Claim, facts: Facts) -> Answer:
+def _says_pushed(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
     """A push is a new head of the pull request; without one, the commit has to be there."""
     number = claim.number or (order.number if order.action_type != "issue_assigned" else 0)
     if not number:
         if not claim.sha:
-            return Answer(False, forge_words.NAMES_NO_COMMIT())
+            return ForgeFinding(False, forge_words.NAMES_NO_COMMIT())
         there = facts.compare(order.repository, claim.sha, claim.sha) is not None
         found = forge_words.COMMIT_IN if there else forge_words.COMMIT_NOT_IN
-        return Answer(there, found(sha=forge_facts.short(claim.sha), repo=order.repository))
+        return ForgeFinding(there, found(sha=forge_facts.shorten_sha(claim.sha), repo=order.repository))
     pull = facts.pull(order.repository, number)
     head = forge_facts.head_of(facts, order.repository, pull) if pull is not None else ""
     if claim.sha and pull is not None and not forge_facts.same_commit(head, claim.sha):
         between = facts.compare(order.repository, order.head_sha or pull.base_sha, head)
         if between is None or not any(forge_facts.same_commit(each, claim.sha) for each in between.commits):
             detail = _head(order, number, head)
-            return Answer(False, forge_words.NOT_PUSHED(why=detail, sha=forge_facts.short(claim.sha)))
+            return ForgeFinding(False, forge_words.NOT_PUSHED(why=detail, sha=forge_facts.shorten_sha(claim.sha)))
     if pull is None or order.head_sha:
-        return forge_facts.new_head(facts, order.repository, number, order.head_sha, by=order.account)
-    return Answer(True, _head(order, number, head))
+        return forge_facts.check_new_head(facts, order.repository, number, order.head_sha, by=order.account)
+    return ForgeFinding(True, _head(order, number, head))
 
 
-def _head(order: Order, number: int, sha: str) -> str:
-    return forge_words.HAS_HEAD(place=f"{order.repository}#{number}", head=forge_facts.short(sha))
+def _head(order: ReadBackOrder, number: int, sha: str) -> str:
+    return forge_words.HAS_HEAD(place=f"{order.repository}#{number}", head=forge_facts.shorten_sha(sha))
 
 
-def _says_opened(order: Order, claim: Claim, facts: Facts) -> Answer:
+def _says_opened(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
     if not claim.number:
-        return Answer(False, forge_words.NAMES_NO_PULL())
+        return ForgeFinding(False, forge_words.NAMES_NO_PULL())
     pull, place = facts.pull(order.repository, claim.number), f"{order.repository}#{claim.number}"
     if pull is None:
-        return Answer(False, forge_words.NO_PULL(place=place))
+        return ForgeFinding(False, forge_words.NO_PULL(place=place))
     if not same_user(pull.author, order.account):
-        return Answer(False, forge_words.PULL_OF_OTHER(place=place, who=pull.author.login, by=order.account.login))
+        return ForgeFinding(
+            False, forge_words.PULL_OF_OTHER(place=place, who=pull.author.login, by=order.account.login)
+        )
     at = pull.created_at or forge_words.UNKNOWN_TIME()
-    return Answer(True, forge_words.PULL_BY(place=place, by=pull.author.login, at=at))
+    return ForgeFinding(True, forge_words.PULL_BY(place=place, by=pull.author.login, at=at))
 
 
-def _says_issue(order: Order, claim: Claim, facts: Facts) -> Answer:
+def _says_issue(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
     number = claim.number or order.number
     issue = facts.issue(order.repository, number)
     if issue is None:
-        return Answer(False, forge_words.NO_ISSUE(place=f"{order.repository}#{number}"))
+        return ForgeFinding(False, forge_words.NO_ISSUE(place=f"{order.repository}#{number}"))
     state = "open" if issue.is_open else "closed"
     words = forge_words.IS_OPEN if issue.is_open else forge_words.IS_CLOSED
-    return Answer(claim.state in {"", state}, words(place=f"{order.repository}#{number}"))
+    return ForgeFinding(claim.state in {"", state}, words(place=f"{order.repository}#{number}"))
 
 
-def _says_deployed(order: Order, claim: Claim, facts: Facts) -> Answer:
+def _says_deployed(order: ReadBackOrder, claim: Claim, facts: ForgeFacts) -> ForgeFinding:
     context = claim.context or str(order.context.get("deploy_context") or "")
     ref = claim.sha or str(order.context.get("branch") or "") or order.head_sha
     if not ref:
-        return Answer(False, forge_words.NAMES_NO_COMMIT())
-    return forge_facts.succeeded(facts, order.repository, ref, context)
+        return ForgeFinding(False, forge_words.NAMES_NO_COMMIT())
+    return forge_facts.check_statuses(facts, order.repository, ref, context)
 
 
-_CLAIMS: Final[Mapping[ClaimKind, Callable[[Order, Claim, Facts], Answer]]] = {
+_CLAIMS: Final[Mapping[ClaimKind, Callable[[ReadBackOrder, Claim, ForgeFacts], ForgeFinding]]] = {
     "merged": _says_merged,
     "review": _says_reviewed,
     "comment": _says_commented,
@@ -332,30 +336,30 @@ _CLAIMS: Final[Mapping[ClaimKind, Callable[[Order, Claim, Facts], Answer]]] = {
 # What it comes to
 
 
-def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
+def collect_evidence(order: ReadBackOrder, said: ReportClaims, facts: ForgeFacts, at: str) -> list[Evidence]:
     """What the forge shows, as evidence. Raises UnreadError for what has to be read first.
 
     A report that says what the forge denies spoils all the rest, and what the task calls for too.
     """
     if order.action_type == "issue_assigned" and order.reviewed:
-        own = forge_facts.merged_for(facts, order.repository, order.number, order.account, since=order.since)
-        judged = [forge_facts.unapproved(facts, order.repository, each, order.account) for each in own]
+        own = forge_facts.find_merged_pulls(facts, order.repository, order.number, order.account, since=order.since)
+        judged = [forge_facts.explain_unapproved(facts, order.repository, each, order.account) for each in own]
         if any(judged):
             return [_unapproved(next(filter(None, judged)), at)]
     if order.action_type in _UNDER_REVIEW:
         told = order.approval if order.context.get("result") == "APPROVED" else Approval()
-        broken = forge_facts.unapproved(facts, order.repository, order.number, order.account, told)
+        broken = forge_facts.explain_unapproved(facts, order.repository, order.number, order.account, told)
         if broken:
             return [_unapproved(broken, at)]
-    found = demanded(order, facts)
-    answers = [(each.as_text(), claimed(order, each, facts)) for each in said.claims]
+    found = check_demand(order, facts)
+    answers = [(each.as_text(), check_claim(order, each, facts)) for each in said.claims]
     denied = [
         *said.faults,
         *(forge_words.REPORT_DENIED(said=text, why=why.detail) for text, why in answers if not why.good),
     ]
     listed = [Evidence(f"{_CLAIM}{text}", why.good, True, "observed", _BY, at, why.detail) for text, why in answers]
     if denied:
-        return [*listed, _denied(denied, at)]
+        return [*listed, _make_denial(denied, at)]
     code = "read_back" if found.good else "no_action"
     return [*listed, Evidence("read_back", found.good, True, "observed", _BY, at, f"{code}: {found.detail}")]
 
@@ -364,12 +368,12 @@ def _unapproved(why: str, at: str) -> Evidence:
     return Evidence("read_back", False, True, "observed", _BY, at, f"unapproved_merge: {why}")
 
 
-def denied(said: Said, at: str) -> Evidence:
+def make_denial(said: ReportClaims, at: str) -> Evidence:
     """Evidence that a report says what nobody can read."""
-    return _denied(said.faults, at)
+    return _make_denial(said.faults, at)
 
 
-def _denied(why: Sequence[str], at: str) -> Evidence:
+def _make_denial(why: Sequence[str], at: str) -> Evidence:
     return Evidence("read_back", False, True, "observed", _BY, at, f"claim_denied: {'; '.join(why)}")
 
 
@@ -383,24 +387,24 @@ def is_beyond_repair(found: Iterable[Evidence]) -> bool:
     return any(_code(each) == "unapproved_merge" for each in found)
 
 
-def deployed(environment: str, sha: str, at: str) -> Evidence:
+def make_deployment_evidence(environment: str, sha: str, at: str) -> Evidence:
     """Evidence that a pipeline, or the forge, told of a success."""
-    detail = f"read_back: {environment!r} was deployed at {forge_facts.short(sha)}"
+    detail = f"read_back: {environment!r} was deployed at {forge_facts.shorten_sha(sha)}"
     return Evidence("read_back", True, True, "observed", _BY, at, detail)
 
 
-def moot(kind: str, why: str, at: str) -> Evidence:
+def make_moot_evidence(kind: str, why: str, at: str) -> Evidence:
     """Evidence that nobody has to do it any more, or that it is somebody else's turn."""
     return Evidence(kind, True, True, "observed", _BY, at, why)
 
 
-def failed(error: str, code: Code | None, at: str) -> Evidence:
+def make_failure_evidence(error: str, code: Code | None, at: str) -> Evidence:
     """Evidence that nothing could be found out. That is never a pass."""
     detail = f"verify_error: {code}: {error}" if code else f"verify_error: {error}"
     return Evidence("read_back", False, True, "observed", _BY, at, detail)
 
 
-def weighed(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
+def forgive_outages(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
     """What was found. Where claims are taken, a forge that could not be asked is no reason why a task is not done."""
     return [
         replace(each, id=_BY, detail=forge_words.NOT_ASKED(error=_words(each)))
@@ -414,7 +418,7 @@ def _is_outage(evidence: Evidence) -> bool:
     return _words(evidence).partition(":")[0] in OUTAGES
 
 
-def spoiled(found: Sequence[Evidence]) -> list[Evidence]:
+def void_spoiled(found: Sequence[Evidence]) -> list[Evidence]:
     """What was found. Once a claim is denied, or a step that was left out is refused, nothing of it is good."""
     why = next((each.detail for each in found if _code(each) in _SPOILS), None)
     return [
@@ -422,8 +426,8 @@ def spoiled(found: Sequence[Evidence]) -> list[Evidence]:
     ]
 
 
-def decided(
-    said: Said, found: Sequence[Evidence], *, by: str, approved: bool, at: str, trust: Trust = "attested"
+def make_lead_evidence(
+    said: ReportClaims, found: Sequence[Evidence], *, by: str, approved: bool, at: str, trust: Trust = "attested"
 ) -> Evidence:
     """The lead's word about steps that do not apply, which is worth `trust`."""
     steps = "; ".join(forge_words.STEP(step=each.step, text=each.reason) for each in said.declared)
@@ -435,7 +439,7 @@ def decided(
     return Evidence("read_back", False, True, "observed", by, at, f"not_applicable_refused: {refused}")
 
 
-def question(lead: str, title: str, said: Said, found: Sequence[Evidence]) -> str:
+def render_question(lead: str, title: str, said: ReportClaims, found: Sequence[Evidence]) -> str:
     """What a lead is asked about steps that were left out."""
     steps = "; ".join(f"step {each.step}: {each.reason}" for each in said.declared)
     seen = next((each.detail for each in found if each.id == "read_back"), "the forge was not asked")
@@ -443,7 +447,7 @@ def question(lead: str, title: str, said: Said, found: Sequence[Evidence]) -> st
     return f"{asked} these steps of {title!r} not apply? {steps}. Seen: {seen}"
 
 
-def told(verdict: Verdict | None, found: Sequence[Evidence]) -> VerifyResult:
+def to_result(verdict: Verdict | None, found: Sequence[Evidence]) -> VerifyResult:
     """What verification came to, in a word: made of what was decided, and of nothing else."""
     if verdict is not None and verdict.fulfilled:
         good = [each for each in found if each.passed and each.trust == verdict.trust]

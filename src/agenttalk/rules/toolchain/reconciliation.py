@@ -26,9 +26,9 @@ from agenttalk.contracts.forge import (
     Status,
 )
 from agenttalk.rules.toolchain import comment_threads, dedup_keys, event_tasks, mentions, sightings
-from agenttalk.rules.toolchain.accounts import Registry, same_user
+from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
 from agenttalk.rules.toolchain.deployments import is_deployment
-from agenttalk.rules.toolchain.proposal import Decision, Known, KnownTask, Withdrawal
+from agenttalk.rules.toolchain.proposal import EventDecision, ForgeKnowledge, KnownTask, Withdrawal
 
 REVIEWED: Final = "the review is there already"
 GREEN: Final = "the head is green again"
@@ -37,7 +37,7 @@ TAKEN_BACK: Final = "the review was withdrawn"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ForgeSnapshot:
     """What a forge shows of a pull request or an issue."""
 
     source: str
@@ -81,23 +81,23 @@ class Found:
         return dedup_keys.object_of(self.source, self.key, self.thing.number)
 
 
-def gone(source: str, number: int, *, pull: bool, at: str) -> PullRequest | Issue:
+def make_deleted_thing(source: str, number: int, *, pull: bool, at: str) -> PullRequest | Issue:
     """What is left of a thing that the forge has deleted, as of now."""
     author = ForgeUser(source=source, login="ghost", id=-1)
     what = PullRequest if pull else Issue
     return what(number=number, author=author, is_open=False, updated_at=at)
 
 
-def events(found: Found, registry: Registry) -> tuple[ForgeEvent, ...]:
+def make_events(found: ForgeSnapshot, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:
     """The events that would have told of everything that is owed here, in an order in which they could have come."""
     thing = found.thing
     of_it = _of_pull(found, thing, registry) if isinstance(thing, PullRequest) else _of_issue(found, thing, registry)
     return tuple(of_it)
 
 
-def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
-    """What follows from one of the events of `events`. Nobody is warned again of what a webhook warned of."""
-    over = nothing_left(found, known.tasks, registry)
+def decide(found: ForgeSnapshot, event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) -> EventDecision:
+    """What follows from one of the events of `make_events`. Nobody is warned again of what a webhook warned of."""
+    over = find_settled_tasks(found, known.tasks, registry)
     met = frozenset({*over, *_answered(found, event, registry)})
     decision = event_tasks.decide(event, registry, replace(known, met=met))
     gone = {each.key for each in decision.withdrawn} | {key for task in decision.tasks for key in task.replaces}
@@ -107,13 +107,13 @@ def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) ->
         if task.key in over and task.key not in gone and task.state == "waiting"
     ]
     withdrawn = (*(replace(each, reason=over.get(each.key, each.reason)) for each in decision.withdrawn), *closed)
-    noted = _noted(found, event, over, decision, known)
+    noted = _remember_sightings(found, event, over, decision, known)
     return replace(
         decision, withdrawn=withdrawn, sightings=noted, warnings=(), ignored="" if closed else decision.ignored
     )
 
 
-def nothing_left(found: Found, tasks: Iterable[KnownTask], registry: Registry) -> dict[str, str]:
+def find_settled_tasks(found: ForgeSnapshot, tasks: Iterable[KnownTask], registry: ForgeRegistry) -> dict[str, str]:
     """Keys of tasks of which the forge shows that nothing is left to do → why. What it does not show stays."""
     unsaid = _unsaid(found, tasks)
     pull = found.pull
@@ -136,7 +136,7 @@ def nothing_left(found: Found, tasks: Iterable[KnownTask], registry: Registry) -
     return over | unsaid
 
 
-def _unsaid(found: Found, tasks: Iterable[KnownTask]) -> dict[str, str]:
+def _unsaid(found: ForgeSnapshot, tasks: Iterable[KnownTask]) -> dict[str, str]:
     """Calls in comments that are not there any more, where all were read."""
     if found.comments is None or not found.thing.is_open:
         return {}
@@ -149,7 +149,7 @@ def _unsaid(found: Found, tasks: Iterable[KnownTask]) -> dict[str, str]:
 # Events
 
 
-def _of_pull(found: Found, pull: PullRequest, registry: Registry) -> Iterable[ForgeEvent]:
+def _of_pull(found: ForgeSnapshot, pull: PullRequest, registry: ForgeRegistry) -> Iterable[ForgeEvent]:
     if found.deleted:
         yield _event(found, "pull_request_deleted", None)
         return
@@ -167,7 +167,7 @@ def _of_pull(found: Found, pull: PullRequest, registry: Registry) -> Iterable[Fo
     yield from _calls(found, registry)
 
 
-def _of_issue(found: Found, issue: Issue, registry: Registry) -> Iterable[ForgeEvent]:
+def _of_issue(found: ForgeSnapshot, issue: Issue, registry: ForgeRegistry) -> Iterable[ForgeEvent]:
     if found.deleted:
         yield _event(found, "issue_deleted", None)
         return
@@ -188,26 +188,26 @@ def _asked_again(pull: PullRequest) -> list[ForgeUser]:
     return [each for each in pull.requested_reviewers or () if any(same_user(each, author) for author in given)]
 
 
-def _handed_in(found: Found) -> dict[str, str]:
+def _handed_in(found: ForgeSnapshot) -> dict[str, str]:
     """Reviewer → when the newest review was handed in."""
     return {dedup_keys.user(each.author): each.submitted_at for each in found.reviews}
 
 
-def _closer(found: Found) -> ForgeUser | None:
+def _closer(found: ForgeSnapshot) -> ForgeUser | None:
     """Who merged or closed a thing, as far as the forge says it."""
     merged = found.pull.merged_by if found.pull else None
     closed = [each.by for each in found.changes if each.what == "closed"]
     return merged or (closed[-1] if closed else None)
 
 
-def _left(found: Found, issue: Issue) -> list[ForgeUser]:
+def _left(found: ForgeSnapshot, issue: Issue) -> list[ForgeUser]:
     """Who is not assigned any more because they took themselves off."""
     last = {dedup_keys.user(each.who): each for each in found.changes if each.what == "unassigned" and each.who}
     gone = [each.who for each in last.values() if each.who is not None and same_user(each.by, each.who)]
     return [each for each in gone if not any(same_user(each, other) for other in issue.assignees)]
 
 
-def _freed(found: Found) -> dict[str, str]:
+def _freed(found: ForgeSnapshot) -> dict[str, str]:
     """When assignees of an issue were last seen to owe nothing: not assigned, or all of them while it was closed."""
     freed: dict[str, str] = {}
     for each in found.changes:
@@ -218,7 +218,7 @@ def _freed(found: Found) -> dict[str, str]:
     return freed
 
 
-def _due(found: Found, pull: PullRequest) -> list[Review]:
+def _due(found: ForgeSnapshot, pull: PullRequest) -> list[Review]:
     """The newest verdict of each reviewer on this head, and what each only remarked since the author spoke."""
     verdicts: dict[str, Review] = {}
     remarks: dict[str, Review] = {}
@@ -239,29 +239,31 @@ def _counts(review: Review, pull: PullRequest) -> bool:
     return not review.dismissed and bool(review.commit) and review.commit == pull.head_sha
 
 
-def _calls(found: Found, registry: Registry) -> Iterable[ForgeEvent]:
+def _calls(found: ForgeSnapshot, registry: ForgeRegistry) -> Iterable[ForgeEvent]:
     """Comments that call agents who have not said anything since. What CI services say is in the statuses."""
     for comment in found.comments or ():
         ours = registry.says_failure(found.source, comment.author.login, comment.body) is not None
-        called = [registry.named(found.source, name) for name in mentions.names(comment.body)]
+        called = [registry.named(found.source, name) for name in mentions.find_names(comment.body)]
         if not ours and any(called):
             yield _event(found, "comment_created", comment.author, at=comment.created_at, comment=comment)
 
 
-def callers(found: Found, registry: Registry) -> list[str]:
+def list_callers(found: ForgeSnapshot, registry: ForgeRegistry) -> list[str]:
     """Names of the people there who call agents, or review, and of whom the settings do not say whether they may."""
     texts = [(each.author, each.body) for each in (*(found.comments or ()), found.thing)]
-    calling = [author for author, text in texts if any(registry.named(found.source, x) for x in mentions.names(text))]
+    calling = [
+        author for author, text in texts if any(registry.named(found.source, x) for x in mentions.find_names(text))
+    ]
     people = [*calling, *(each.author for each in found.reviews)]
     unknown = [each for each in people if registry.agent(each) is None and not registry.may_call(each)]
     return list(dict.fromkeys(each.login for each in unknown))
 
 
-def _answered(found: Found, event: ForgeEvent, registry: Registry) -> set[str]:
+def _answered(found: ForgeSnapshot, event: ForgeEvent, registry: ForgeRegistry) -> set[str]:
     """Keys of calls that were answered: whoever is called has said something since."""
     keys = set()
     place, since, text = _text(found, event)
-    for name in mentions.names(text):
+    for name in mentions.find_names(text):
         identity = registry.named(found.source, name)
         if identity is None:
             continue
@@ -271,7 +273,7 @@ def _answered(found: Found, event: ForgeEvent, registry: Registry) -> set[str]:
     return keys
 
 
-def _text(found: Found, event: ForgeEvent) -> tuple[str, str, str]:
+def _text(found: ForgeSnapshot, event: ForgeEvent) -> tuple[str, str, str]:
     """The text of an event that may call somebody: place, moment, words."""
     if event.comment is not None:
         return f"comment-{event.comment.id}", event.comment.created_at, event.comment.body
@@ -281,16 +283,18 @@ def _text(found: Found, event: ForgeEvent) -> tuple[str, str, str]:
     return f"{found.thing.number}-body", "", found.thing.body
 
 
-def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
+def _spoke(found: ForgeSnapshot, account: ForgeUser, *, since: str) -> bool:
     """Whether somebody wrote a comment or a review after a moment. When nobody looked, it was seen to before."""
     if found.comments is None:
         return True
-    comments = [each.created_at for each in found.comments if comment_threads.is_by(each, account)]
+    comments = [each.created_at for each in found.comments if comment_threads.is_written_by(each, account)]
     reviews = [each.submitted_at for each in found.reviews if same_user(each.author, account)]
     return any(at > since for at in (*comments, *reviews))
 
 
-def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str = "", **parts: Any) -> ForgeEvent:
+def _event(
+    found: ForgeSnapshot, name: EventName, sender: ForgeUser | None, *, at: str = "", **parts: Any
+) -> ForgeEvent:
     return ForgeEvent(
         source=found.source,
         kind=found.kind,
@@ -309,15 +313,17 @@ def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str =
 # What is remembered
 
 
-def _noted(
-    found: Found, event: ForgeEvent, over: Mapping[str, str], decision: Decision, known: Known
+def _remember_sightings(
+    found: ForgeSnapshot, event: ForgeEvent, over: Mapping[str, str], decision: EventDecision, known: ForgeKnowledge
 ) -> tuple[Sighting, ...]:
     """What to remember: also of which tasks nothing is left, and which keys the same review may have elsewhere."""
     before = next((each for each in known.sightings if sightings.object_of(each) == found.object), None)
     now = next((each for each in decision.sightings if sightings.object_of(each) == found.object), before)
     if now is None or found.pull is None:
         return decision.sightings
-    near = {key for each in _due(found, found.pull) for key in dedup_keys.review_near(event, found.pull, each)}
+    near = {
+        key for each in _due(found, found.pull) for key in dedup_keys.neighbour_review_keys(event, found.pull, each)
+    }
     tasks = {*(each.key for each in known.tasks), *(each.key for each in decision.tasks)}
     met = tuple(sorted({*over, *(near - tasks)}))
     others = tuple(each for each in decision.sightings if sightings.object_of(each) != found.object)

@@ -39,26 +39,26 @@ class Claim(NamedTuple):
         return " ".join([self.kind, *(["(" + ", ".join(parts) + ")"] if parts else [])])
 
 
-class Declared(NamedTuple):
+class InapplicableStep(NamedTuple):
     """A step that does not apply, as the agent says."""
 
     step: int
     reason: str
 
 
-class Said(NamedTuple):
+class ReportClaims(NamedTuple):
     """What the reports of a turn say."""
 
     claims: tuple[Claim, ...] = ()
-    declared: tuple[Declared, ...] = ()
+    declared: tuple[InapplicableStep, ...] = ()
     faults: tuple[str, ...] = ()
     """What cannot be read, in words. It counts as denied: nobody can say that it is so."""
 
 
-def read(documents: Iterable[object], steps: int) -> Said:
+def read_reports(documents: Iterable[object], steps: int) -> ReportClaims:
     """What documents of an agent say; `steps` is how many steps its task has."""
     claims: list[Claim] = []
-    declared: list[Declared] = []
+    declared: list[InapplicableStep] = []
     faults: list[str] = []
     for name, value in _named(documents):
         if name == NOT_APPLICABLE:
@@ -71,7 +71,7 @@ def read(documents: Iterable[object], steps: int) -> Said:
                 (faults if isinstance(claim, str) else claims).append(claim)  # type: ignore[arg-type]
     if len(claims) + len(declared) > _MOST:
         faults.append(forge_words.TOO_MANY_CLAIMS(most=_MOST))
-    return Said(*(tuple(dict.fromkeys(each))[:_MOST] for each in (claims, declared, faults)))  # type: ignore[arg-type]
+    return ReportClaims(*(tuple(dict.fromkeys(each))[:_MOST] for each in (claims, declared, faults)))  # type: ignore[arg-type]
 
 
 def _named(documents: Iterable[object]) -> Iterator[tuple[Any, Any]]:
@@ -88,14 +88,14 @@ def _named(documents: Iterable[object]) -> Iterator[tuple[Any, Any]]:
                     yield name, value
 
 
-def _declared(value: object, steps: int) -> Declared | str:
+def _declared(value: object, steps: int) -> InapplicableStep | str:
     step = value.get("step") if isinstance(value, Mapping) else None
     reason = value.get("reason") if isinstance(value, Mapping) else None
     if not _whole(step) or not isinstance(reason, str) or not reason.strip():
         return forge_words.BAD_STEP()
     if not isinstance(step, int) or not 1 <= step <= steps:
         return forge_words.NO_STEP(step=step, count=steps)
-    return Declared(step, _plain(reason))
+    return InapplicableStep(step, _plain(reason))
 
 
 def _claim(kind: ClaimKind, value: object) -> Claim | str:

@@ -13,12 +13,12 @@ from agenttalk.contracts.toolchain import ActionType, Basis
 from agenttalk.rules.core import risk
 from agenttalk.rules.toolchain import dedup_keys, generations, mention_tasks, sightings
 from agenttalk.rules.toolchain.accounts import same_user
-from agenttalk.rules.toolchain.proposal import Draft, KnownTask
+from agenttalk.rules.toolchain.proposal import DecisionDraft, KnownTask
 
 _CALLS: Final = frozenset({"pull_request_opened", "pull_request_ready", "pull_request_synced", "review_requested"})
 
 
-def settle(draft: Draft, sighting: Sighting, pull: PullRequest) -> None:
+def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) -> None:
     """Bring the reviews that are asked for in line with the newest sighting of a pull request."""
     key = sightings.object_of(sighting)
     before = draft.of(key, "review_request", "review_updated")
@@ -45,12 +45,12 @@ def settle(draft: Draft, sighting: Sighting, pull: PullRequest) -> None:
             draft.withdraw(task, "there is a newer head")
 
 
-def _called(draft: Draft) -> bool:
+def _called(draft: DecisionDraft) -> bool:
     own = draft.event.pull_request
     return draft.event.name in _CALLS and own is not None and not own.draft
 
 
-def _wanted(draft: Draft, pull: PullRequest, before: list[KnownTask]) -> list[tuple[ForgeUser, Basis]]:
+def _wanted(draft: DecisionDraft, pull: PullRequest, before: list[KnownTask]) -> list[tuple[ForgeUser, Basis]]:
     """Who should review this head: who is asked and who reviewed before, or else the default, never the author.
 
     Whoever has had their say about this very head owes nothing, and then the default owes nothing either. A remark is
@@ -91,7 +91,7 @@ def _unlisted(pull: PullRequest, task: KnownTask) -> bool:
 
 
 def _ask(
-    draft: Draft, object_key: str, pull: PullRequest, reviewer: ForgeUser, basis: Basis, before: list[KnownTask]
+    draft: DecisionDraft, object_key: str, pull: PullRequest, reviewer: ForgeUser, basis: Basis, before: list[KnownTask]
 ) -> None:
     own = draft.event.pull_request
     mine = [task for task in before if task.assignee == draft.registry.agent(reviewer)]
@@ -104,7 +104,7 @@ def _ask(
     if agent is None:
         return
     context: dict[str, Any] = {"pr_author": pull.author.login, "branch": pull.head_ref, "base": pull.base_ref}
-    context["risk_level"] = risk.level(None, lines=pull.lines, files=pull.files)
+    context["risk_level"] = risk.assess_risk(None, lines=pull.lines, files=pull.files)
     if action == "review_updated":
         context |= {"new_sha": pull.head_sha, "reviewer": reviewer.login}
     elif pull.files is not None:
@@ -121,12 +121,12 @@ def _ask(
         draft.propose(action, agent, key, object_key, context, pull=pull, basis=basis, hop=hop, replaces=names)
 
 
-def _is_called(draft: Draft, reviewer: ForgeUser) -> bool:
+def _is_called(draft: DecisionDraft, reviewer: ForgeUser) -> bool:
     return draft.event.name == "review_requested" and same_user(draft.event.requested_reviewer, reviewer)
 
 
 def _key(
-    draft: Draft, object_key: str, pull: PullRequest, reviewer: ForgeUser, agent: str, mine: list[KnownTask]
+    draft: DecisionDraft, object_key: str, pull: PullRequest, reviewer: ForgeUser, agent: str, mine: list[KnownTask]
 ) -> str:
     """The key of a review of this head: another one when it was given, and is asked for once more since then.
 

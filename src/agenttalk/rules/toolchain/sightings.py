@@ -27,7 +27,7 @@ _CLOSING: Final = frozenset({"issue_closed", "pull_request_closed", "pull_reques
 _NARROWING: Final = frozenset({"review_request_removed", "issue_unassigned"})
 
 
-def of(event: ForgeEvent) -> Sighting | None:
+def read_sighting(event: ForgeEvent) -> Sighting | None:
     """What an event shows of its pull request, or of its issue."""
     pull, issue = event.pull_request, event.issue
     if pull is not None:
@@ -60,7 +60,7 @@ def _freed(event: ForgeEvent, issue: Issue) -> dict[str, str]:
     return {}
 
 
-def newest(known: Sighting | None, seen: Sighting) -> Sighting:
+def merge_sightings(known: Sighting | None, seen: Sighting) -> Sighting:
     """The newer of two sightings of the same thing; of two from the same moment, what both show together."""
     if known is None:
         return seen

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.rules.text import verdict_words
-from agenttalk.rules.toolchain.accounts import Registry
+from agenttalk.rules.toolchain.accounts import ForgeRegistry
 from agenttalk.rules.toolchain.mentions import read_marker
 
-Way = Literal["business", "system", "infrastructure", "access"]
+FailureClass = Literal["business", "system", "infrastructure", "access"]
 """The agent did not do it; it cannot be done like this; the forge is not there; or the engine may not look there."""
 _GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
 _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
@@ -23,7 +23,9 @@ OVERDUE: Final = "OVERDUE"
 """The cause of a task that nobody reported of for too long."""
 
 
-def ways(action_type: str, cause: str, *, away: bool = False, unseen: bool = False) -> tuple[Way, ...]:
+def classify_failure(
+    action_type: str, cause: str, *, away: bool = False, unseen: bool = False
+) -> tuple[FailureClass, ...]:
     """What kinds of failure the end of a turn is. `away` says that the forge could not be asked.
 
     `unseen` says that it could not because it does not show the engine what is there: whoever runs the forge for the
@@ -32,7 +34,7 @@ def ways(action_type: str, cause: str, *, away: bool = False, unseen: bool = Fal
     An outage that could not be seen to is no outage once more, but somebody has to know: that cannot recurse.
     """
     gone = away and action_type != "infrastructure_failure"
-    why: Way = "access" if unseen else "infrastructure"
+    why: FailureClass = "access" if unseen else "infrastructure"
     if cause in _GOES_ON:
         return (why,) if gone else ("business",)
     if cause in _OVER:
@@ -40,14 +42,14 @@ def ways(action_type: str, cause: str, *, away: bool = False, unseen: bool = Fal
     return ()
 
 
-class Place(NamedTuple):
+class ForgePlace(NamedTuple):
     """Where something can be said. Without a number it is a commit, on which nobody is called."""
 
     repository: str
     number: int = 0
 
 
-def place_of(context: Mapping[str, Any]) -> Place | None:
+def place_of(context: Mapping[str, Any]) -> ForgePlace | None:
     """The pull request or issue of a task."""
     repository = context.get("repo")
     if not isinstance(repository, str) or not repository:
@@ -55,12 +57,12 @@ def place_of(context: Mapping[str, Any]) -> Place | None:
     for name in ("pr_number", "issue_number", "number"):
         number = context.get(name)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:
-            return Place(repository, number)
-    return Place(repository)
+            return ForgePlace(repository, number)
+    return ForgePlace(repository)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TaskFailure:
     """What is known of a task that was not done."""
 
     agent: str
@@ -81,15 +83,15 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class TriageComment:
     """Say it where the work is, to the agent by its account."""
 
-    place: Place
+    place: ForgePlace
     login: str
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class TriageIssue:
     """Open an issue for the lead."""
 
     repository: str
@@ -98,32 +100,34 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class TriageQuestion:
     """Ask a person, and say why it is not the forge."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Nobody:
+class NoTriage:
     """Nobody has to be told who is not told anyway."""
 
 
-Told = Comment | Issue | Person | Nobody
+TriageAction = TriageComment | TriageIssue | TriageQuestion | NoTriage
 
 
-def to_agent(failure: Failure, registry: Registry, reached: Iterable[str]) -> Comment | Nobody:
+def choose_for_agent(failure: TaskFailure, registry: ForgeRegistry, reached: Iterable[str]) -> TriageComment | NoTriage:
     """Who hears that something is not done yet. `reached` are the sources to which the engine can write.
 
     Where nothing can be written, the agent finds what is missing in its next command all the same.
     """
     place, account = place_of(failure.context), registry.account(failure.source, failure.agent)
     if failure.source not in reached or place is None or not place.number or account is None:
-        return Nobody()
-    return Comment(place, account.login)
+        return NoTriage()
+    return TriageComment(place, account.login)
 
 
-def to_lead(failure: Failure, registry: Registry, reached: Iterable[str]) -> Issue | Person | Nobody:
+def choose_for_lead(
+    failure: TaskFailure, registry: ForgeRegistry, reached: Iterable[str]
+) -> TriageIssue | TriageQuestion | NoTriage:
     """Who hears that something failed for good, or is overdue."""
     place, account = place_of(failure.context), registry.account(failure.source, registry.lead)
     if failure.action_type == "infrastructure_failure":
@@ -141,9 +145,9 @@ def to_lead(failure: Failure, registry: Registry, reached: Iterable[str]) -> Iss
     elif failure.depth > registry.hops:
         why = f"{failure.depth} such issues and answers follow from each other"
     else:
-        return Issue(place.repository, account.login, failure.depth)
+        return TriageIssue(place.repository, account.login, failure.depth)
     # A task without rounds has put its question already.
-    return Nobody() if failure.cause == "REWORK_EXHAUSTED" else Person(why)
+    return NoTriage() if failure.cause == "REWORK_EXHAUSTED" else TriageQuestion(why)
 
 
 def post_marker(key: str) -> str:

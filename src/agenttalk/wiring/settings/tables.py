@@ -26,9 +26,9 @@ from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.core import redaction
 from agenttalk.rules.core.http_addresses import read_allowed
-from agenttalk.rules.core.isolation import Word, Words
-from agenttalk.rules.operation.notices import Event, Format
-from agenttalk.rules.operation.retention import KINDS, Keep, Kind
+from agenttalk.rules.core.isolation import IsolationSetting, IsolationSettings
+from agenttalk.rules.operation.notices import NoticeEvent, NoticeFormat
+from agenttalk.rules.operation.retention import KINDS, Kind, RetentionLimit
 
 LONGEST_URL: Final = 4096
 PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)
@@ -340,11 +340,11 @@ class GcSettings(SettingsTable):
     """What coding agents reported while they worked, and the prompts that agents got."""
 
     @property
-    def keeps(self) -> dict[Kind, Keep]:
+    def keeps(self) -> dict[Kind, RetentionLimit]:
         """What holds for each kind."""
         said: dict[Kind, KeepSettings] = {kind: getattr(self, kind) for kind in KINDS}
         return {
-            kind: Keep(self.keep_days if each.keep_days is None else each.keep_days, each.max_bytes)
+            kind: RetentionLimit(self.keep_days if each.keep_days is None else each.keep_days, each.max_bytes)
             for kind, each in said.items()
         }
 
@@ -379,9 +379,9 @@ class NotifySettings(SettingsTable):
     """The address. One that is a secret itself, as those of Slack are, belongs into `url_env`."""
     url_env: Text | None = None
     """The variable that holds the address."""
-    kind: Format = "cloudevents"
+    kind: NoticeFormat = "cloudevents"
     """`cloudevents`, or `slack` for Slack, Mattermost and others that take the same form."""
-    events: Many[Event] = get_args(Event)
+    events: Many[NoticeEvent] = get_args(NoticeEvent)
     """Which events are sent; by default all of them."""
     secret_env: Text | None = None
     """The variable that holds the secret with which notices are signed, as Standard Webhooks describes it."""
@@ -510,10 +510,10 @@ class Settings(SettingsTable):
         return self.model_copy(update={"sandbox": sandbox, "agents": agents})
 
     @property
-    def words(self) -> Words:
+    def words(self) -> IsolationSettings:
         """What is said of isolation. It is no part of profiles: those can only ask for more."""
-        agents = {name: Word(each.sandbox, each.isolation) for name, each in self.agents.items()}
-        return Words(Word(self.sandbox, self.isolation), agents)
+        agents = {name: IsolationSetting(each.sandbox, each.isolation) for name, each in self.agents.items()}
+        return IsolationSettings(IsolationSetting(self.sandbox, self.isolation), agents)
 
     def secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
         """Every secret that is named here, by its variable or key. What cannot be had now is left out.

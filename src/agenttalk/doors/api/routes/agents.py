@@ -265,12 +265,12 @@ def _command_in(said: dict[str, Any]) -> dict[str, Any]:
     """The command of an envelope, or what is one itself."""
     if "message_id" not in said and "type" not in said:
         return said
-    found = envelopes.command_in(said)
+    found = envelopes.extract_command(said)
     return found if isinstance(found, dict) else {}
 
 
 async def _known(service: Service, said: dict[str, Any]) -> Known:
-    plan_id, task_id = generation.identity(said)
+    plan_id, task_id = generation.read_identity(said)
     if plan_id is None:
         return NOTHING
     found = await asyncio.to_thread(tree.known, service.deps.root.path, plan_id, task_id)
@@ -285,14 +285,14 @@ async def _known(service: Service, said: dict[str, Any]) -> Known:
 
 def _require_own(said: dict[str, Any], task: TaskName) -> None:
     """An attempt makes commands for its own plan alone, and learns of no other."""
-    named = generation.identity(said)[0]
+    named = generation.read_identity(said)[0]
     if named is not None and named != task.plan_id:
         hint = f"its own is {task.plan_id}"
         raise UsageError(Code.NOT_ALLOWED, "this token makes commands for its own plan alone", hint=hint)
 
 
 def _subject(said: dict[str, Any]) -> str:
-    return "/".join(str(each)[:128] for each in generation.identity(said) if each) or "unknown"
+    return "/".join(str(each)[:128] for each in generation.read_identity(said) if each) or "unknown"
 
 
 def _decoded(text: str) -> bytes:

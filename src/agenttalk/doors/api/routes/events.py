@@ -39,7 +39,7 @@ async def events(service: Service, request: Request, caller: Caller) -> Response
     if plan_id and not is_id(plan_id):
         raise UsageError(Code.OPTION_INVALID, f"{plan_id[:80]!r} is not the name of a plan")
     said = request.headers.get("last-event-id") or query.get("after", "")
-    position = feed.cursor(said[:_LONGEST]) if said else None
+    position = feed.decode_cursor(said[:_LONGEST]) if said else None
     found = service.feed.follow(position, plan_id, wait=query.get("wait") != "0")
     first = await anext(found)  # so that a refusal is an answer of its own
 

@@ -89,7 +89,7 @@ async def measured(service: Service, request: Request, _: Caller) -> Response:
         *_spans(service),
         *_process(),
     ]
-    return Response(metrics.written(found), headers={"Cache-Control": "no-store"}, media_type=PROMETHEUS)
+    return Response(metrics.render_metrics(found), headers={"Cache-Control": "no-store"}, media_type=PROMETHEUS)
 
 
 async def _day(service: Service) -> list[Metric]:

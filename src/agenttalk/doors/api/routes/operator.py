@@ -13,7 +13,7 @@ from agenttalk.doors.api.problems import answered
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.runs.plan_actions import PlanAction
-from agenttalk.rules.people.attestation import Proof
+from agenttalk.rules.people.attestation import AnswerProof
 
 
 async def status(service: Service, _: Request, __: Caller) -> Response:
@@ -88,7 +88,7 @@ async def steer(service: Service, request: Request, caller: Caller) -> Response:
     action = PlanAction(
         name=request.path_params["action"],
         by=body.by or caller.name,
-        proof=Proof("token", caller.name),
+        proof=AnswerProof("token", caller.name),
         task_id=body.task,
         onwards=body.onwards,
         why=body.why or "",

@@ -13,7 +13,7 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.messages import dead_letters as refused
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people import exhibits, questions
-from agenttalk.rules.people.attestation import Proof
+from agenttalk.rules.people.attestation import AnswerProof
 
 
 async def login_link(service: Service, request: Request, caller: Caller) -> Response:
@@ -41,7 +41,7 @@ async def answer(service: Service, request: Request, caller: Caller) -> Response
     answer = await service.answer(
         request.path_params["id"],
         by=body.by or caller.name,
-        proof=Proof("token", caller.name),
+        proof=AnswerProof("token", caller.name),
         decision=body.decision,
         files=body.contents(),
         answers=body.answers,

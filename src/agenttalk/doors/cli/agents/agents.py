@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.agent import AcpUse, AgentProfile
     from agenttalk.ports import Ended, Turn
     from agenttalk.rules.agents.cli_table import CodingAgent
-    from agenttalk.rules.agents.events import Account, Event
+    from agenttalk.rules.agents.events import AgentEvent, RunSummary
     from agenttalk.rules.core.redaction import Secrets
 
 app = typer.Typer(no_args_is_help=True, help="See which coding agents there are, and try one.", add_completion=False)
@@ -150,7 +150,7 @@ class Tried:
     """What came of it."""
 
     ended: Ended
-    account: Account
+    account: RunSummary
 
     @property
     def fault(self) -> str | None:
@@ -180,15 +180,15 @@ class Tried:
 
 
 async def _tried(
-    profile: AgentProfile, prompt: str, cwd: Path, base: Path, seconds: float, show: Callable[[Event], None]
+    profile: AgentProfile, prompt: str, cwd: Path, base: Path, seconds: float, show: Callable[[AgentEvent], None]
 ) -> Tried:
     import os
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.adapters.drivers.script import ScriptDriver
     from agenttalk.ports import Confinement, Turn
-    from agenttalk.rules.agents.codecs import LONGEST, codec
-    from agenttalk.rules.agents.events import Account
+    from agenttalk.rules.agents.codecs import LONGEST, make_codec
+    from agenttalk.rules.agents.events import RunSummary
     from agenttalk.rules.core import redaction
 
     driver = ScriptDriver(LocalProcesses())
@@ -196,18 +196,18 @@ async def _tried(
         return await _asked(driver, profile, prompt, cwd, base, seconds, show)
     agent = _entry(profile)
     handed = {name: os.environ[name] for name in (*profile.env, *agent.handed) if name in os.environ}
-    secrets = redaction.secrets(handed)
+    secrets = redaction.collect_secrets(handed)
     asked = Confinement(
         profile.tier, required=profile.isolated_only, network=profile.network == "on", writable=(cwd, base)
     )
     confinement = replace(asked, tier=await driver.tier(asked))
-    reader = agent.reader() if profile.driver == "cli" else codec("text")
-    account = Account(reader.says_end or profile.driver == "acp")
+    reader = agent.reader() if profile.driver == "cli" else make_codec("text")
+    account = RunSummary(reader.says_end or profile.driver == "acp")
     turn = Turn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
     if profile.driver != "script":
         turn = _started(agent, profile, turn, base)
 
-    def hear(events: Iterator[Event]) -> None:
+    def hear(events: Iterator[AgentEvent]) -> None:
         for event in events:
             told = _hidden(event, secrets)
             account.take(told)
@@ -229,7 +229,7 @@ async def _asked(
     cwd: Path,
     base: Path,
     seconds: float,
-    show: Callable[[Event], None],
+    show: Callable[[AgentEvent], None],
 ) -> Tried:
     """A turn of an agent that is a model: one answer, in the form that every task asks for."""
     import os
@@ -238,13 +238,13 @@ async def _asked(
     from agenttalk.contracts.model_use import LlmUse
     from agenttalk.ports import Turn
     from agenttalk.rules.agents import model_protocol, model_services
-    from agenttalk.rules.agents.events import Account
-    from agenttalk.rules.agents.model_answers import Asked
+    from agenttalk.rules.agents.events import RunSummary
+    from agenttalk.rules.agents.model_answers import AnswerSpec
     from agenttalk.rules.core import redaction
 
     use = profile.llm if profile.driver == "llm" else profile.local
     try:
-        model_services.checked(use, profile.driver)
+        model_services.check_model_use(use, profile.driver)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
     named = model_services.key_of(use) if isinstance(use, LlmUse) else None
@@ -256,8 +256,10 @@ async def _asked(
     places = {"AGENTTALK_OUTPUTS": str(base), "AGENTTALK_RESULT": str(base / "result.json")}
     env = {**handed, **places, **({model_protocol.KEY: key} if key else {})}
     told = use.model_dump(mode="json", exclude_none=True) if use is not None else {}
-    request = model_protocol.Request(profile.driver, told, secrets.redact(prompt), Asked(), seconds, profile.locale)
-    talk, account = model_protocol.Talk(), Account(says_end=True)
+    request = model_protocol.ModelRequest(
+        profile.driver, told, secrets.redact(prompt), AnswerSpec(), seconds, profile.locale
+    )
+    talk, account = model_protocol.ModelRun(), RunSummary(says_end=True)
 
     def hear(line: bytes) -> None:
         event = talk.take(line)
@@ -278,13 +280,13 @@ async def _spoken(
     agent: Any,
     turn: Turn,
     base: Path,
-    hear: Callable[[Iterator[Event]], None],
+    hear: Callable[[Iterator[AgentEvent]], None],
 ) -> Ended:
     """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
     from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
     from agenttalk.ports import Opening
     from agenttalk.rules.agents import acp_table
-    from agenttalk.rules.agents.permissions import Policy
+    from agenttalk.rules.agents.permissions import PermissionPolicy
 
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
     opening = Opening(str(turn.cwd), turn.prompt, mode=use.mode or "", auth=agent.auth, besides=(str(base),))
@@ -292,9 +294,9 @@ async def _spoken(
         dialogue = driver.dialogue(opening)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
-    policy = Policy.of(use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined)
+    policy = PermissionPolicy.of(use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined)
     speaking = AcpConversation(dialogue, policy, None, lambda events: hear(iter(events)), float(use.start_seconds))
-    env = {**acp_table.variables(agent, use, confined=confined), **turn.env}
+    env = {**acp_table.build_variables(agent, use, confined=confined), **turn.env}
     ended = await driver.run(replace(turn, prompt="", env=env, hear=speaking.hear, talk=speaking))
     await speaking.end()
     return conclude_turn(ended, speaking, lambda events: hear(iter(events)))
@@ -306,7 +308,7 @@ def _entry(profile: AgentProfile) -> Any:
     if profile.driver == "script":
         return cli_table.TABLE["custom"]
     try:
-        return acp_table.entry(profile.acp) if profile.driver == "acp" else cli_table.entry(profile.cli)
+        return acp_table.resolve_agent(profile.acp) if profile.driver == "acp" else cli_table.resolve_agent(profile.cli)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
 
@@ -315,13 +317,13 @@ def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
     """The turn of a coding agent, with everything laid out that it needs."""
     from agenttalk.contracts.agent import CliUse
     from agenttalk.rules.agents import cli_table
-    from agenttalk.rules.agents.cli_table import Room
+    from agenttalk.rules.agents.cli_table import RunLocation
 
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
-    room = Room(str(base), str(base / "home") if confined else "")
+    room = RunLocation(str(base), str(base / "home") if confined else "")
     use = (profile.acp if profile.driver == "acp" else profile.cli) or CliUse(agent="")
     try:
-        start = cli_table.start(agent, use, turn.prompt, room, confined=confined)
+        start = cli_table.build_launch(agent, use, turn.prompt, room, confined=confined)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
     (base / "home").mkdir()
@@ -332,11 +334,11 @@ def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
     return replace(turn, argv=start.argv, prompt=start.stdin, env=env)
 
 
-def _hidden(event: Event, secrets: Secrets) -> Event:
+def _hidden(event: AgentEvent, secrets: Secrets) -> AgentEvent:
     return event._replace(text=secrets.redact(event.text), name=secrets.redact(event.name)) if secrets else event
 
 
-def _show(out: Output, event: Event) -> None:
+def _show(out: Output, event: AgentEvent) -> None:
     if out.as_json:
         return
     said = f"{event.used.tokens:,} tokens" if event.kind == "usage" else event.line

@@ -157,10 +157,10 @@ PRINTED: Final = 8
 
 def tell_printed(out: Output, printed: str, margin: str) -> None:
     """Show the end of what a check printed, and the tests that failed by name."""
-    from agenttalk.rules.proof.failed_tests import failed, last_lines
+    from agenttalk.rules.proof.failed_tests import find_failed_tests, last_lines
 
     lines = last_lines(printed, PRINTED)
-    before = [name for name in failed(printed) if not any(name in line for line in lines)]
+    before = [name for name in find_failed_tests(printed) if not any(name in line for line in lines)]
     for name in before:
         out.say(f"{margin}[red]failed:[/] {one_line(name)}")
     for line in lines:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from agenttalk.doors.cli.core.engine_client import Client
     from agenttalk.engine.core.deps import Deps
-    from agenttalk.rules.people.attestation import Proof
+    from agenttalk.rules.people.attestation import AnswerProof
 
 T = TypeVar("T")
 EXIT_INTERRUPTED = 130
@@ -53,14 +53,14 @@ async def local(root: Path) -> AsyncIterator[Deps]:
             yield deps
 
 
-async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
+async def shown_to_be_operator(root: Path, deps: Deps) -> AnswerProof:
     """What shows that the operator of a root is here: the token in a folder that no agent in a sandbox sees.
 
     Raises UsageError when it is not the token that the root's engine knows.
     """
     from agenttalk.adapters.store import operator_folder
     from agenttalk.engine.core import access
-    from agenttalk.rules.people.attestation import Proof
+    from agenttalk.rules.people.attestation import AnswerProof
 
     if not await access.is_operator_token(deps, operator_folder.made_token(root)):
         raise UsageError(
@@ -69,7 +69,7 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
             hint="work as the user who runs its engine, with the same XDG_CONFIG_HOME, or answer on its pages; "
             "after a root was moved, start its engine once",
         )
-    return Proof("operator", access.ENGINE_TOKEN_LABEL)
+    return AnswerProof("operator", access.ENGINE_TOKEN_LABEL)
 
 
 def asked_all(

@@ -18,7 +18,7 @@ from agenttalk.doors.cli.core.root_discovery import INIT
 
 if TYPE_CHECKING:
     from agenttalk.adapters.mailbox.fsio import Folder
-    from agenttalk.rules.core.config_merge import Joined
+    from agenttalk.rules.core.config_merge import ConfigMergeResult
 
 app = typer.Typer(add_completion=False)
 TOOLS: Final = ("claude", "codex", "gemini", "opencode", "qwen")
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     """A file that is to hold something of ours."""
 
     path: str
-    join: Callable[[str | None], Joined]
+    join: Callable[[str | None], ConfigMergeResult]
     """What becomes of what it says; None stands for a file that is not there."""
     snippet: str
     """What to put there by hand, if it cannot be done."""
@@ -169,7 +169,7 @@ def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[Piece]:
     def server(name: str) -> dict[str, Any]:
         return {"command": "agenttalk", "args": ["mcp", "--root", root, "--agent", name]}
 
-    yield Piece("AGENTS.md", lambda text: config_merge.into_text(text, paragraph), paragraph)
+    yield Piece("AGENTS.md", lambda text: config_merge.merge_into_text(text, paragraph), paragraph)
     for name in tools:
         own = server(name)
         match name:
@@ -191,21 +191,21 @@ def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[Piece]:
 def _json_piece(path: str, keys: tuple[str, ...], value: Any, first: dict[str, Any] | None = None) -> Piece:
     from agenttalk.rules.core import config_merge
 
-    snippet = config_merge.into_json(None, keys, value).text or ""
-    return Piece(path, lambda text: config_merge.into_json(text, keys, value, first=first), snippet)
+    snippet = config_merge.merge_into_json(None, keys, value).text or ""
+    return Piece(path, lambda text: config_merge.merge_into_json(text, keys, value, first=first), snippet)
 
 
-def _table(keys: tuple[str, ...], block: str) -> Callable[[str | None], Joined]:
+def _table(keys: tuple[str, ...], block: str) -> Callable[[str | None], ConfigMergeResult]:
     from agenttalk.rules.core import config_merge
 
-    return lambda text: config_merge.into_toml(text, keys, block)
+    return lambda text: config_merge.merge_into_toml(text, keys, block)
 
 
-def _new(text: str) -> Callable[[str | None], Joined]:
+def _new(text: str) -> Callable[[str | None], ConfigMergeResult]:
     """A file that is made when it is not there, and else left as it is."""
-    from agenttalk.rules.core.config_merge import THERE, Joined
+    from agenttalk.rules.core.config_merge import ALREADY_THERE, ConfigMergeResult
 
-    return lambda before: Joined(text) if before is None else THERE
+    return lambda before: ConfigMergeResult(text) if before is None else ALREADY_THERE
 
 
 def _joined(folder: Folder, piece: Piece, mode: int) -> dict[str, str]:

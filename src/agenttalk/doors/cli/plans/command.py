@@ -78,7 +78,7 @@ def validate(
     if isinstance(document, dict) and ("message_id" in document or "type" in document):
         if document.get("type") != "command":
             return _tell_artifact(out, read_envelope(document), file)
-        answer = envelopes.validate(document, _known(settings, envelopes.command_in(document), data))
+        answer = envelopes.validate(document, _known(settings, envelopes.extract_command(document), data))
     else:
         answer = validation.validate(document, _known(settings, document, data))
     _log(out, settings, "validated", document, answer.as_json())
@@ -188,7 +188,7 @@ def _known(settings: Settings, document: object, besides: bytes | None = None) -
 
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
-    plan_id, task_id = generation.identity(document)
+    plan_id, task_id = generation.read_identity(document)
     return tree.known(settings.root, plan_id, task_id, besides=besides)
 
 
@@ -203,7 +203,7 @@ def _log(out: Output, settings: Settings, what: str, document: object, outcome: 
     if settings.root is None:
         return
     fields = document if isinstance(document, dict) else {}
-    subject = "/".join(str(each)[:128] for each in generation.identity(fields) if each) or "unknown"
+    subject = "/".join(str(each)[:128] for each in generation.read_identity(fields) if each) or "unknown"
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         await sent_commands.log_command(deps, "generated" if what == "generated" else "validated", subject, outcome)

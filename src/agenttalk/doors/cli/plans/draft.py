@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agenttalk.contracts.agent import AgentProfile
-    from agenttalk.rules.planfile.drafts import Frame
+    from agenttalk.rules.planfile.drafts import DraftFrame
 
 PERSON: Final = "agent_human_gateway"
 """Who answers the planner's questions."""
@@ -146,19 +146,19 @@ def _team(
 
 def _framed(
     goal: str, plan_id: str | None, team: tuple[str, ...], repository: Path | None, reviewers: list[str] | None
-) -> Frame:
+) -> DraftFrame:
     """What is settled for the plan, whatever the planner drafts."""
     from agenttalk.rules.planfile import drafts as drafts_rules
 
-    return drafts_rules.Frame(
-        plan_id=plan_id or drafts_rules.name_of(goal),
+    return drafts_rules.DraftFrame(
+        plan_id=plan_id or drafts_rules.make_plan_id(goal),
         team=team,
         workspace={"repo": str(repository.absolute())} if repository else None,
         reviewers=tuple(dict.fromkeys(reviewers or ())),
     )
 
 
-def _written(root: Path, frame: Frame, goal: str, planner: str, known: Mapping[str, AgentProfile]) -> Path:
+def _written(root: Path, frame: DraftFrame, goal: str, planner: str, known: Mapping[str, AgentProfile]) -> Path:
     """The file of the plan by which the plan is drafted."""
     from agenttalk.contracts.core import wire
 
@@ -197,18 +197,18 @@ def assemble(
     return 0
 
 
-def _assembled(data: bytes, frame: Frame) -> tuple[dict[str, Any], tuple[Any, ...]]:
+def _assembled(data: bytes, frame: DraftFrame) -> tuple[dict[str, Any], tuple[Any, ...]]:
     from agenttalk.contracts.planfile import reader
     from agenttalk.rules.planfile import drafts as drafts_rules
 
-    text = drafts_rules.unfenced(data.decode("utf-8", "replace"))
-    return drafts_rules.assembled(reader.parse(text.encode(), yaml=True).value, frame)
+    text = drafts_rules.strip_fence(data.decode("utf-8", "replace"))
+    return drafts_rules.assemble_plan(reader.parse(text.encode(), yaml=True).value, frame)
 
 
-def _frame(said: dict[str, Any]) -> Frame:
-    from agenttalk.rules.planfile.drafts import Frame
+def _frame(said: dict[str, Any]) -> DraftFrame:
+    from agenttalk.rules.planfile.drafts import DraftFrame
 
-    return Frame(said["plan_id"], tuple(said["team"]), said.get("workspace"), tuple(said.get("reviewers") or ()))
+    return DraftFrame(said["plan_id"], tuple(said["team"]), said.get("workspace"), tuple(said.get("reviewers") or ()))
 
 
 def _agents(root: Path) -> dict[str, AgentProfile]:
@@ -221,7 +221,7 @@ def _agents(root: Path) -> dict[str, AgentProfile]:
 
 
 def _meta(
-    frame: Frame, goal: str, planner: str, team: Mapping[str, AgentProfile], locale: Literal["en", "zh"]
+    frame: DraftFrame, goal: str, planner: str, team: Mapping[str, AgentProfile], locale: Literal["en", "zh"]
 ) -> dict[str, Any]:
     """The plan by which a plan is drafted: the template in the planner's language, filled in."""
     from agenttalk.contracts.planfile import reader
@@ -284,7 +284,7 @@ def _files(repository: Path) -> list[str]:
     )
 
 
-def _approved(root: Path, drafting_id: str, frame: Frame) -> dict[str, Any]:
+def _approved(root: Path, drafting_id: str, frame: DraftFrame) -> dict[str, Any]:
     """The plan that was approved. What lies there has to be what was checked, to the byte."""
     import hashlib
 
@@ -323,7 +323,7 @@ def _tell_open(out: Output, root: Path, standing: dict[str, Any]) -> None:
     out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked; then run the same command again", err=True)
 
 
-def _tell_drafted(out: Output, root: Path, frame: Frame, file: Path, drafted_by: str) -> None:
+def _tell_drafted(out: Output, root: Path, frame: DraftFrame, file: Path, drafted_by: str) -> None:
     """Where the plan lies, and how it is run."""
     if out.as_json:
         out.data({"ok": True, "plan_id": frame.plan_id, "file": str(file), "drafted_by": drafted_by})

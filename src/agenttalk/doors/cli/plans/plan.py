@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.dag import Output as Made
     from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.planfile.yaml_text import Source
-    from agenttalk.rules.planfile.compiler import Compiled
+    from agenttalk.rules.planfile.compiler import CompiledPlan
 
 app = typer.Typer(no_args_is_help=True, help="Check plan files, and change plans that run.", add_completion=False)
 
@@ -132,7 +132,7 @@ def _is_yaml(file: str, data: bytes) -> bool:
     return data.lstrip()[:1] != b"{"
 
 
-def _written(folder: Path, compiled: Compiled) -> list[str]:
+def _written(folder: Path, compiled: CompiledPlan) -> list[str]:
     from agenttalk.adapters.mailbox import fsio
 
     files = {folder / "task_dag.json": compiled.dag, folder / "plan_manifest.json": compiled.manifest}
@@ -151,11 +151,11 @@ def _tell_refused(out: Output, file: str, problems: Iterable[Problem]) -> None:
     out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(found), 'problem')}", err=True)
 
 
-def _tell(out: Output, file: str, source: Source, compiled: Compiled, written: list[str]) -> None:
-    from agenttalk.rules.planfile.compiler import waves
+def _tell(out: Output, file: str, source: Source, compiled: CompiledPlan, written: list[str]) -> None:
+    from agenttalk.rules.planfile.compiler import compute_waves
 
     problems, warnings = source.located(compiled.problems), source.located(compiled.warnings)
-    order = waves(compiled.dag)
+    order = compute_waves(compiled.dag)
     if out.as_json:
         out.data(
             {
@@ -182,7 +182,7 @@ def _tell(out: Output, file: str, source: Source, compiled: Compiled, written: l
         out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(problems), 'problem')}", err=True)
 
 
-def _tell_plan(out: Output, compiled: Compiled, order: list[list[str]]) -> None:
+def _tell_plan(out: Output, compiled: CompiledPlan, order: list[list[str]]) -> None:
     dag, manifest = compiled.dag, compiled.manifest
     name = f" {plain(manifest.plan_name)}" if manifest.plan_name else ""
     counts = [_count(len(dag.nodes), "task"), _count(len(compiled.profiles), "agent"), _count(len(order), "wave")]

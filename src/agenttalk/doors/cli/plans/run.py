@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
     from agenttalk.doors.cli.core.engine_client import Client
     from agenttalk.engine.operation.engine import Engine
-    from agenttalk.rules.planfile.compiler import Compiled
+    from agenttalk.rules.planfile.compiler import CompiledPlan
 
 run_app = typer.Typer(add_completion=False)
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
@@ -70,7 +70,7 @@ def run(
     return CODES[_carried_out(out, compiled, folder, watch=watch, sandbox=sandbox)["result"]]
 
 
-def _with_uncommitted(compiled: Compiled) -> Compiled:
+def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
     """The plan, begun with what is not committed in its repository. Raises UsageError when it has none."""
     from dataclasses import replace
 
@@ -95,18 +95,18 @@ def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -
 
 
 def _carried_out(
-    out: Output, compiled: Compiled, folder: Path, *, watch: bool, quiet: bool = False, sandbox: Tier | None = None
+    out: Output, compiled: CompiledPlan, folder: Path, *, watch: bool, quiet: bool = False, sandbox: Tier | None = None
 ) -> dict[str, Any]:
     """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.doors.cli.plans.live_view import Live
-    from agenttalk.rules.planfile.compiler import waves
+    from agenttalk.rules.planfile.compiler import compute_waves
 
     _warn_of_checks(out, compiled, folder)
     warnings.warn_of_programs(out, compiled, folder)
     warnings.warn_of_sandboxes(out, compiled, folder, sandbox)
     warnings.warn_of_logins(out, compiled, folder, sandbox)
-    order = [task_id for wave in waves(compiled.dag) for task_id in wave]
+    order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
         standing = _followed(folder, compiled, live.show, watch=watch, sandbox=sandbox)
@@ -115,7 +115,7 @@ def _carried_out(
     return standing
 
 
-def refused(out: Output, compiled: Compiled) -> int:
+def refused(out: Output, compiled: CompiledPlan) -> int:
     """Say what is wrong with a plan; the exit code."""
     if out.as_json:
         errors = [
@@ -131,7 +131,7 @@ def refused(out: Output, compiled: Compiled) -> int:
     return 2
 
 
-def _warn_of_checks(out: Output, compiled: Compiled, root: Path) -> None:
+def _warn_of_checks(out: Output, compiled: CompiledPlan, root: Path) -> None:
     """A check that nobody can make never passes; whoever starts such a plan should know before."""
     named = [
         str(node.task_id)
@@ -150,7 +150,7 @@ def _warn_of_checks(out: Output, compiled: Compiled, root: Path) -> None:
 
 def _followed(
     root: Path,
-    compiled: Compiled,
+    compiled: CompiledPlan,
     show: Callable[[dict[str, Any]], None],
     *,
     watch: bool,
@@ -204,7 +204,7 @@ def _context() -> str:
 
 def _here(
     root: Path,
-    compiled: Compiled,
+    compiled: CompiledPlan,
     show: Callable[[dict[str, Any]], None],
     *,
     watch: bool,
@@ -252,7 +252,7 @@ def _here(
 
 
 def _beside(
-    client: Client, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool
+    client: Client, compiled: CompiledPlan, show: Callable[[dict[str, Any]], None], *, watch: bool
 ) -> dict[str, Any]:
     import time
 
@@ -270,7 +270,7 @@ def _beside(
         return {**standing, "result": "running"}
 
 
-def documents(compiled: Compiled) -> dict[str, Any]:
+def documents(compiled: CompiledPlan) -> dict[str, Any]:
     """A plan as an engine takes it."""
     import base64
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agenttalk.contracts.errors import Code, Problem, UsageError
 from agenttalk.doors.cli.core.output import Output, plain
-from agenttalk.rules.planfile.compiler import Compiled
+from agenttalk.rules.planfile.compiler import CompiledPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agenttalk.rules.agents.cli_table import CodingAgent
 
 
-def require_repository(compiled: Compiled) -> None:
+def require_repository(compiled: CompiledPlan) -> None:
     """A plan whose repository is not there cannot begin; better said before than by its first task."""
     workspace = compiled.manifest.workspace
     if workspace is not None and not Path(workspace.repo).is_dir():
@@ -24,7 +24,7 @@ def require_repository(compiled: Compiled) -> None:
         raise UsageError(Code.FILE_UNREADABLE, message, hint="look at workspace.repo in the plan, or make it first")
 
 
-def remarks(compiled: Compiled, repo: Path | None = None) -> list[Problem]:
+def remarks(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
     """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
     from agenttalk.adapters.workspaces.user_folder import survey
     from agenttalk.contracts.errors import AgentTalkError
@@ -38,28 +38,28 @@ def remarks(compiled: Compiled, repo: Path | None = None) -> list[Problem]:
     except AgentTalkError:  # the plan's start says so
         return []
     missed = () if workspace.uncommitted == "take" else found.uncommitted
-    return plan_remarks.of_tree(compiled.dag.nodes, found.paths, missed)
+    return plan_remarks.find_remarks(compiled.dag.nodes, found.paths, missed)
 
 
-def tell_of_repository(out: Output, compiled: Compiled) -> None:
+def tell_of_repository(out: Output, compiled: CompiledPlan) -> None:
     """Say what a plan would not see of its repository, and what its checks leave open."""
     for each in () if out.as_json else remarks(compiled):
         out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}", err=True)
         out.say(f"  [dim]{plain(each.hint)}[/]", err=True)
 
 
-def warn_of_sandboxes(out: Output, compiled: Compiled, root: Path, sandbox: Tier | None = None) -> None:
+def warn_of_sandboxes(out: Output, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
     """A plan cannot have its agents confined less than the operator says; whoever wrote that should know before."""
     if out.as_json:
         return
     from agenttalk.rules.core import isolation
     from agenttalk.wiring import settings
 
-    for each in isolation.unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
+    for each in isolation.find_unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
         out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}; {plain(each.hint or '')}", err=True)
 
 
-def warn_of_logins(out: Output, compiled: Compiled, root: Path, sandbox: Tier | None = None) -> None:
+def warn_of_logins(out: Output, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
     """A coding agent in a sandbox that has neither a key nor a login fails; better said before its first turn."""
     import os
 
@@ -72,7 +72,7 @@ def warn_of_logins(out: Output, compiled: Compiled, root: Path, sandbox: Tier | 
         table: Mapping[str, CodingAgent] = acp_table.TABLE if profile.driver == "acp" else cli_table.TABLE
         if use is None or use.agent not in table or words.settled(profile).tier == "plain":
             continue
-        login = cli_table.lent(table[use.agent], {*profile.env, *os.environ}).login
+        login = cli_table.choose_login(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():
             message = f"no key is set and nobody is logged in; {login.remedy}"
             out.say(f"[yellow]![/] agents.{plain(name)}: {plain(message)}", err=True)
@@ -86,7 +86,7 @@ def refuse_sandbox(sandbox: Tier | None) -> None:
         raise UsageError(Code.OPTION_INVALID, message, hint=hint)
 
 
-def warn_of_programs(out: Output, compiled: Compiled, root: Path) -> None:
+def warn_of_programs(out: Output, compiled: CompiledPlan, root: Path) -> None:
     """A script that lies neither beside the plan file nor in its agent's folder is probably spelled wrongly."""
     for name, profile in compiled.profiles.items():
         for argument in profile.argv[1:] if profile.driver == "script" else ():

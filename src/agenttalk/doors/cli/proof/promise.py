@@ -96,7 +96,7 @@ def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     promise = _promise(file)
     validity = promises.validate(promise)
-    doubts = promises.near_misses(promise)
+    doubts = promises.find_near_misses(promise)
     if out.as_json:
         warnings = [{"code": p.code, "field": p.field, "message": p.message, "hint": p.hint} for p in doubts]
         issues = [_issue(each) for each in validity.issues]
@@ -150,7 +150,7 @@ def check(
         return _mine(Output(as_json=Settings.merged(ctx, root, as_json).as_json), locale, hook=hook)
     from agenttalk.contracts.evidence import read_evidence, read_gates
     from agenttalk.rules.proof import done
-    from agenttalk.rules.proof.evidence import vouched
+    from agenttalk.rules.proof.evidence import read_vouched_evidence
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     if [file, evidence, gates].count("-") > 1:
@@ -158,7 +158,7 @@ def check(
     if aborted is not None and not aborted.strip():
         raise UsageError(Code.OPTION_INVALID, "--aborted says nothing", hint="write e.g. --aborted scope-drift")
     promise = _promise(file)
-    seen = vouched(_read(evidence, read_evidence)) if evidence else []
+    seen = read_vouched_evidence(_read(evidence, read_evidence)) if evidence else []
     results = _read(gates, read_gates) if gates else ()
     verdict = done.decide(promise, seen, results, aborted=aborted, confirmed=confirmed)
     if out.as_json:
@@ -173,15 +173,15 @@ def _answer_hook(own: Attempt, language: Locale) -> int:
     import json
 
     from agenttalk.rules.text import answer_words
-    from agenttalk.rules.text.render import spoken
+    from agenttalk.rules.text.render import translate
 
     try:
-        missing = [spoken(each, language) for each in own.missing()]
+        missing = [translate(each, language) for each in own.missing()]
     except Exception as error:  # noqa: BLE001 - whatever it is, the agent can do nothing about it
         typer.echo(f"agenttalk: the look before you stop failed, which is no fault of yours: {error}", err=True)
         return 0
     if missing and not own.blocked_before():
-        first = spoken(answer_words.STILL_MISSING(), language)
+        first = translate(answer_words.STILL_MISSING(), language)
         reason = "\n".join([first, *(f"- {each}" for each in missing)])
         typer.echo(json.dumps({"decision": "block", "reason": reason}))
     return 0
@@ -190,7 +190,7 @@ def _answer_hook(own: Attempt, language: Locale) -> int:
 def _mine(out: Output, locale: str, *, hook: bool) -> int:
     """Tell an agent what it has forgotten."""
     from agenttalk.doors.cli.proof import attempt
-    from agenttalk.rules.text.render import spoken
+    from agenttalk.rules.text.render import translate
 
     if locale not in {"en", "zh"}:
         raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale[:40]!r}", hint="use 'en' or 'zh'")
@@ -204,7 +204,7 @@ def _mine(out: Output, locale: str, *, hook: bool) -> int:
         raise
     if hook:
         return _answer_hook(own, language)
-    missing = [spoken(each, language) for each in own.missing()]
+    missing = [translate(each, language) for each in own.missing()]
     if out.as_json:
         out.data({"ok": not missing, "missing": missing})
     else:

@@ -45,14 +45,14 @@ async def look(root: Path, settings: Settings) -> list[Seen]:
 
 
 async def _asked(name: str, login: str | None, forge: Forge, settings: Settings) -> list[Seen]:
-    from agenttalk.rules.toolchain.accounts import is_one
+    from agenttalk.rules.toolchain.accounts import is_single_repository
 
     try:
         async with asyncio.timeout(_SECONDS):
             me = (await forge.me()).login
             if login is not None and login.lower() != me.lower():
                 return [Seen(name, False, f"its token is that of {me}, and login says {login}", f'set login = "{me}"')]
-            plain = [each for each in settings.toolchain.repos if is_one(each)]
+            plain = [each for each in settings.toolchain.repos if is_single_repository(each)]
             closed = [each for each in plain if not await forge.may_write(each, me)]
     except TimeoutError:
         return [Seen(name, False, "it does not answer", "look at base_url, and at the forge")]
