@@ -31,8 +31,8 @@ from urllib.parse import urlsplit
 import apsw
 
 from agenttalk.adapters.store.sqlite import SqliteConnection
-from agenttalk.adapters.store.worker import Job
-from agenttalk.adapters.store.writer import Work, Writer
+from agenttalk.adapters.store.worker import WorkItem
+from agenttalk.adapters.store.writer import DatabaseWriter, Work
 from agenttalk.engine.toolchain import receiver
 
 CONNECTIONS = 32
@@ -68,9 +68,9 @@ class Apart:
         self.apart = False
         self.commits = 0
         self._many = receiver.MOST
-        together, commit = Writer.answer, SqliteConnection.commit
+        together, commit = DatabaseWriter.answer, SqliteConnection.commit
 
-        def answer(writer: Writer, jobs: list[Job[Work]]) -> None:
+        def answer(writer: DatabaseWriter, jobs: list[WorkItem[Work]]) -> None:
             for batch in [[job] for job in jobs] if self.apart else [jobs]:
                 together(writer, batch)
 
@@ -78,7 +78,7 @@ class Apart:
             self.commits += 1
             commit(connection)
 
-        Writer.answer = answer  # type: ignore[assignment, method-assign]
+        DatabaseWriter.answer = answer  # type: ignore[assignment, method-assign]
         SqliteConnection.commit = counted  # type: ignore[assignment, method-assign]
 
     def switch(self, *, apart: bool) -> None:

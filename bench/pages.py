@@ -87,9 +87,9 @@ def before(number: int) -> list[str]:
 async def engine(root: Path, tasks: int) -> None:
     """Serve, and do what the lines on standard input say; answers are lines of JSON."""
     from agenttalk import wiring
-    from agenttalk.adapters.drivers.python_calls import Calls, Turn
+    from agenttalk.adapters.drivers.python_calls import PythonPerformer, Turn
     from agenttalk.contracts.planfile import reader as planfile_reader
-    from agenttalk.contracts.planfile.yaml_text import Source
+    from agenttalk.contracts.planfile.yaml_text import YamlSource
     from agenttalk.engine.core.boards import DEFAULT
     from agenttalk.ports import Tx
     from agenttalk.rules.planfile.compiler import compile_plan
@@ -97,7 +97,9 @@ async def engine(root: Path, tasks: int) -> None:
 
     agents = {f"a{number}": {"driver": "python"} for number in range(AGENTS)}
     listed = [{"id": f"t{n}", "agent": f"a{n % AGENTS}", "prompt": "Do it.", "needs": before(n)} for n in range(tasks)]
-    compiled = compile_plan(planfile_reader.plan_of(Source({"plan_id": "large", "agents": agents, "tasks": listed})))
+    compiled = compile_plan(
+        planfile_reader.plan_of(YamlSource({"plan_id": "large", "agents": agents, "tasks": listed}))
+    )
     allowed = asyncio.Semaphore(0)
     ended: dict[str, float] = {}
     loop, stop, where = asyncio.get_running_loop(), asyncio.Event(), list[Any]()
@@ -135,7 +137,7 @@ async def engine(root: Path, tasks: int) -> None:
         tx.record("bench.noted", "large", {"text": "x" * 100})
 
     def performers(deps: Any) -> dict[str, Any]:
-        return {"python": Calls(dict.fromkeys(agents, work), deps.stores.blobs)}
+        return {"python": PythonPerformer(dict.fromkeys(agents, work), deps.stores.blobs)}
 
     loaded = settings.load(root)
     await wiring.serve(root, loaded, stop=stop, tell=where.append, port=0, job=job, performers=performers)

@@ -94,7 +94,7 @@ async def from_file(data: bytes, root: Path) -> Clock:
     """A plan file on its whole way."""
     async with open_root(root, url="") as deps:
         clock = Clock()
-        plan = reader.read(data, yaml=False)
+        plan = reader.read_plan_file(data, yaml=False)
         clock.lap("read")
         compiled = compile_plan(plan)
         clock.lap("compile+check")

@@ -25,10 +25,10 @@ from typing import Any
 
 import psycopg
 
-from agenttalk.adapters.store.database import Board
+from agenttalk.adapters.store.database import BoardStore
 from agenttalk.adapters.store.root import RootStores
-from agenttalk.adapters.store.worker import Job
-from agenttalk.adapters.store.writer import Work, Writer
+from agenttalk.adapters.store.worker import WorkItem
+from agenttalk.adapters.store.writer import DatabaseWriter, Work
 from agenttalk.ports import Tx
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -48,10 +48,10 @@ class Clock:
         return datetime.now(UTC)  # noqa: TID251 - a door
 
 
-class Apart(Writer):
+class Apart(DatabaseWriter):
     """The same writer, but every work gets a commit of its own."""
 
-    def answer(self, jobs: list[Job[Work]]) -> None:
+    def answer(self, jobs: list[WorkItem[Work]]) -> None:
         """One by one."""
         for job in jobs:
             super().answer([job])
@@ -66,7 +66,7 @@ class Figures:
     commits: float
 
 
-async def load(board: Board, writers: int, seconds: float, facts: int = 1) -> Figures:
+async def load(board: BoardStore, writers: int, seconds: float, facts: int = 1) -> Figures:
     """So many tasks, each of which records a fact, waits for the commit, and does it again."""
     done = 0
     end = time.perf_counter() + seconds
@@ -96,9 +96,9 @@ async def measure(root: Path, url: str) -> dict[str, Any]:
     for _ in range(ROUNDS):
         for writers in WRITERS:
             for name, board in (("shared", shared), ("apart", apart)):
-                board.database.writer.__class__ = Apart if name == "apart" else Writer
+                board.database.writer.__class__ = Apart if name == "apart" else DatabaseWriter
                 rounds.setdefault((writers, name), []).append(await load(board, writers, SECONDS))
-    shared.database.writer.__class__ = Writer
+    shared.database.writer.__class__ = DatabaseWriter
     rows = await load(shared, 100, SECONDS, facts=20)
     await stores.close()
     result: dict[str, Any] = {"rows_per_second": rows.rate * 20}

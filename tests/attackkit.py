@@ -123,11 +123,11 @@ class Attack:
 
 def expected(name: str, tier: str, uid: int) -> Outcome:
     """What must come of an attack on this machine: an old landlock holds less, and some systems forbid more."""
-    if tier == "bubblewrap" and landlock.version() < SCOPED and name == "abstract_online":
+    if tier == "bubblewrap" and landlock.read_version() < SCOPED and name == "abstract_online":
         return LIMIT
     if tier == "plain" and name == "keys" and not keys_work():
         return CONTAINED
-    if tier == "landlock" and landlock.version() < SCOPED and name in SCOPED_ATTACKS:
+    if tier == "landlock" and landlock.read_version() < SCOPED and name in SCOPED_ATTACKS:
         return ATTACKS[name].plain if name != "abstract" else LIMIT
     if (name, tier) == ("trace", "plain") and uid and YAMA.exists() and YAMA.read_text().strip() != "0":
         return CONTAINED

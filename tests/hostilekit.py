@@ -32,7 +32,7 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.human_driver import HumanAgents
 from agenttalk.engine.plans import submission
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from agenttalk.wiring import open_root
 from machinekit import Numbers, read_blobs
 from machinekit import Programs as Lives
@@ -87,8 +87,8 @@ def tasks() -> list[dict[str, Any]]:
 class Program:
     """A program that was started. Whether it lives or not, it goes on writing where it may."""
 
-    turn: Turn
-    ended: asyncio.Future[Ended]
+    turn: ProgramTurn
+    ended: asyncio.Future[TurnEnd]
     said: Any = None
     """The last result that it wrote."""
 
@@ -113,7 +113,7 @@ class Played:
     faults: list[str] = field(default_factory=list)
     news: Callable[[], None] = lambda: None
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         program = Program(turn, asyncio.get_running_loop().create_future())
         if program.task_id in self.running:
             self.faults.append(f"{program.task_id} runs twice")

@@ -31,7 +31,7 @@ from agenttalk.engine.core.task_comments import TaskContribution, TaskName
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.engine.messages.router import Router, RouterReport
-from agenttalk.ports import Ended, Owner, Turn
+from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
 from agenttalk.wiring import open_root
 from treekit import Tree, dumped, node, output, sha256
 
@@ -88,10 +88,10 @@ class Programs:
     life: int = 1
     orphans: set[str] = field(default_factory=set)
 
-    def me(self) -> Owner:
-        return Owner("boot", 1000 + self.life, self.life)
+    def me(self) -> ProcessIdentity:
+        return ProcessIdentity("boot", 1000 + self.life, self.life)
 
-    def alive(self, owner: Owner) -> bool:
+    def alive(self, owner: ProcessIdentity) -> bool:
         return owner == self.me()
 
     async def end(self, lease: str) -> int:
@@ -133,7 +133,7 @@ class Player:
     owners: dict[str, str] = field(default_factory=dict)
     """Lease → task."""
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         task = f"{turn.env['AGENTTALK_PLAN_ID']}/{turn.env['AGENTTALK_TASK_ID']}"
         if task in self.running:
             self.faults.append(f"{task} runs twice")
@@ -147,7 +147,7 @@ class Player:
         finally:
             self.running.pop(task, None)
 
-    async def _introduce(self, turn: Turn, task: str) -> None:
+    async def _introduce(self, turn: ProgramTurn, task: str) -> None:
         assert self.deps is not None
         token = turn.env["AGENTTALK_TOKEN"]
         caller = await access.identify(self.deps, token)
@@ -170,18 +170,18 @@ class Player:
         remark = TaskContribution("comment", spoken.caller.name, "general", "I am at it.")
         await task_comments.post_contribution(self.deps, spoken.task, remark, spoken.caller)
 
-    async def _play(self, turn: Turn) -> Ended:
+    async def _play(self, turn: ProgramTurn) -> TurnEnd:
         if self.mode == "holds":
             self.held.set()
             await self.free.wait()
         mode = "good" if self.mode == "holds" else self.mode
         if mode == "fails":
-            return Ended("exited", 1, b"", b"no luck", 0.1)
+            return TurnEnd("exited", 1, b"", b"no luck", 0.1)
         folder = Path(turn.env["AGENTTALK_OUTPUTS"])
         names = ("odd.bin",) if mode == "wild" else OUTPUTS.get(turn.env["AGENTTALK_TASK_ID"], ())
         for name in names if mode != "silent" else ():
             (folder / name).write_text(f"{name} of {turn.env['AGENTTALK_COMMAND_ID']}", encoding="utf-8")
-        return Ended("exited", 0, b"fine", b"", 0.1)
+        return TurnEnd("exited", 0, b"fine", b"", 0.1)
 
 
 # What the database says, read by the same library so that its locks stay whole.

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenttalk.adapters.checking.checker import Checker
-from agenttalk.adapters.checking.command import Context
+from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.drivers.python_calls import Agent, Calls, Turn
+from agenttalk.adapters.drivers.python_calls import Agent, PythonPerformer, Turn
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.adapters.proving import Prover
+from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.engine.agents.acp import AcpAgents
 from agenttalk.engine.agents.coding_cli import CodingAgents
 from agenttalk.engine.agents.model import ModelAgents
@@ -59,7 +59,7 @@ def plan(
     """A plan file, compiled. Agents that are not described are functions."""
     named = {str(each["agent"]): {"driver": "python"} for each in tasks} | dict(agents or {})
     document = {"plan_id": plan_id, "agents": named, "tasks": list(tasks), **keys}
-    compiled = compile_plan(reader.plan_of(Source(document)))
+    compiled = compile_plan(reader.plan_of(YamlSource(document)))
     assert compiled.problems == ()
     return compiled
 
@@ -143,7 +143,7 @@ async def engine(
         driver = ScriptDriver(processes, grace=grace)
         elsewhere = RemoteAgents(deps)
         usual: dict[str, Performer] = {
-            "python": Calls(known, deps.stores.blobs),
+            "python": PythonPerformer(known, deps.stores.blobs),
             "human": HumanAgents(deps),
             "script": ProgramAgents(deps, driver),
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
@@ -173,11 +173,13 @@ async def engine(
         assert await fsck.check_root(deps) == []
 
 
-def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> Prover:
+def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> WorkspaceProver:
     """Makes checks, by default without a sandbox."""
     checker = Checker(driver, deps.clock, deps.ids)
-    context = Context(path=os.environ["PATH"], sandbox=tier, masked=deps.walls.hidden, readable=deps.walls.readable)
-    return Prover(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+    context = CheckContext(
+        path=os.environ["PATH"], sandbox=tier, masked=deps.walls.hidden, readable=deps.walls.readable
+    )
+    return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
 
 
 class _Fine(dict[str, Agent]):

@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 
 import agenttalk
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.root import list_databases
 from plankit import engine, plan, states, task
 
 RELEASES = Path(__file__).parent / "store" / "releases"
@@ -50,7 +50,7 @@ def write(release: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         asyncio.run(used(root))
-        for path in databases(root).values():
+        for path in list_databases(root).values():
             text = release / path.relative_to(root / "data").with_suffix(".sql")
             text.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(path)) as connection:

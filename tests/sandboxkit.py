@@ -22,7 +22,11 @@ BEST = IsolationSettings()
 @cache
 def ailment(tier: str) -> str:
     """Why a sandbox does not work here."""
-    return sandbox.ailment(sandbox.installed()) if tier == "bubblewrap" else landlock.ailment(network=False)
+    return (
+        sandbox.describe_problem(sandbox.find_bubblewrap())
+        if tier == "bubblewrap"
+        else landlock.describe_problem(network=False)
+    )
 
 
 def needs(tier: str) -> None:

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.core import catalogue
 from agenttalk.contracts.core.base import Part
-from agenttalk.contracts.core.field_docs import texts
+from agenttalk.contracts.core.field_docs import read_field_docs
 from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.planfile import model
@@ -441,7 +441,7 @@ def settings_page() -> str:
 
 
 def _told(table: type[BaseModel], key: str) -> str:
-    return " ".join(texts(table).get(key, "").split())
+    return " ".join(read_field_docs(table).get(key, "").split())
 
 
 def _shown(field: FieldInfo) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.drivers.python_calls import Calls, Turn
+from agenttalk.adapters.drivers.python_calls import PythonPerformer, Turn
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
@@ -102,7 +102,7 @@ async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
     url = os.environ.get("BENCH_POSTGRES", "")
     async with open_root(root, url=url) as deps:
         agent = work_a_while if shape == "paced" else work
-        calls = Calls(dict.fromkeys(profiles, agent), deps.stores.blobs)
+        calls = PythonPerformer(dict.fromkeys(profiles, agent), deps.stores.blobs)
         dispatcher = Dispatcher(deps, {"python": calls}, LocalProcesses(), max_running=AGENTS)
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))

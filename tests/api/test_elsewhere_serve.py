@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def submit(root: Path) -> None:
-    compiled = compile_plan(reader.read(PLAN.encode(), yaml=True))
+    compiled = compile_plan(reader.read_plan_file(PLAN.encode(), yaml=True))
     client = engine_client.running(root)
     assert client is not None
     profiles = {name: each.as_json() for name, each in compiled.profiles.items()}

@@ -134,7 +134,7 @@ def test_an_agent_elsewhere_does_a_task_from_its_offer_to_its_proof(
 @pytest.mark.parametrize("version", ["2024-11-05"])
 def test_old_versions_of_the_protocol_are_spoken(root: Path, version: str) -> None:
     """No engine runs: whoever starts first sees the tools all the same, and is told what is the matter."""
-    operator_folder.made_token(root)
+    operator_folder.ensure_token(root)
     with lines(root, "--operator", version=version) as server:
         assert "submit_plan" in {each["name"] for each in server.ask("tools/list")["result"]["tools"]}
         assert code(server.call("status")) == "ENGINE_UNREACHABLE"

@@ -14,8 +14,8 @@ import apsw
 import pytest
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.adapters.store.ledger import Head
-from agenttalk.adapters.store.ledger_heads import HEADS, Heads, kept_heads
+from agenttalk.adapters.store.ledger import ChainHead
+from agenttalk.adapters.store.ledger_heads import HEADS, HeadsFile, read_heads
 from agenttalk.adapters.store.root import database_path
 from agenttalk.contracts.errors import MachineError
 from agenttalk.doors.cli.main import call
@@ -93,10 +93,10 @@ def test_a_cut_stays_seen_however_long_the_chain_grows_afterwards(
 
 def test_a_chain_that_only_grew_is_written_down_anew(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worked(root)
-    before = kept_heads(root)
+    before = read_heads(root)
     worked(root)
     worked(root, witnessed=False)
-    after = kept_heads(root)
+    after = read_heads(root)
     assert before is not None
     assert after is not None
     assert after["default"].link > before["default"].link
@@ -105,27 +105,27 @@ def test_a_chain_that_only_grew_is_written_down_anew(root: Path, capsys: pytest.
 
 
 def test_parts_beside_each_other_forget_nothing_of_each_other(root: Path) -> None:
-    one, two = Heads(root), Heads(root)
-    one.note("a", Head(5, b"a" * 32))
-    two.note("b", Head(7, b"b" * 32))
-    two.note("a", Head(3, b"c" * 32))
+    one, two = HeadsFile(root), HeadsFile(root)
+    one.note("a", ChainHead(5, b"a" * 32))
+    two.note("b", ChainHead(7, b"b" * 32))
+    two.note("a", ChainHead(3, b"c" * 32))
     one.flush()
     two.flush()
-    assert kept_heads(root) == {"a": Head(5, b"a" * 32), "b": Head(7, b"b" * 32)}
+    assert read_heads(root) == {"a": ChainHead(5, b"a" * 32), "b": ChainHead(7, b"b" * 32)}
     one.flush()
     assert [path.name for path in operator_folder.folder_of(root).glob("*.tmp")] == []
 
 
 def test_heads_that_cannot_be_written_are_written_later(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    heads = Heads(root)
-    heads.note("a", Head(5, b"a" * 32))
+    heads = HeadsFile(root)
+    heads.note("a", ChainHead(5, b"a" * 32))
     path = operator_folder.folder_of(root) / HEADS
     path.mkdir()
     heads.flush()
     assert "cannot keep the heads" in caplog.text
     path.rmdir()
     heads.flush()
-    assert kept_heads(root) == {"a": Head(5, b"a" * 32)}
+    assert read_heads(root) == {"a": ChainHead(5, b"a" * 32)}
 
 
 def test_while_it_runs_the_heads_are_written_down_too(root: Path) -> None:
@@ -133,8 +133,8 @@ def test_while_it_runs_the_heads_are_written_down_too(root: Path) -> None:
         async with open_root(root, witnessed=True) as deps:
             store = await deps.stores.board("default")
             await store.transact(lambda tx: tx.record("test.fact", "x", {}))
-            await asyncio.to_thread(until, lambda: kept_heads(root), "the heads are written down")
-            assert "default" in (kept_heads(root) or {})
+            await asyncio.to_thread(until, lambda: read_heads(root), "the heads are written down")
+            assert "default" in (read_heads(root) or {})
 
     asyncio.run(run())
 
@@ -145,7 +145,7 @@ def test_all_who_start_at_once_share_one_token(root: Path) -> None:
 
     def make() -> None:
         begin.wait()
-        found.append(operator_folder.made_token(root))
+        found.append(operator_folder.ensure_token(root))
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for each in threads:
@@ -161,16 +161,16 @@ def test_all_who_start_at_once_share_one_token(root: Path) -> None:
 def test_another_root_has_another_token(root: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(root)
     assert operator_folder.folder_of(tmp_path / "link") == operator_folder.folder_of(root)
-    assert operator_folder.made_token(root) != operator_folder.made_token(tmp_path)
+    assert operator_folder.ensure_token(root) != operator_folder.ensure_token(tmp_path)
     assert operator_folder.token_of(tmp_path / "never") is None
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"\xff\xfe"), lambda path: path.write_bytes(b"")])
 def test_a_token_that_cannot_be_read_is_told(root: Path, spoil: Callable[[Path], object]) -> None:
-    operator_folder.made_token(root)
+    operator_folder.ensure_token(root)
     spoil(operator_folder.folder_of(root) / operator_folder.TOKEN)
     with pytest.raises(MachineError, match=r"operator\.token"):
-        operator_folder.made_token(root)
+        operator_folder.ensure_token(root)
 
 
 def test_without_a_configured_folder_it_is_the_one_in_the_home(
@@ -178,5 +178,5 @@ def test_without_a_configured_folder_it_is_the_one_in_the_home(
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    operator_folder.made_token(root)
+    operator_folder.ensure_token(root)
     assert operator_folder.folder_of(root).parent == tmp_path / "home/.config/agenttalk"

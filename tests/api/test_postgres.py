@@ -16,7 +16,7 @@ import pytest
 import preloaded
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.adapters.store.ledger_heads import kept_heads
+from agenttalk.adapters.store.ledger_heads import read_heads
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.doors.cli.core import engine_client
 from agenttalk.doors.cli.main import call
@@ -265,9 +265,9 @@ def test_the_ledger_is_verified_anchored_and_exported(
     assert [each["board"] for each in found if each["kind"] == "test.fact"] == ["system"] * 3 + ["default"] * 3
     recorded(sea.root, store)
     assert audited(sea.root, capsys, "--anchor", str(anchor))[0] == 0
-    heads = kept_heads(sea.root, shared=True)
+    heads = read_heads(sea.root, shared=True)
     assert heads is not None
-    assert (set(heads), kept_heads(sea.root)) == ({"system", "projects"}, None)
+    assert (set(heads), read_heads(sea.root)) == ({"system", "projects"}, None)
 
 
 @pytest.mark.shows("E11")

@@ -19,7 +19,7 @@ import pytest
 
 from agenttalk import wiring
 from agenttalk.adapters.store import operator_folder
-from agenttalk.adapters.store.root_lock import Engine, RootLock
+from agenttalk.adapters.store.root_lock import RootLock, RunningEngine
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.doors.api.server import Listening
 from agenttalk.doors.cli.core import engine_client
@@ -140,7 +140,7 @@ def test_a_command_waits_for_an_engine_that_is_just_ending(tree: Tree, capsys: p
 
 
 def test_a_command_waits_until_an_engine_that_listens_no_longer_is_gone(tree: Tree) -> None:
-    operator_folder.made_token(tree.root)
+    operator_folder.ensure_token(tree.root)
     lock = RootLock.take(tree.root, "engine")
     lock.announce(http=None, socket=str(tree.root / "nobody.sock"))
     ending = threading.Timer(0.3, lock.release)
@@ -392,7 +392,7 @@ def test_the_address_serves_where_the_socket_does_not(tree: Tree) -> None:
         assert client(tree.root).get("/api/status")["plans"] is not None
         told: Any = json.loads((tree.root / "data/engine.json").read_bytes())
         assert (told["pid"], told["http"]) == (serving.process.pid, serving.told["http"])
-    nowhere = engine_client.Client(Engine(os.getpid(), None, None), "x")
+    nowhere = engine_client.Client(RunningEngine(os.getpid(), None, None), "x")
     with pytest.raises(MachineError):
         nowhere.get("/api/status")
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agenttalk.adapters.checking.checker import Again, Checker, Facts
-from agenttalk.adapters.checking.command import Context, Limits
+from agenttalk.adapters.checking.checker import Checker, CheckFacts, CheckoutFactory
+from agenttalk.adapters.checking.command import CheckContext, CheckLimits
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.adapters.http_client import Resolve, resolved
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.http_client import Resolve, resolve_host
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.ports import Driver
@@ -42,10 +42,10 @@ class Bench:
 
     path: Path
     tier: Tier = "plain"
-    context: Context = field(
-        default_factory=lambda: Context(path=os.environ["PATH"], limits=Limits(seconds=30), readable=HERE)
+    context: CheckContext = field(
+        default_factory=lambda: CheckContext(path=os.environ["PATH"], limits=CheckLimits(seconds=30), readable=HERE)
     )
-    resolve: Resolve = resolved
+    resolve: Resolve = resolve_host
     driver: Driver = field(default_factory=lambda: ScriptDriver(LocalProcesses(), grace=0.2))
 
     @property
@@ -67,14 +67,16 @@ class Bench:
         return Checker(self.driver, SystemClock(), RandomIds(), resolve=self.resolve)
 
     def make(
-        self, made: AnyCheck, facts: Facts | None = None, *, again: Again | None = None, **said: Any
+        self, made: AnyCheck, facts: CheckFacts | None = None, *, again: CheckoutFactory | None = None, **said: Any
     ) -> CheckResult:
         """Make a check, as an engine would have it."""
         context = replace(self.context, **{"sandbox": self.tier, **said})
 
         async def whole() -> CheckResult:
-            with Folder.open(self.checkout) as folder:
-                return await self.checker().check(made, folder, facts or Facts(tree="sha256:t"), context, again=again)
+            with SafeFolder.open(self.checkout) as folder:
+                return await self.checker().check(
+                    made, folder, facts or CheckFacts(tree="sha256:t"), context, again=again
+                )
 
         return asyncio.run(whole())
 
@@ -82,7 +84,9 @@ class Bench:
         """A check that runs a shell script."""
         return self.make(check("run", run=script, **fields), **(context or {}))
 
-    def suite(self, script: str, facts: Facts | None = None, again: Again | None = None, **fields: Any) -> CheckResult:
+    def suite(
+        self, script: str, facts: CheckFacts | None = None, again: CheckoutFactory | None = None, **fields: Any
+    ) -> CheckResult:
         """A check that runs a suite which reports to r.xml."""
         return self.make(check("tests", **{"run": script, "junit": "r.xml", **fields}), facts, again=again)
 
@@ -95,7 +99,7 @@ class Bench:
         folders = [path for path in (self.path, *self.path.rglob("*")) if path.is_dir() and not path.is_symlink()]
         places = {(status.st_dev, status.st_ino) for status in map(Path.stat, folders)}
         left = []
-        for pid in set(keeper.everyone()) - {os.getpid()}:
+        for pid in set(keeper.list_processes()) - {os.getpid()}:
             with suppress(OSError):
                 status = Path(f"/proc/{pid}/cwd").stat()
                 if (status.st_dev, status.st_ino) in places:

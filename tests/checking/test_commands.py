@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 
 from agenttalk.adapters import sandbox
-from agenttalk.adapters.checking.checker import Facts
-from agenttalk.adapters.checking.command import Limits
+from agenttalk.adapters.checking.checker import CheckFacts
+from agenttalk.adapters.checking.command import CheckLimits
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from agenttalk.rules.proof.evidence import cache_key
 from checking.bench import HERE, Bench, check
 from sandboxkit import needs
@@ -85,7 +85,7 @@ def test_what_a_command_leaves_behind_is_dead_when_the_check_is_over(bench: Benc
 
 
 def test_a_command_that_floods_its_output_is_ended_and_does_not_pass(bench: Bench) -> None:
-    limits = Limits(seconds=30, output_bytes=200_000)
+    limits = CheckLimits(seconds=30, output_bytes=200_000)
     result = bench.run("yes; :", context={"limits": limits})
     assert (result.passed, result.reason) == (False, "output_limit")
     assert (result.ended - result.started).total_seconds() < 20
@@ -98,13 +98,13 @@ def test_a_command_that_floods_its_output_is_ended_and_does_not_pass(bench: Benc
 @pytest.mark.parametrize(
     ("code", "limits"),
     [
-        ("while True: pass", Limits(seconds=30, cpu_seconds=1)),
-        ("x = bytearray(1 << 30)", Limits(seconds=30, memory_bytes=1 << 29)),
-        ("open('big', 'wb').write(bytes(1 << 20))", Limits(seconds=30, file_bytes=1 << 16)),
+        ("while True: pass", CheckLimits(seconds=30, cpu_seconds=1)),
+        ("x = bytearray(1 << 30)", CheckLimits(seconds=30, memory_bytes=1 << 29)),
+        ("open('big', 'wb').write(bytes(1 << 20))", CheckLimits(seconds=30, file_bytes=1 << 16)),
     ],
     ids=["processor", "memory", "files"],
 )
-def test_a_command_that_takes_more_than_it_may_does_not_pass(bench: Bench, code: str, limits: Limits) -> None:
+def test_a_command_that_takes_more_than_it_may_does_not_pass(bench: Bench, code: str, limits: CheckLimits) -> None:
     result = bench.run(python(code), context={"limits": limits})
     assert not result.passed
     assert result.reason in {"exit_code", "killed"}
@@ -181,11 +181,11 @@ def test_a_command_runs_in_a_folder_of_the_checkout_and_nowhere_else(bench: Benc
 def test_a_checks_own_files_must_be_as_they_were_promised(bench: Bench) -> None:
     bench.write(probe_sh="exit 0")
     made = check("run", run="sh probe.sh", files=["probe.sh"])
-    good = Facts(tree="sha256:t", files={"probe.sh": wire.sha256(b"exit 0")})
+    good = CheckFacts(tree="sha256:t", files={"probe.sh": wire.sha256(b"exit 0")})
     result = bench.make(made, good)
     assert result.passed
     assert result.fingerprint.files == good.files
-    assert bench.make(made, Facts()).reason == "check_file"
+    assert bench.make(made, CheckFacts()).reason == "check_file"
     assert bench.make(made, replace(good, files={"probe.sh": wire.sha256(b"")})).reason == "check_file"
     (bench.checkout / "probe.sh").unlink()
     assert bench.make(made, good).reason == "check_file"
@@ -193,10 +193,10 @@ def test_a_checks_own_files_must_be_as_they_were_promised(bench: Bench) -> None:
 
 def test_a_failure_is_run_again_in_a_fresh_checkout_and_called_flaky(bench: Bench) -> None:
     bench.write(count="0")
-    made: list[Folder] = []
+    made: list[SafeFolder] = []
 
-    async def again() -> Folder:
-        folder = Folder.open(bench.copy(f"again{len(made)}"))
+    async def again() -> SafeFolder:
+        folder = SafeFolder.open(bench.copy(f"again{len(made)}"))
         made.append(folder)
         (folder.path / "count").write_text(str(len(made)))
         return folder
@@ -217,9 +217,9 @@ def test_cancelling_a_check_kills_its_processes_first(bench: Bench) -> None:
     os.mkfifo(going)
 
     async def whole() -> None:
-        with Folder.open(bench.checkout) as folder:
+        with SafeFolder.open(bench.checkout) as folder:
             made = check("run", run="sleep 1000 & echo > going; sleep 1000")
-            task = asyncio.ensure_future(bench.checker().check(made, folder, Facts(), bench.context))
+            task = asyncio.ensure_future(bench.checker().check(made, folder, CheckFacts(), bench.context))
             assert await asyncio.to_thread(going.read_text) == "\n"
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -235,7 +235,7 @@ class Failing:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         assert turn.argv
         raise self._error
 
@@ -257,7 +257,7 @@ def test_a_machine_that_fails_is_a_check_that_did_not_pass(plain: Bench, error: 
 
 
 def test_without_a_checkout_no_command_is_run(plain: Bench) -> None:
-    result = asyncio.run(plain.checker().check(check("run", run=":"), None, Facts(), plain.context))
+    result = asyncio.run(plain.checker().check(check("run", run=":"), None, CheckFacts(), plain.context))
     assert (result.passed, result.reason) == (False, "facts_missing")
 
 
@@ -295,12 +295,12 @@ def test_a_check_runs_at_least_in_the_sandbox_of_its_agent(plain: Bench) -> None
     needs("landlock")
     none = replace(plain, tier="best", driver=without_landlock(lambda: None))
     for tier in ("landlock", "bubblewrap"):
-        result = none.make(check("run", run="touch ran"), Facts(tree="sha256:t", tier=tier))
+        result = none.make(check("run", run="touch ran"), CheckFacts(tree="sha256:t", tier=tier))
         assert (result.passed, result.reason, result.isolated) == (False, "not_isolated", False)
     landlock = ScriptDriver(LocalProcesses(), grace=0.2, sandboxes=Sandboxes(bubblewrap=lambda: None))
     some = replace(plain, tier="best", driver=landlock)
-    assert some.make(check("run", run=":"), Facts(tree="sha256:t", tier="landlock")).isolated is True
-    result = some.make(check("run", run="touch ran"), Facts(tree="sha256:t", tier="bubblewrap"))
+    assert some.make(check("run", run=":"), CheckFacts(tree="sha256:t", tier="landlock")).isolated is True
+    result = some.make(check("run", run="touch ran"), CheckFacts(tree="sha256:t", tier="bubblewrap"))
     assert result.reason == "not_isolated"
     assert "made in bubblewrap" in result.detail
     assert not (plain.checkout / "ran").exists()
@@ -324,7 +324,7 @@ def test_in_the_sandbox_a_demanded_one_is_there(boxed: Bench) -> None:
 def test_a_sandbox_that_breaks_later_is_not_taken_for_the_command(boxed: Bench, tmp_path: Path) -> None:
     once = tmp_path / "once"
     once.write_text(
-        f'#!/bin/sh\nif mkdir {tmp_path}/used 2>/dev/null; then exec {sandbox.installed()} "$@"; fi\n'
+        f'#!/bin/sh\nif mkdir {tmp_path}/used 2>/dev/null; then exec {sandbox.find_bubblewrap()} "$@"; fi\n'
         "echo bwrap: no room >&2\nexit 1\n"
     )
     once.chmod(0o755)

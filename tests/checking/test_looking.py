@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.adapters.checking.checker import Facts
-from agenttalk.adapters.checking.command import Limits
+from agenttalk.adapters.checking.checker import CheckFacts
+from agenttalk.adapters.checking.command import CheckLimits
 from agenttalk.contracts.core import wire
 from agenttalk.rules.proof.check_results import Confirmation, GitFacts, StoredOutput, hash_shown
 from agenttalk.rules.proof.evidence import cache_key
@@ -47,7 +47,7 @@ def test_a_file_is_looked_at_and_nothing_outside_of_the_checkout(
     (plain.checkout / "outside").symlink_to(plain.path)
     os.mkfifo(plain.checkout / "fifo")
     (plain.checkout / "big").write_bytes(bytes(2000))
-    result = plain.make(check("file", **fields), limits=Limits(read_bytes=1000))
+    result = plain.make(check("file", **fields), limits=CheckLimits(read_bytes=1000))
     assert (result.passed, result.reason, result.trust) == (not reason, reason, "observed")
     assert result.isolated is None
     assert result.exit_code is None
@@ -113,32 +113,34 @@ SHOWN = hash_shown("Good?", {})
 @pytest.mark.parametrize(
     ("fields", "facts", "trust"),
     [
-        ({"kind": "git"}, Facts(git=GitFacts(changed=("c",))), "observed"),
-        ({"kind": "artifact", "output": "o"}, Facts(artifacts={"o": StoredOutput("a", "h", "h")}), "observed"),
+        ({"kind": "git"}, CheckFacts(git=GitFacts(changed=("c",))), "observed"),
+        ({"kind": "artifact", "output": "o"}, CheckFacts(artifacts={"o": StoredOutput("a", "h", "h")}), "observed"),
         (
             {"kind": "artifact", "output": "o", "accepted_by": "b"},
-            Facts(artifacts={"o": StoredOutput("a", "h", "h", {"b": "h"})}),
+            CheckFacts(artifacts={"o": StoredOutput("a", "h", "h", {"b": "h"})}),
             "attested",
         ),
-        ({"kind": "report"}, Facts(report="done"), "claimed"),
+        ({"kind": "report"}, CheckFacts(report="done"), "claimed"),
         (
             {"kind": "human", "question": "Good?"},
-            Facts(confirmation=Confirmation("ann", True, SHOWN, "confirmed"), shown=SHOWN),
+            CheckFacts(confirmation=Confirmation("ann", True, SHOWN, "confirmed"), shown=SHOWN),
             "confirmed",
         ),
         (
             {"kind": "human", "question": "Good?"},
-            Facts(confirmation=Confirmation("ann", True, SHOWN), shown=SHOWN),
+            CheckFacts(confirmation=Confirmation("ann", True, SHOWN), shown=SHOWN),
             "attested",
         ),
     ],
     ids=["git", "artifact", "accepted", "report", "human", "anybody"],
 )
 def test_what_the_engine_knows_decides_and_what_it_does_not_know_is_not_so(
-    plain: Bench, fields: dict[str, Any], facts: Facts, trust: str
+    plain: Bench, fields: dict[str, Any], facts: CheckFacts, trust: str
 ) -> None:
     made = check(**fields)
-    known, unknown = (asyncio.run(plain.checker().check(made, None, each, plain.context)) for each in (facts, Facts()))
+    known, unknown = (
+        asyncio.run(plain.checker().check(made, None, each, plain.context)) for each in (facts, CheckFacts())
+    )
     assert (known.passed, known.trust) == (True, trust)
     assert known.by == ("ann" if facts.confirmation else "engine")
     assert not unknown.passed

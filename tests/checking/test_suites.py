@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import pytest
 
-from agenttalk.adapters.checking.checker import Facts
-from agenttalk.adapters.checking.command import Limits
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.checking.checker import CheckFacts
+from agenttalk.adapters.checking.command import CheckLimits
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.junit import Outcomes
 from checking.bench import GOOD, PYTEST, Bench, check
@@ -38,7 +38,7 @@ def test_a_suite_that_was_red_before_is_fully_worth_its_green(bench: Bench) -> N
     base = bench.suite(PYTEST)
     assert (base.passed, base.reason, base.exit_code) == (False, "tests_failed", 1)
     (bench.checkout / "test_it.py").write_text(TWO)
-    green = bench.suite(PYTEST, Facts(tree="sha256:t", base=base.tests))
+    green = bench.suite(PYTEST, CheckFacts(tree="sha256:t", base=base.tests))
     assert green.passed
     assert evidence.judge_baseline("required", "tests", base) == "fine"
     assert evidence.judge_baseline("required", "tests", green) == "refuse"
@@ -58,7 +58,7 @@ def test_a_suite_that_was_red_before_is_fully_worth_its_green(bench: Bench) -> N
 def test_a_suite_that_got_smaller_does_not_pass(plain: Bench, now: str, reason: str) -> None:
     (plain.checkout / "test_it.py").write_text(now)
     base = Outcomes(passed=frozenset({A}), failed=frozenset({B}))
-    result = plain.suite(PYTEST, Facts(base=base if "none" not in reason else None))
+    result = plain.suite(PYTEST, CheckFacts(base=base if "none" not in reason else None))
     assert (result.passed, result.reason) == (False, reason)
 
 
@@ -119,7 +119,7 @@ def test_tricks_of_a_configuration_that_the_work_brought_do_not_pass(bench: Benc
 def test_a_report_that_is_not_there_or_not_true_does_not_pass(bench: Bench, script: str, reason: str) -> None:
     bench.write(good_xml=GOOD, r_xml=GOOD)
     made = check("tests", run=script, junit="r.xml", timeout=2 if reason == "timeout" else 60)
-    result = bench.make(made, limits=Limits(seconds=60, report_bytes=2_000_000))
+    result = bench.make(made, limits=CheckLimits(seconds=60, report_bytes=2_000_000))
     assert not result.passed
     # The sandbox ends as its program did, and by no signal of its own.
     assert result.reason == ("report_missing" if reason == "killed" and bench.tier == "bubblewrap" else reason)
@@ -166,10 +166,10 @@ class Copies:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._made: list[Folder] = []
+        self._made: list[SafeFolder] = []
 
-    async def __call__(self) -> Folder:
-        folder = Folder.open(self._bench.copy(f"run{len(self._made)}", "pristine"))
+    async def __call__(self) -> SafeFolder:
+        folder = SafeFolder.open(self._bench.copy(f"run{len(self._made)}", "pristine"))
         self._made.append(folder)
         (folder.path / "run").write_text(str(len(self._made)))
         return folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.checking.checker import Facts
+from agenttalk.adapters.checking.checker import CheckFacts
 from agenttalk.contracts.core import wire
 from agenttalk.rules.proof.evidence import CheckResult
 from attackkit import Verdict, holds
@@ -117,7 +117,7 @@ def attacked(bench: Bench, how: str) -> CheckResult:
     with socket.create_server(("127.0.0.1", 0)) as server:
         said = f"{sys.executable} -I -S judge.py {how} {server.getsockname()[1]}"
         known = {"judge.py": wire.sha256(JUDGE.encode())}
-        facts = Facts(tree="sha256:t", files=known, protected=("expected/answer",))
+        facts = CheckFacts(tree="sha256:t", files=known, protected=("expected/answer",))
         result = bench.make(check("run", run=said, files=["judge.py"]), facts)
     holds(ROWS[how], bench.tier, _came(bench, how, result))
     return result
@@ -180,7 +180,7 @@ def test_an_honest_check_writes_beside_what_is_protected(bench: Bench) -> None:
     bench.write(tests__test_it_py="", tests__data__a="1")
     script = "mkdir tests/__pycache__ tests/out && echo x > tests/out/x && echo y > tests/data/b && rm -r tests/out"
     script += " && echo done > /dev/stdout && echo done > r.txt && mv r.txt s.txt"
-    facts = Facts(tree="sha256:t", protected=("tests/test_it.py", "tests/data/a"))
+    facts = CheckFacts(tree="sha256:t", protected=("tests/test_it.py", "tests/data/a"))
     result = bench.make(check("run", run=script), facts)
     assert result.passed, result
 
@@ -190,7 +190,7 @@ def test_more_protected_files_than_a_sandbox_takes_are_still_watched(bench: Benc
     (bench.checkout / "tests").mkdir()
     for name in names:
         (bench.checkout / name).write_text("1")
-    facts = Facts(tree="sha256:t", protected=tuple(names))
+    facts = CheckFacts(tree="sha256:t", protected=tuple(names))
     assert bench.make(check("run", run="cat tests/*.txt > all"), facts).passed
     assert not bench.make(check("run", run="echo 2 > tests/t399.txt"), facts).passed
     assert Path(bench.checkout / "tests/t0.txt").read_text() == "1"

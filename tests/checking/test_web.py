@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from agenttalk.adapters.checking.command import Limits
+from agenttalk.adapters.checking.command import CheckLimits
 from agenttalk.rules.core.http_addresses import read_allowed
 from agenttalk.rules.proof.evidence import CheckResult
 from checking.bench import Bench, check
 
-LIMITS = Limits(answer_bytes=1000, answer_seconds=10)
+LIMITS = CheckLimits(answer_bytes=1000, answer_seconds=10)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -90,7 +90,7 @@ def web(tmp_path: Path) -> Bench:
     return made
 
 
-def ask(bench: Bench, url: str, *allowed: str, limits: Limits = LIMITS, **fields: Any) -> CheckResult:
+def ask(bench: Bench, url: str, *allowed: str, limits: CheckLimits = LIMITS, **fields: Any) -> CheckResult:
     made = check("http", url=url, **fields)
     return bench.make(made, allowed=tuple(map(read_allowed, allowed)), limits=limits)
 

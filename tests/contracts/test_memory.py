@@ -6,14 +6,14 @@ import gc
 
 import pytest
 
-from agenttalk.contracts.core.large_documents import what_is_there_spared
+from agenttalk.contracts.core.large_documents import spare_existing_objects
 
 
 def test_what_was_there_is_spared_until_the_end_and_whatever_happens() -> None:
     kept = [object() for _ in range(3)]
 
     def fail() -> None:
-        with what_is_there_spared():
+        with spare_existing_objects():
             assert gc.get_freeze_count() > 0
             assert not _looks_at(kept)
             raise KeyError

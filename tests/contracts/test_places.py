@@ -7,28 +7,28 @@ from agenttalk.contracts.core import root_layout
 
 
 def test_an_agent_has_its_places() -> None:
-    assert root_layout.agent("dev") == "agents/dev"
-    assert root_layout.box("dev", "inbox", "shop") == "agents/dev/inbox/shop"
-    assert root_layout.inputs("dev", "shop") == "agents/dev/workspace/shop/inputs"
-    assert root_layout.plan("shop") == "system_runtime/plans/shop"
-    assert root_layout.ack("msg_1") == "ack_msg_1.json"
+    assert root_layout.agent_folder("dev") == "agents/dev"
+    assert root_layout.box_folder("dev", "inbox", "shop") == "agents/dev/inbox/shop"
+    assert root_layout.inputs_folder("dev", "shop") == "agents/dev/workspace/shop/inputs"
+    assert root_layout.plan_folder("shop") == "system_runtime/plans/shop"
+    assert root_layout.ack_name("msg_1") == "ack_msg_1.json"
 
 
 def test_a_task_that_is_called_inputs_lies_beside_the_inputs() -> None:
-    assert root_layout.task("dev", "shop", "build") == "agents/dev/workspace/shop/build"
-    assert root_layout.task("dev", "shop", "inputs") != root_layout.inputs("dev", "shop")
+    assert root_layout.task_folder("dev", "shop", "build") == "agents/dev/workspace/shop/build"
+    assert root_layout.task_folder("dev", "shop", "inputs") != root_layout.inputs_folder("dev", "shop")
 
 
 def test_a_copy_of_a_claimed_message_is_numbered_and_its_name_does_not_grow() -> None:
-    claimed = root_layout.claimed("msg_1", "cmd.msg.json")
+    claimed = root_layout.claimed_name("msg_1", "cmd.msg.json")
     assert claimed == "msg_1__cmd.msg.json"
-    assert root_layout.claimed("msg_1", claimed) == claimed
-    assert root_layout.claimed("msg_1", claimed, 2) == f"{claimed}__dup_2"
+    assert root_layout.claimed_name("msg_1", claimed) == claimed
+    assert root_layout.claimed_name("msg_1", claimed, 2) == f"{claimed}__dup_2"
 
 
 def test_the_file_of_an_artifact_is_a_name_that_a_folder_can_hold() -> None:
-    assert root_layout.artifact("build", "app.zip", "msg_1") == "artifact_build_app.zip_msg_1.msg.json"
-    long = root_layout.artifact("build", "…" * 300, "msg_1")
+    assert root_layout.artifact_name("build", "app.zip", "msg_1") == "artifact_build_app.zip_msg_1.msg.json"
+    long = root_layout.artifact_name("build", "…" * 300, "msg_1")
     assert len(long) <= 255
     assert long.endswith("_msg_1.msg.json")
     assert not long.startswith(".")

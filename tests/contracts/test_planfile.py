@@ -64,12 +64,12 @@ tasks:
 
 
 def read(text: str) -> PlanFile:
-    return reader.read(text.encode(), yaml=True)
+    return reader.read_plan_file(text.encode(), yaml=True)
 
 
 def problems(text: str | bytes, *, yaml: bool = True) -> list[Problem]:
     with pytest.raises(ContractError) as caught:
-        reader.read(text.encode() if isinstance(text, str) else text, yaml=yaml)
+        reader.read_plan_file(text.encode() if isinstance(text, str) else text, yaml=yaml)
     assert all(len(problem.message) < 500 for problem in caught.value.problems)
     return list(caught.value.problems)
 
@@ -80,7 +80,7 @@ def only(text: str | bytes, *, yaml: bool = True) -> Problem:
 
 
 def value(text: str) -> Any:
-    return yaml_text.parse(text.encode()).value
+    return yaml_text.parse_yaml(text.encode()).value
 
 
 def test_a_plan_file_is_read_with_everything_that_it_says() -> None:
@@ -100,7 +100,7 @@ def test_a_plan_file_is_read_with_everything_that_it_says() -> None:
 
 def test_the_same_plan_in_json_is_the_same_plan() -> None:
     data = json.dumps(value(TEAM)).encode()
-    assert reader.read(data, yaml=False) == read(TEAM)
+    assert reader.read_plan_file(data, yaml=False) == read(TEAM)
 
 
 def test_every_problem_is_told_at_once_with_path_line_and_column() -> None:
@@ -227,7 +227,7 @@ def test_keys_are_always_text() -> None:
 
 
 def test_a_byte_order_mark_is_passed_over() -> None:
-    assert yaml_text.parse(b"\xef\xbb\xbfa: 1").value == {"a": 1}
+    assert yaml_text.parse_yaml(b"\xef\xbb\xbfa: 1").value == {"a": 1}
 
 
 def test_a_key_that_stands_twice_is_told_with_both_lines() -> None:
@@ -346,4 +346,4 @@ def test_json_is_yaml_and_means_the_same(document: object) -> None:
 @given(st.binary(max_size=60) | st.text(" :-[]{}&*!|>'\"%@#?,ab\n\t", max_size=60).map(str.encode))
 def test_no_bytes_bring_anything_but_a_plan_or_a_refusal(data: bytes) -> None:
     with pytest.raises(ContractError):
-        reader.read(data, yaml=True)
+        reader.read_plan_file(data, yaml=True)

@@ -13,7 +13,7 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.model import PlanFile
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from samples import documents
 
 ODD_IDS = ["a", "a.b", "a.b.", "a..b", ".a", "", "a/b", "é", "x" * 128, "x" * 129, "*", "a\n", " a", 3, None]
@@ -103,12 +103,12 @@ def test_random_documents_are_taken_alike(raw: dict[str, Any], broken: str) -> N
 def test_the_quick_way_is_taken_for_large_plans_and_says_what_is_wrong_as_ever() -> None:
     tasks = [{"id": f"t{n}", "agent": "a", "prompt": "p"} for n in range(quick_validation.MANY)]
     data = {"plan_id": "p", "tasks": tasks}
-    found = quick_validation.validated(PlanFile, data, "tasks")
+    found = quick_validation.validate_quickly(PlanFile, data, "tasks")
     assert found == PlanFile.read(data)
     assert found is not None
     assert len(found.tasks) == quick_validation.MANY
     tasks[7]["agent"] = "not an id"
-    assert quick_validation.validated(PlanFile, data, "tasks") is None
+    assert quick_validation.validate_quickly(PlanFile, data, "tasks") is None
     with pytest.raises(ContractError) as caught:
-        reader.plan_of(Source(data))
+        reader.plan_of(YamlSource(data))
     assert [(each.code, each.field) for each in caught.value.problems] == [(Code.ID_INVALID, "tasks[7].agent")]

@@ -230,17 +230,17 @@ def test_brackets_in_texts_do_not_make_up_for_real_ones() -> None:
 
 def test_documents_that_are_put_together_are_those_that_are_written_at_once() -> None:
     value: dict[str, Any] = {"b": [1, "ü\n"], "a": {"x": None}}
-    assert wire.encoded(wire.object_of({name: wire.text(each) for name, each in value.items()})) == wire.write(value)
+    assert wire.encode(wire.object_of({name: wire.to_text(each) for name, each in value.items()})) == wire.write(value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1: 2, "x": 3}, object()], ids=["nan", "mixed keys", "no JSON"])
 def test_what_is_no_json_cannot_be_put_together_either(value: Any) -> None:
     with pytest.raises(JsonError) as caught:
-        wire.text(value)
+        wire.to_text(value)
     assert caught.value.code is Code.JSON_VALUE
 
 
 def test_half_characters_are_found_when_a_text_becomes_bytes() -> None:
     with pytest.raises(JsonError) as caught:
-        wire.encoded(wire.text("\ud800"))
+        wire.encode(wire.to_text("\ud800"))
     assert caught.value.code is Code.JSON_VALUE

@@ -148,7 +148,7 @@ def _wrap_files(boundaries: Boundaries) -> None:
 
     _replace(os, open=new_open, rename=renaming(os.rename), replace=renaming(os.replace), mkdir=new_mkdir)
     _replace(os, unlink=removing(os.unlink, "unlink"), rmdir=removing(os.rmdir, "rmdir"))
-    syscalls.native.cache_clear()
+    syscalls.find_native_calls.cache_clear()
     _replace(syscalls, _renameat2=new_rename2)
 
 
@@ -181,15 +181,19 @@ def _wrap_appending(boundaries: Boundaries) -> None:
 
 
 def _wrap_programs(boundaries: Boundaries) -> None:
-    real_start, real_hear, real_run = process_tree.Tree.start, process_tree.Tree._hear, script.ScriptDriver.run
+    real_start, real_hear, real_run = (
+        process_tree.ProcessTree.start,
+        process_tree.ProcessTree._hear,
+        script.ScriptDriver.run,
+    )
 
-    def start(request: bytes, prompt: bytes, **more: Any) -> process_tree.Tree:
+    def start(request: bytes, prompt: bytes, **more: Any) -> process_tree.ProcessTree:
         boundaries.reach("start a program")
         started = real_start(request, prompt, **more)
         boundaries.reach("started a program")
         return started
 
-    def hear(self: process_tree.Tree, data: bytes) -> None:
+    def hear(self: process_tree.ProcessTree, data: bytes) -> None:
         real_hear(self, data)
         for word in ("starting", "ended", "dead"):
             if f"{word}".encode() in data:
@@ -200,20 +204,20 @@ def _wrap_programs(boundaries: Boundaries) -> None:
         boundaries.reach("a turn is over")
         return ended
 
-    _replace(process_tree.Tree, start=staticmethod(start), _hear=hear)
+    _replace(process_tree.ProcessTree, start=staticmethod(start), _hear=hear)
     _replace(script.ScriptDriver, run=run)
 
 
 def _wrap_calls(boundaries: Boundaries) -> None:
-    real = python_calls.Calls.perform
+    real = python_calls.PythonPerformer.perform
 
-    async def perform(self: python_calls.Calls, job: Any) -> Any:
+    async def perform(self: python_calls.PythonPerformer, job: Any) -> Any:
         boundaries.reach("an agent is called")
         ended = await real(self, job)
         boundaries.reach("a call is over")
         return ended
 
-    _replace(python_calls.Calls, perform=perform)
+    _replace(python_calls.PythonPerformer, perform=perform)
 
 
 def _replace(where: Any, **new: Any) -> None:

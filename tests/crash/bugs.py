@@ -13,7 +13,7 @@ from typing import Any
 
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import queries, writer
-from agenttalk.adapters.store.worker import Job, settle
+from agenttalk.adapters.store.worker import WorkItem, settle
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.agents import outputs
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
@@ -34,7 +34,7 @@ from agenttalk.engine.proof.closing import PlanCloser
 from agenttalk.engine.runs import leasing, resume
 from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.toolchain.outgoing import ForgePoster
-from agenttalk.ports import Ended, Turn, Tx
+from agenttalk.ports import ProgramTurn, TurnEnd, Tx
 from crash.snapshot import LOG
 
 
@@ -46,22 +46,22 @@ def plant(name: str) -> None:
 
 def _acknowledge_before_commit() -> None:
     """The writer answers whoever waits, and then commits."""
-    real = writer.Writer._sync
-    mine: dict[writer.Writer, list[Job[writer.Work]]] = {}
-    run = writer.Writer._run_works
+    real = writer.DatabaseWriter._sync
+    mine: dict[writer.DatabaseWriter, list[WorkItem[writer.Work]]] = {}
+    run = writer.DatabaseWriter._run_works
 
-    def run_works(self: writer.Writer, batch: writer.Batch, jobs: list[Job[writer.Work]]) -> None:
+    def run_works(self: writer.DatabaseWriter, batch: writer.WriteBatch, jobs: list[WorkItem[writer.Work]]) -> None:
         mine[self] = jobs
         run(self, batch, jobs)
 
-    def sync(self: writer.Writer, batch: writer.Batch) -> None:
+    def sync(self: writer.DatabaseWriter, batch: writer.WriteBatch) -> None:
         jobs = mine.pop(self, [])
         settle(jobs)
         for loop in {job.future.get_loop() for job in jobs if job.future is not None}:
             _let_it_hear(loop)
         real(self, batch)
 
-    _replace(writer.Writer, _run_works=run_works, _sync=sync)
+    _replace(writer.DatabaseWriter, _run_works=run_works, _sync=sync)
 
 
 def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
@@ -102,7 +102,7 @@ def _deliver_before_commit() -> None:
     ) -> AdmissionOutcome:
         deps: Deps = rest[1]
         for receiver in targets:
-            box = root_layout.box(receiver, "inbox", letter.plan_id)
+            box = root_layout.box_folder(receiver, "inbox", letter.plan_id)
             deps.root.write(f"{box}/{arrival.found.name}", arrival.data, parents=True)
         return real(tx, arrival, letter, message, targets, *rest)
 
@@ -111,7 +111,7 @@ def _deliver_before_commit() -> None:
 
 def _no_epoch_check() -> None:
     """Whoever once had a lease has it still."""
-    statements = queries.load("sqlite")
+    statements = queries.load_statements("sqlite")
     for name in ("end_lease", "holds_lease"):
         statement = statements[name].replace(" AND epoch = :epoch AND lease = :lease", "")
         if statement == statements[name]:
@@ -170,7 +170,7 @@ def _wait_until(is_so: Callable[[], bool]) -> None:
 
 def _no_check_at_the_end_of_a_turn() -> None:
     """Whoever once had a task ends its turn."""
-    for statements in (queries.load("sqlite"), queries.silent("sqlite")):
+    for statements in (queries.load_statements("sqlite"), queries.load_silent_statements("sqlite")):
         statement = statements["end_turn"].replace(" AND epoch = :epoch AND lease = :lease", "")
         if statement == statements["end_turn"]:
             raise RuntimeError("end_turn checks nothing")
@@ -184,7 +184,7 @@ def _process_without_keeper() -> None:
     def start(cwd: Path) -> None:
         subprocess.Popen(["sleep", "60"], cwd=cwd, env={}, stdout=subprocess.DEVNULL, start_new_session=True)
 
-    async def run(self: ScriptDriver, turn: Turn) -> Ended:
+    async def run(self: ScriptDriver, turn: ProgramTurn) -> TurnEnd:
         start(turn.cwd)
         return await real(self, turn)
 

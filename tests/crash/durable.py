@@ -16,7 +16,7 @@ from typing import Any
 
 import apsw
 
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.root import list_databases
 from agenttalk.engine.core.attempt_paths import TURNS
 from crash.normal import calm
 from crash.snapshot import opened
@@ -44,7 +44,7 @@ def key(root: Path, boundary: str, step: int, said: Sequence[str]) -> str:
 
 
 def _rows(root: Path) -> Iterator[str]:
-    for board, path in databases(root).items():
+    for board, path in list_databases(root).items():
         connection = opened(path)
         try:
             for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.drivers.python_calls import Agent, Calls
+from agenttalk.adapters.drivers.python_calls import Agent, PythonPerformer
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.deps import Deps
@@ -47,7 +47,7 @@ class Engine:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=0.2)
         performers: dict[str, Performer] = {
-            "python": Calls(agents, deps.stores.blobs),
+            "python": PythonPerformer(agents, deps.stores.blobs),
             "script": ProgramAgents(deps, driver),
             "human": HumanAgents(deps),
         }

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 from agenttalk.adapters.drivers.ancestry import LEASE
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.root import list_databases
 from crash.snapshot import opened
 
 
@@ -36,7 +36,7 @@ def orphans(root: Path) -> list[str]:
 def _leases(root: Path) -> list[str]:
     """All that were ever given."""
     found = []
-    for path in databases(root).values():
+    for path in list_databases(root).values():
         connection = opened(path)
         try:
             rows = connection.execute("SELECT body FROM ledger WHERE kind IN ('lease.granted', 'turn.started')")

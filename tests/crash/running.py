@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.drivers.python_calls import Agent, Calls, Result, Turn
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.drivers.python_calls import Agent, PythonPerformer, Result, Turn
+from agenttalk.adapters.store.root import list_databases
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
@@ -69,7 +69,7 @@ def note(life: Life, turn: Turn) -> None:
 def kept(root: Path, said: list[str]) -> list[str]:
     """Whatever was said, as a kind of fact and its subject, must be in the ledger."""
     facts: set[str] = set()
-    for path in databases(root).values():
+    for path in list_databases(root).values():
         connection = opened(path)
         try:
             facts |= {f"{row[0]} {row[1]}" for row in connection.execute("SELECT kind, subject FROM ledger")}
@@ -402,7 +402,9 @@ async def _overtake(life: Life) -> None:
         return make(turn, "fresh")
 
     def dispatcher(agent: Agent) -> Dispatcher:
-        return Dispatcher(life.deps, {"python": Calls({"a": agent}, life.deps.stores.blobs)}, LocalProcesses())
+        return Dispatcher(
+            life.deps, {"python": PythonPerformer({"a": agent}, life.deps.stores.blobs)}, LocalProcesses()
+        )
 
     first, second = dispatcher(stall), dispatcher(fresh)
     await first.recover()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from agenttalk.adapters.store import audit
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.root import list_databases
 from crash.normal import calm
 
 LOG = "effects.log"
@@ -46,7 +46,7 @@ def leased(root: Path) -> dict[str, tuple[str, ...]]:
     One that was being verified has done its part: that is `again plan/command`, and its program does not run again.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for path in databases(root).values():
+    for path in list_databases(root).values():
         connection = opened(path)
         try:
             rows = connection.execute(
@@ -69,7 +69,7 @@ def premature(root: Path) -> list[str]:
     """What was done in the world although the store does not know of it: a message in an inbox, a program's start."""
     known: set[tuple[str, str]] = set()
     begun: set[str] = set()
-    for path in databases(root).values():
+    for path in list_databases(root).values():
         connection = opened(path)
         try:
             rows = connection.execute(
@@ -107,7 +107,7 @@ def _begun(connection: apsw.Connection) -> Iterator[str]:
 def snapshot(root: Path) -> Snapshot:
     """Everything that must be the same after every crash."""
     found: Snapshot = {"attempts": [], "log": _log(root)}
-    for board, path in databases(root).items():
+    for board, path in list_databases(root).items():
         connection = opened(path)
         try:
             _read_board(board, connection, str(root), found)

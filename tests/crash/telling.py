@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.forge import Comment, ForgeUser, Issue
+from agenttalk.contracts.forge import Comment, ForgeIssue, ForgeUser
 from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.engine.toolchain.board import BOARD, ToolchainBoard, ToolchainSetup
 from agenttalk.engine.toolchain.outgoing import ForgePoster
@@ -41,11 +41,13 @@ class Posts:
     async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
         return tuple(map(self._comment, self._posts(f"{repository}#{number}")))
 
-    async def create_issue(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> Issue:
+    async def create_issue(
+        self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()
+    ) -> ForgeIssue:
         sent = {"on": repository, "title": title, "body": issue_body, "assignees": list(assignees)}
         return self._issue(self._write(sent))
 
-    async def issues_since(self, repository: str, _: str) -> tuple[Issue, ...]:
+    async def issues_since(self, repository: str, _: str) -> tuple[ForgeIssue, ...]:
         return tuple(map(self._issue, self._posts(repository)))
 
     def _write(self, post: dict[str, Any]) -> dict[str, Any]:
@@ -63,10 +65,10 @@ class Posts:
     def _comment(self, post: dict[str, Any]) -> Comment:
         return Comment(id=post["id"], body=post["body"], author=ForgeUser(source=SOURCE, login="engine"))
 
-    def _issue(self, post: dict[str, Any]) -> Issue:
+    def _issue(self, post: dict[str, Any]) -> ForgeIssue:
         users = tuple(ForgeUser(source=SOURCE, login=each) for each in post["assignees"])
         me = ForgeUser(source=SOURCE, login="engine")
-        return Issue(number=post["id"], title=post["title"], body=post["body"], author=me, assignees=users)
+        return ForgeIssue(number=post["id"], title=post["title"], body=post["body"], author=me, assignees=users)
 
 
 def posted(path: Path) -> list[dict[str, Any]]:

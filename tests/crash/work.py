@@ -12,7 +12,7 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.people import questions
-from agenttalk.ports import Ended, Owner, Turn
+from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
 from crash.life import Life, Scenario, Step, beat, by_hand, route
 from crash.snapshot import LOG
 from treekit import Tree, node, output
@@ -102,21 +102,21 @@ FAILS = Scenario(
 class Played:
     """A driver that is told what to do."""
 
-    def __init__(self, play: Callable[[Turn], Awaitable[None]]) -> None:
+    def __init__(self, play: Callable[[ProgramTurn], Awaitable[None]]) -> None:
         self._play = play
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         await self._play(turn)
-        return Ended("exited", 0, b'{"result": 1, "score": 90}', b"", 0.0)
+        return TurnEnd("exited", 0, b'{"result": 1, "score": 90}', b"", 0.0)
 
 
 class Elsewhere:
     """Another machine, which takes everybody else for dead."""
 
-    def me(self) -> Owner:
-        return Owner("elsewhere", 1, 1)
+    def me(self) -> ProcessIdentity:
+        return ProcessIdentity("elsewhere", 1, 1)
 
-    def alive(self, owner: Owner) -> bool:
+    def alive(self, owner: ProcessIdentity) -> bool:
         return owner == self.me()
 
     async def end(self, lease: str) -> int:  # noqa: ARG002 - as the port has it
@@ -127,20 +127,20 @@ async def _stall(life: Life) -> None:
     """A turn stalls, its task is given to somebody else, and then it ends as if nothing had happened."""
     given, late = asyncio.Event(), asyncio.Event()
 
-    def make(turn: Turn, text: str) -> None:
+    def make(turn: ProgramTurn, text: str) -> None:
         attempt = f"{turn.env['AGENTTALK_PLAN_ID']}/{turn.env['AGENTTALK_COMMAND_ID']} {turn.env['AGENTTALK_ATTEMPT']}"
         with (life.tree.root / LOG).open("a", encoding="utf-8") as log:
             log.write(f"{attempt}\n")
         (Path(turn.env["AGENTTALK_OUTPUTS"]) / "app.txt").write_text(text, encoding="utf-8")
 
-    async def stall(turn: Turn) -> None:
+    async def stall(turn: ProgramTurn) -> None:
         make(turn, "stale")
         leases._ours.clear()  # whoever is elsewhere does not know of them
         await second.start()
         await second.tick()
         await given.wait()
 
-    async def overtake(turn: Turn) -> None:
+    async def overtake(turn: ProgramTurn) -> None:
         make(turn, "fresh")
         given.set()
         await late.wait()

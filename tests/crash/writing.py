@@ -9,7 +9,7 @@ from pathlib import Path
 from agenttalk.adapters.store import audit
 from agenttalk.adapters.store.blobs import put_small
 from agenttalk.adapters.store.effects import Effect, claim_effects, finish_effect
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.root import list_databases
 from agenttalk.ports import Tx
 from crash.life import Life, Scenario, Step
 from crash.snapshot import opened
@@ -72,7 +72,7 @@ async def _ship(life: Life) -> None:
 
 def _kept(root: Path, said: list[str]) -> list[str]:
     """Whatever was said must be there, what was undone must not, and the chain must hold."""
-    path = databases(root).get(BOARD)
+    path = list_databases(root).get(BOARD)
     if path is None:
         return [f"{each} was said, and nothing is there" for each in said]
     connection = opened(path)

@@ -324,7 +324,7 @@ def test_secrets_are_not_in_it(home: Home, capsys: pytest.CaptureFixture[str], m
     (folder / "link").symlink_to(home.root / "forge.token")
     (folder / "fine").write_text("nothing", encoding="utf-8")
     said(capsys, "mail", "send", "?", "--to", "ada", "--subject", "Hello", "--root", str(home.root), code=0)
-    token = operator_folder.made_token(home.root)
+    token = operator_folder.ensure_token(home.root)
     shown = json.loads(said(capsys, "backup", str(home.file), "--json", "--root", str(home.root), code=0))
     assert {each["path"].rpartition("/")[2] for each in shown["left_out"]} == {"file", "env", "key", "long", "link"}
     whole = held(home.file)

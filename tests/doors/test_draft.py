@@ -220,7 +220,7 @@ def shape(file: Path) -> Any:
         spoken = key in SPOKEN and not re.fullmatch(r"[a-z.]+", value)  # files and inputs have names, too
         return re.findall("⟨.*?⟩", value) if spoken else value
 
-    return bare("", reader.parse(file.read_bytes(), yaml=True).value)
+    return bare("", reader.parse_source(file.read_bytes(), yaml=True).value)
 
 
 @pytest.mark.rest_but("en")
@@ -250,5 +250,5 @@ def test_the_example_that_planners_are_taught_by_is_a_sound_plan(name: str) -> N
     text = (TEMPLATES / name).read_text(encoding="utf-8")
     example = "\n".join(line for line in text.splitlines() if line.startswith("    "))
     plan = f"plan_id: p\nworkspace: {{repo: .}}\nagents: {{dev: {{driver: script, argv: [x]}}}}\ntasks:\n{example}\n"
-    compiled = compile_plan(reader.read(plan.encode(), yaml=True))
+    compiled = compile_plan(reader.read_plan_file(plan.encode(), yaml=True))
     assert compiled.problems == ()

@@ -56,7 +56,7 @@ def asked(desk: Desk, path: str, body: dict[str, Any] | None = None, token: str 
     assert client is not None
     told = json.loads((desk.root / "data/engine.json").read_text())
     request = urllib.request.Request(f"{told['http']}{path}", json.dumps(body).encode() if body is not None else None)
-    request.add_header("Authorization", f"Bearer {token or operator_folder.made_token(desk.root)}")
+    request.add_header("Authorization", f"Bearer {token or operator_folder.ensure_token(desk.root)}")
     try:
         with urllib.request.urlopen(request) as answer:
             return answer.status, json.loads(answer.read())

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenttalk.adapters.drivers.acp import MOST_WISHES, AcpDialogue
-from agenttalk.ports import Asks, Opening
+from agenttalk.ports import PermissionRequest, SessionParameters
 from agenttalk.rules.agents.events import AgentEvent
 from agenttalk.rules.agents.permissions import ToolRequest
 
@@ -23,36 +23,38 @@ ONCE = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}, {"optionId": "n"
 class Other:
     """The other side, said by hand."""
 
-    def __init__(self, opening: Opening | None = None, **limits: int) -> None:
-        self.dialogue = AcpDialogue(opening or Opening("/w", "Do it."), **limits)
+    def __init__(self, opening: SessionParameters | None = None, **limits: int) -> None:
+        self.dialogue = AcpDialogue(opening or SessionParameters("/w", "Do it."), **limits)
         self.dialogue.begin()
 
     def heard(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.dialogue.words().splitlines()]
 
-    def says(self, **message: Any) -> list[AgentEvent | Asks]:
+    def says(self, **message: Any) -> list[AgentEvent | PermissionRequest]:
         return list(self.dialogue.take(json.dumps({"jsonrpc": "2.0", **message}).encode()))
 
-    def answers(self, method: str, result: Any) -> list[AgentEvent | Asks]:
+    def answers(self, method: str, result: Any) -> list[AgentEvent | PermissionRequest]:
         [asked] = self.heard()
         assert asked["method"] == method
         return self.says(id=asked["id"], result=result)
 
-    def updates(self, kind: str, /, **more: Any) -> list[AgentEvent | Asks]:
+    def updates(self, kind: str, /, **more: Any) -> list[AgentEvent | PermissionRequest]:
         return self.says(method="session/update", params={"sessionId": "s", "update": {"sessionUpdate": kind, **more}})
 
-    def opened(self, session: dict[str, Any] | None = None, **agent: Any) -> list[AgentEvent | Asks]:
+    def opened(self, session: dict[str, Any] | None = None, **agent: Any) -> list[AgentEvent | PermissionRequest]:
         self.answers("initialize", {"protocolVersion": 1, "agentCapabilities": OFFERS, **agent})
         return self.answers("session/new", {"sessionId": "s", **(session or {})})
 
-    def asks(self, number: Any = 7, **call: Any) -> list[AgentEvent | Asks]:
+    def asks(self, number: Any = 7, **call: Any) -> list[AgentEvent | PermissionRequest]:
         said = {"sessionId": "s", "toolCall": {"toolCallId": "t", **call}, "options": ONCE}
         return self.says(id=number, method="session/request_permission", params=said)
 
 
 def test_all_that_is_said_is_what_the_protocol_says() -> None:
     server = {"name": "shop", "command": "python3", "args": ["-m", "shop"], "env": []}
-    opening = Opening("/w", "Do it.", mode="plan", auth="key", servers=(server,), meta={"m": 1}, besides=("/base",))
+    opening = SessionParameters(
+        "/w", "Do it.", mode="plan", auth="key", servers=(server,), meta={"m": 1}, besides=("/base",)
+    )
     assert "python3" not in repr(opening)  # there may be a token in it
     other = Other(opening)
     [hello] = other.heard()
@@ -80,7 +82,7 @@ def test_all_that_is_said_is_what_the_protocol_says() -> None:
     assert isinstance(block, schema.TextContentBlock)
     assert (block.text, other.dialogue.ready) == ("Do it.", True)
     [asked] = other.asks(kind="edit", locations=[{"path": "a"}])
-    assert isinstance(asked, Asks)
+    assert isinstance(asked, PermissionRequest)
     assert other.dialogue.rule(asked, allow=True)
     [answer] = other.heard()
     outcome = schema.RequestPermissionResponse.model_validate(answer["result"]).outcome
@@ -94,7 +96,7 @@ def test_all_that_is_said_is_what_the_protocol_says() -> None:
 @pytest.mark.parametrize(("offers", "method"), [(True, "session/load"), (False, "session/new")])
 def test_a_session_goes_on_where_that_is_offered(offers: bool, method: str) -> None:
     server = {"name": "shop", "command": "python3", "args": [], "env": []}
-    other = Other(Opening("/w", "The rest.", session="s", anew="All of it.", servers=(server,)))
+    other = Other(SessionParameters("/w", "The rest.", session="s", anew="All of it.", servers=(server,)))
     other.answers("initialize", {"protocolVersion": 1, "agentCapabilities": {"loadSession": offers}})
     [opening] = other.heard()
     assert (opening["method"], opening["params"]["mcpServers"]) == (method, [server])
@@ -105,7 +107,7 @@ def test_a_session_goes_on_where_that_is_offered(offers: bool, method: str) -> N
 
 
 def test_a_session_that_cannot_go_on_is_a_new_one() -> None:
-    other = Other(Opening("/w", "The rest.", session="gone", anew="All of it."))
+    other = Other(SessionParameters("/w", "The rest.", session="gone", anew="All of it."))
     other.answers("initialize", {"protocolVersion": 1, "agentCapabilities": OFFERS})
     [opening] = other.heard()
     [warning] = other.says(id=opening["id"], error={"code": -32002, "message": "no such session"})
@@ -125,7 +127,7 @@ def test_a_session_that_cannot_go_on_is_a_new_one() -> None:
     ],
 )
 def test_a_mode_that_is_not_there_is_told(session: dict[str, Any], mode: str, error: str) -> None:
-    other = Other(Opening("/w", "Do it.", mode=mode))
+    other = Other(SessionParameters("/w", "Do it.", mode=mode))
     found = [each.text for each in other.opened(session) if isinstance(each, AgentEvent) and each.kind == "error"]
     assert "".join(found).endswith(error)
     assert other.dialogue.over == bool(error)
@@ -141,7 +143,7 @@ def test_a_tool_is_told_of_once_when_it_is_known_what_for() -> None:
     assert other.updates("tool_call_update", toolCallId="t", status="completed") == []
     assert other.updates("tool_call", toolCallId="u", title="Thinking", kind="think") == []
     [told, asked] = other.asks(toolCallId="u")
-    assert (told, asked) == (AgentEvent("tool", "Thinking", "think"), Asks(asked.number, asked.wish))  # type: ignore[union-attr]
+    assert (told, asked) == (AgentEvent("tool", "Thinking", "think"), PermissionRequest(asked.number, asked.wish))  # type: ignore[union-attr]
     other.updates("tool_call", toolCallId="v", title="Looking", kind="read")
     [prompt, *_] = other.heard()
     assert other.says(id=prompt["id"], result={"stopReason": "end_turn"}) == [
@@ -184,7 +186,7 @@ def test_a_denial_is_the_reason_and_not_that_it_stopped_for_it() -> None:
     other.opened()
     [prompt] = other.heard()
     [asked] = other.asks(kind="execute", title="rm")
-    assert isinstance(asked, Asks)
+    assert isinstance(asked, PermissionRequest)
     assert not other.dialogue.rule(asked, allow=False)
     assert other.says(id=prompt["id"], result={"stopReason": "cancelled"}) == [AgentEvent("end")]
 
@@ -195,7 +197,7 @@ def test_who_asks_for_too_much_at_once_is_told_so() -> None:
     other.heard()
     for number in range(MOST_WISHES):
         [asked] = other.asks(number)
-        assert isinstance(asked, Asks)
+        assert isinstance(asked, PermissionRequest)
     [warning] = other.asks("one more")
     assert isinstance(warning, AgentEvent)
     [answer] = other.heard()
@@ -269,7 +271,7 @@ def test_whatever_comes_nothing_is_raised_and_what_is_said_can_be_read(*, opened
         other.opened()
     for line in lines:
         for each in other.dialogue.take(line):
-            if isinstance(each, Asks):
+            if isinstance(each, PermissionRequest):
                 other.dialogue.rule(each, allow=False)
             else:
                 assert each.line.encode()
@@ -281,7 +283,7 @@ def test_whatever_comes_nothing_is_raised_and_what_is_said_can_be_read(*, opened
     assert other.dialogue.over
 
 
-OURS = Opening("/w", "Do it.", servers=({"name": "agenttalk", "command": "x", "args": [], "env": []},))
+OURS = SessionParameters("/w", "Do it.", servers=({"name": "agenttalk", "command": "x", "args": [], "env": []},))
 GIVEN = {"output": "a.txt", "path": "../a.txt"}
 CALLS: dict[str, dict[str, Any]] = {
     "claude": {
@@ -313,14 +315,14 @@ def test_a_call_of_our_own_tool_is_known_as_such_by_who_was_given_it(name: str) 
     other = Other(OURS)
     other.opened()
     [asked] = other.asks(**CALLS[name])
-    assert isinstance(asked, Asks)
+    assert isinstance(asked, PermissionRequest)
     assert asked.wish == ToolRequest("other", "agenttalk submit_artifact ../a.txt", (), "submit_artifact")
     [tool] = other.updates("tool_call", **{**CALLS[name], "toolCallId": "u"})
     assert tool == AgentEvent("tool", "agenttalk submit_artifact ../a.txt", "other")
     stranger = Other()
     stranger.opened()
     [asked] = stranger.asks(**CALLS[name])
-    assert isinstance(asked, Asks)
+    assert isinstance(asked, PermissionRequest)
     assert (asked.wish.tool, asked.wish.paths) == ("", () if name == "codex" else ("../a.txt",))
 
 
@@ -346,7 +348,7 @@ def test_what_only_its_model_could_have_said_makes_no_call_one_of_ours(call: dic
     other = Other(OURS)
     other.opened()
     [asked] = other.asks(**call)
-    assert isinstance(asked, Asks)
+    assert isinstance(asked, PermissionRequest)
     assert asked.wish.tool == ""
 
 
@@ -358,5 +360,5 @@ def test_who_asks_for_something_else_than_it_told_of_does_not_ask_for_our_tool()
     assert tool == AgentEvent("tool", "agenttalk submit_artifact", "other")
     assert other.updates("tool_call_update", toolCallId="t", status="completed") == []
     [asked] = other.asks(toolCallId="t", kind="execute", title="x", rawInput={"command": "rm -rf /"})
-    assert isinstance(asked, Asks)
+    assert isinstance(asked, PermissionRequest)
     assert asked.wish == ToolRequest("execute", "rm -rf /")

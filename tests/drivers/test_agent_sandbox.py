@@ -22,7 +22,7 @@ from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes, UnconfinedError
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import Bind, Confinement, Ended
+from agenttalk.ports import BindMount, Confinement, TurnEnd
 from drivers.yard import PYTHON, Yard, dies
 from sandboxkit import needs
 
@@ -52,7 +52,7 @@ class Cell:
             **more,
         )
 
-    def run(self, *argv: str, network: bool = True, grace: float = 2.0, **more: Any) -> Ended:
+    def run(self, *argv: str, network: bool = True, grace: float = 2.0, **more: Any) -> TurnEnd:
         driver = ScriptDriver(LocalProcesses(), grace=grace, sandboxes=self.sandboxes)
         more.setdefault("confinement", self.confinement(network=network))
         turn = self.yard.turn(*argv, **more)
@@ -68,12 +68,12 @@ class Cell:
     def sleeping(self) -> list[int]:
         """Processes of the cell that still sleep."""
         wanted = self.nap.encode()
-        return [pid for pid in keeper.everyone() if wanted in keeper.contents(pid, "cmdline").split(b"\0")]
+        return [pid for pid in keeper.list_processes() if wanted in keeper.read_proc_file(pid, "cmdline").split(b"\0")]
 
-    def sh(self, script: str, **more: Any) -> Ended:
+    def sh(self, script: str, **more: Any) -> TurnEnd:
         return self.run("sh", "-c", f"cd {self.top}\n{script}", **more)
 
-    def python(self, code: str, **more: Any) -> Ended:
+    def python(self, code: str, **more: Any) -> TurnEnd:
         return self.run(*PYTHON, f"import os, socket, sys\nos.chdir({str(self.top)!r})\n{code}", **more)
 
 
@@ -222,8 +222,8 @@ def test_who_is_guarded_cannot_reach_into_another_process(cell: Cell, network: b
 def test_something_is_seen_at_another_place(boxed: Cell) -> None:
     (boxed.top / "elsewhere").mkdir()
     binds = (
-        Bind(boxed.top / "theirs", boxed.top / "elsewhere", writable=True),
-        Bind(boxed.top / "own" / "mine.txt", boxed.top / "data" / "secret.txt"),
+        BindMount(boxed.top / "theirs", boxed.top / "elsewhere", writable=True),
+        BindMount(boxed.top / "own" / "mine.txt", boxed.top / "data" / "secret.txt"),
     )
     ended = boxed.run(
         "sh",
@@ -240,7 +240,7 @@ def test_something_is_seen_at_another_place(boxed: Cell) -> None:
 @pytest.mark.parametrize("tier", ["landlock", "plain", "best"])
 def test_who_cannot_show_something_at_another_place_says_so(yard: Yard, tier: Any) -> None:
     sandboxes = Sandboxes(bubblewrap=lambda: None)
-    asked = Confinement(tier, binds=(Bind(yard.path, yard.path / "x"),))
+    asked = Confinement(tier, binds=(BindMount(yard.path, yard.path / "x"),))
     with pytest.raises(UnconfinedError, match="another place"):
         asyncio.run(sandboxes.choose(asked))
 
@@ -544,7 +544,9 @@ asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
             time.sleep(0.01)
         sleeping = boxed.sleeping()
         keepers = [
-            pid for pid in keeper.everyone() if f"AGENTTALK_LEASE={lease}".encode() in keeper.contents(pid, "environ")
+            pid
+            for pid in keeper.list_processes()
+            if f"AGENTTALK_LEASE={lease}".encode() in keeper.read_proc_file(pid, "environ")
         ]
         engine.kill()
     assert sleeping

@@ -12,7 +12,7 @@ import pytest
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.contracts.errors import MachineError
-from agenttalk.ports import Owner
+from agenttalk.ports import ProcessIdentity
 from drivers.yard import DAEMON, PYTHON, Yard, dies, lives
 
 FIFTY = """
@@ -242,10 +242,10 @@ def test_a_keeper_that_was_stopped_goes_on_at_the_time_limit(yard: Yard) -> None
 class Unending:
     """Processes that cannot be ended, as when the kernel does not let go of them."""
 
-    def me(self) -> Owner:
+    def me(self) -> ProcessIdentity:
         return LocalProcesses().me()
 
-    def alive(self, owner: Owner) -> bool:
+    def alive(self, owner: ProcessIdentity) -> bool:
         return LocalProcesses().alive(owner)
 
     async def end(self, lease: str) -> int:

@@ -17,7 +17,7 @@ import pytest
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.ports import Owner
+from agenttalk.ports import ProcessIdentity
 from drivers.yard import dies, lives
 
 ENDS_ITS_OWN_LEASE = """
@@ -44,10 +44,10 @@ def sleeping(*, argv: tuple[str, ...] = ("sleep", "1000"), **env: str) -> Iterat
             process.kill()
 
 
-def owner(pid: int) -> Owner:
-    process = keeper.look(pid)
+def owner(pid: int) -> ProcessIdentity:
+    process = keeper.read_process(pid)
     assert process is not None
-    return Owner(LocalProcesses().me().boot_id, pid, process.started)
+    return ProcessIdentity(LocalProcesses().me().boot_id, pid, process.started)
 
 
 def end(lease: str) -> int:
@@ -91,9 +91,9 @@ def test_a_process_lives_as_long_as_one_of_its_threads() -> None:
         assert process.stdin
         process.stdout.readline()
         it = owner(process.pid)
-        seen = keeper.look(process.pid)
+        seen = keeper.read_process(process.pid)
         while seen and seen.state != b"Z":
-            seen = keeper.look(process.pid)
+            seen = keeper.read_process(process.pid)
         assert LocalProcesses().alive(it)
         process.stdin.close()
         assert dies(process.pid)
@@ -105,7 +105,7 @@ def test_the_name_of_a_program_does_not_mislead(tmp_path: Path, name: str) -> No
     program = tmp_path / name
     shutil.copy(shutil.which("sleep") or "", program)
     with sleeping(argv=(str(program), "1000")) as process:
-        seen = keeper.look(process.pid)
+        seen = keeper.read_process(process.pid)
         assert seen is not None
         assert (seen.parent, seen.lives) == (os.getpid(), True)
         assert abs(seen.started - LocalProcesses().me().started) < 10**7
@@ -140,12 +140,12 @@ def test_children_are_found_where_the_kernel_does_not_list_them(monkeypatch: pyt
     with sleeping() as one, sleeping() as two:
 
         def found() -> list[int]:  # whoever runs the tests may have other children
-            return [pid for pid in keeper.offspring(os.getpid()) if pid in {one.pid, two.pid}]
+            return [pid for pid in keeper.list_children(os.getpid()) if pid in {one.pid, two.pid}]
 
         assert found() == [two.pid, one.pid]
         monkeypatch.setattr(keeper, "CHILDREN", "not-there")
         assert found() == [two.pid, one.pid]
-        assert keeper.offspring(one.pid) == []
+        assert keeper.list_children(one.pid) == []
 
 
 def test_whoever_ends_its_own_lease_survives() -> None:

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.adapters.drivers import keeper
-from agenttalk.adapters.drivers.process_tree import Lines
+from agenttalk.adapters.drivers.process_tree import LineSplitter
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from drivers.yard import PYTHON, Yard
 
 MEGABYTE = 1_000_000
@@ -129,7 +129,7 @@ def test_whoever_listens_hears_each_line_as_it_comes(yard: Yard) -> None:
     heard: list[bytes] = []
     script = "print('one'); print('x' * 100_000); print('three', flush=True); print('no end', end='')"
 
-    async def run() -> Ended:
+    async def run() -> TurnEnd:
         turn = replace(yard.turn(*PYTHON, script), hear=heard.append, keep=10)
         return await ScriptDriver(LocalProcesses()).run(turn)
 
@@ -141,7 +141,7 @@ def test_whoever_listens_hears_each_line_as_it_comes(yard: Yard) -> None:
 @given(st.binary(max_size=60), st.lists(st.integers(1, 20), max_size=20))
 def test_lines_do_not_depend_on_the_pieces_in_which_they_come(data: bytes, sizes: list[int]) -> None:
     heard: list[bytes] = []
-    lines = Lines(heard.append)
+    lines = LineSplitter(heard.append)
     rest = data
     for size in sizes:
         lines.take(rest[:size])
@@ -154,7 +154,7 @@ def test_programs_run_side_by_side(yard: Yard) -> None:
     """Each waits until all are there."""
     script = "echo > here.$1; while [ $(ls | grep -c here) -lt 8 ]; do sleep 0.01; done; echo $1"
 
-    async def all_together() -> list[Ended]:
+    async def all_together() -> list[TurnEnd]:
         driver = ScriptDriver(LocalProcesses())
         turns = [yard.turn("sh", "-c", script, "sh", str(number)) for number in range(8)]
         return await asyncio.gather(*(driver.run(turn) for turn in turns))
@@ -174,7 +174,7 @@ def test_a_turn_leaves_no_descriptor_open(yard: Yard) -> None:
     assert before == after
 
 
-def refused(turn: Turn) -> str:
+def refused(turn: ProgramTurn) -> str:
     ended = asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
     assert (ended.how, ended.exit_code, ended.stdout, ended.stderr) == ("not_started", None, b"", b"")
     return ended.error
@@ -207,7 +207,7 @@ def test_a_program_is_looked_for_in_its_own_path(yard: Yard) -> None:
 def test_a_folder_that_cannot_be_entered_is_told(yard: Yard) -> None:
     (yard.path / "file").touch()
     for cwd in (yard.path / "missing", yard.path / "file"):
-        turn = Turn(lease=yard.lease, argv=("true",), cwd=cwd, prompt="", timeout=60)
+        turn = ProgramTurn(lease=yard.lease, argv=("true",), cwd=cwd, prompt="", timeout=60)
         assert f"{str(cwd)!r} cannot be entered" in refused(turn)
 
 
@@ -223,7 +223,7 @@ def test_what_no_program_can_be_given_is_refused(yard: Yard) -> None:
 def test_a_machine_without_descriptors_is_told(yard: Yard) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    async def with_few() -> Ended:
+    async def with_few() -> TurnEnd:
         driver = ScriptDriver(LocalProcesses())
         resource.setrlimit(resource.RLIMIT_NOFILE, (len(descriptors()) + 2, limits[1]))
         try:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from agenttalk.adapters.drivers import keeper, memory
-from agenttalk.adapters.drivers.budgets import Meter
-from agenttalk.ports import Budget
+from agenttalk.adapters.drivers.budgets import TurnMeter
+from agenttalk.ports import ResourceBudget
 from drivers.yard import PYTHON, Yard
 
 MIB = 1 << 20
@@ -51,8 +51,8 @@ libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), top, SAME_MEMORY | UNTIL_IT
 """
 
 
-def budget(mib: int | None) -> Budget:
-    return Budget(1 << 40, 1_000_000, 1_000, 1 << 40, memory=mib and mib * MIB)
+def budget(mib: int | None) -> ResourceBudget:
+    return ResourceBudget(1 << 40, 1_000_000, 1_000, 1 << 40, memory=mib and mib * MIB)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def tree(program: str) -> Iterator[subprocess.Popen[bytes]]:
         try:
             yield top
         finally:
-            while keeper.hunt(top.pid, signal.SIGKILL):
+            while keeper.signal_descendants(top.pid, signal.SIGKILL):
                 time.sleep(0.005)
 
 
@@ -73,7 +73,7 @@ def meets(program: str, mib: int, dots: int = 9) -> str:
         assert top.stdout is not None
         for _ in range(dots):
             assert top.stdout.read(1) == b"."
-        return Meter(budget(mib), top.pid, None).look_at_memory()
+        return TurnMeter(budget(mib), top.pid, None).look_at_memory()
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,18 @@ def test_what_processes_have_together_counts_and_what_they_share_counts_once(
 def test_who_is_about_to_execute_something_else_has_no_memory_of_its_own() -> None:
     with tree(VFORKED) as top:
         deadline = time.monotonic() + 60
-        while len(keeper.hunt(top.pid)) < 2:
+        while len(keeper.signal_descendants(top.pid)) < 2:
             assert time.monotonic() < deadline, "it does not begin"
             time.sleep(0.005)
-        child, parent = sorted(keeper.hunt(top.pid), key=lambda each: each.parent != top.pid)[::-1]
+        child, parent = sorted(keeper.signal_descendants(top.pid), key=lambda each: each.parent != top.pid)[::-1]
         if not memory._same_memory(child.pid, parent.pid):
             pytest.skip("processes cannot be compared here")
-        assert Meter(budget(200), top.pid, None).look_at_memory() == ""
-        assert Meter(budget(100), top.pid, None).look_at_memory() != ""
+        assert TurnMeter(budget(200), top.pid, None).look_at_memory() == ""
+        assert TurnMeter(budget(100), top.pid, None).look_at_memory() != ""
 
 
 def test_without_a_limit_nobody_looks_at_memory() -> None:
-    assert Meter(budget(None), os.getppid(), None).look_at_memory() == ""
+    assert TurnMeter(budget(None), os.getppid(), None).look_at_memory() == ""
 
 
 STATUS = b"""Name:\teats memory

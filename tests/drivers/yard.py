@@ -18,7 +18,7 @@ from typing import Any
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 
@@ -48,23 +48,23 @@ class Yard:
     path: Path
     lease: str
 
-    def turn(self, *argv: str, prompt: str = "", timeout: float = 30, **rest: Any) -> Turn:
-        return Turn(lease=self.lease, argv=argv, cwd=self.path, prompt=prompt, timeout=timeout, **rest)
+    def turn(self, *argv: str, prompt: str = "", timeout: float = 30, **rest: Any) -> ProgramTurn:
+        return ProgramTurn(lease=self.lease, argv=argv, cwd=self.path, prompt=prompt, timeout=timeout, **rest)
 
-    def run(self, *argv: str, environ: Mapping[str, str] = os.environ, grace: float = 2.0, **rest: Any) -> Ended:
+    def run(self, *argv: str, environ: Mapping[str, str] = os.environ, grace: float = 2.0, **rest: Any) -> TurnEnd:
         """One turn, as an engine would have it."""
         driver = ScriptDriver(LocalProcesses(), environ=environ, grace=grace)
         return asyncio.run(driver.run(self.turn(*argv, **rest)))
 
-    def sh(self, script: str, **rest: Any) -> Ended:
+    def sh(self, script: str, **rest: Any) -> TurnEnd:
         """A turn of a shell script."""
         return self.run("sh", "-c", script, **rest)
 
-    def python(self, code: str, **rest: Any) -> Ended:
+    def python(self, code: str, **rest: Any) -> TurnEnd:
         """A turn of a Python program."""
         return self.run(*PYTHON, code, **rest)
 
-    def late(self, argv: tuple[str, ...], *, going: str = "going", grace: float = 0.1) -> Ended:
+    def late(self, argv: tuple[str, ...], *, going: str = "going", grace: float = 0.1) -> TurnEnd:
         """A turn that meets its time limit after the program has made the file `going`.
 
         How much time it takes to get there is a matter of the machine, so it is tried with more and more.
@@ -101,7 +101,7 @@ class Yard:
     def left_behind(self) -> list[int]:
         """Processes that still work in the folder; they are ended, so that they disturb no other test."""
         left = []
-        for pid in set(keeper.everyone()) - {os.getpid()}:
+        for pid in set(keeper.list_processes()) - {os.getpid()}:
             with suppress(OSError):
                 if Path(f"/proc/{pid}/cwd").readlink() == self.path:
                     left.append(pid)
@@ -112,7 +112,7 @@ class Yard:
 
 
 def lives(pid: int) -> bool:
-    process = keeper.look(pid)
+    process = keeper.read_process(pid)
     return process is not None and process.lives
 
 

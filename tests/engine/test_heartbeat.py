@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.adapters.mailbox.watch import Watch
+from agenttalk.adapters.mailbox.watch import FolderWatcher
 from agenttalk.contracts.errors import UsageError
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps, EngineLimits
@@ -21,7 +21,7 @@ from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from treekit import Tree
 
 TELLS = """
@@ -44,17 +44,17 @@ def desk(tmp_path: Path) -> Desk:
 class Played:
     """A driver that does what a test says."""
 
-    def __init__(self, play: Callable[[Turn], Awaitable[Ended]]) -> None:
-        self.turns: list[Turn] = []
+    def __init__(self, play: Callable[[ProgramTurn], Awaitable[TurnEnd]]) -> None:
+        self.turns: list[ProgramTurn] = []
         self._play = play
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         self.turns.append(turn)
         return await self._play(turn)
 
 
-def ended(exit_code: int = 0, stdout: bytes = b"") -> Ended:
-    return Ended("exited", exit_code, stdout, b"", 0.1)
+def ended(exit_code: int = 0, stdout: bytes = b"") -> TurnEnd:
+    return TurnEnd("exited", exit_code, stdout, b"", 0.1)
 
 
 def told(desk: Desk, message_id: str) -> Any:
@@ -125,7 +125,7 @@ def test_what_is_started_is_recorded_before_it_starts_and_what_came_of_it_apart(
             about = {"plan_id": "plan_shop", "message_id": message, "receiver": "dev"}
             return tuple((await board.read("stages_of", **about))[0])
 
-        async def play(turn: Turn) -> Ended:
+        async def play(turn: ProgramTurn) -> TurnEnd:
             injected, prompt_sha256, acted = await stages(message_id)
             assert prompt_sha256 == f"sha256:{hashlib.sha256(turn.prompt.encode()).hexdigest()}"
             assert injected is not None
@@ -301,8 +301,8 @@ def test_a_crash_is_retried_with_more_time_each_and_then_fails(desk: Desk) -> No
     desk.program(WRITES)
     message_id = desk.command(timeout=10, retry_times=2)
 
-    async def play(_: Turn) -> Ended:
-        return Ended("timeout", None, b"", b"too slow", 1.0, "it was ended")
+    async def play(_: ProgramTurn) -> TurnEnd:
+        return TurnEnd("timeout", None, b"", b"too slow", 1.0, "it was ended")
 
     driver = Played(play)
     tick = desk.once(driver=driver)
@@ -438,7 +438,7 @@ def test_an_agent_runs_one_command_at_a_time_the_urgent_first(desk: Desk) -> Non
     desk.command("d", priority="HIGH")
     active = 0
 
-    async def play(_: Turn) -> Ended:
+    async def play(_: ProgramTurn) -> TurnEnd:
         nonlocal active
         active += 1
         assert active == 1
@@ -478,7 +478,7 @@ def test_while_a_command_runs_messages_are_taken_all_the_same(desk: Desk) -> Non
     desk.command()
     go = asyncio.Event()
 
-    async def play(_: Turn) -> Ended:
+    async def play(_: ProgramTurn) -> TurnEnd:
         await go.wait()
         return ended()
 
@@ -531,7 +531,7 @@ def test_what_a_superseded_turn_hands_in_at_its_end_is_dropped(desk: Desk) -> No
     async def scenario(beat: Heartbeat, deps: Deps) -> None:
         board = await deps.stores.board("default")
 
-        async def play(turn: Turn) -> Ended:
+        async def play(turn: ProgramTurn) -> TurnEnd:
             out = Path(turn.env["AGENTTALK_OUTPUTS"])
             (out / "made.txt").write_text("too late", encoding="utf-8")
             row = (await board.read("delivery_of", plan_id="plan_shop", message_id=old, receiver="dev"))[0]
@@ -571,7 +571,7 @@ def test_stopping_ends_the_turn_and_the_next_start_runs_the_command_again(desk: 
     message_id = desk.command()
     began = asyncio.Event()
 
-    async def play(_: Turn) -> Ended:
+    async def play(_: ProgramTurn) -> TurnEnd:
         began.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -621,9 +621,9 @@ def test_a_new_file_wakes_it_at_once(desk: Desk) -> None:
     desk.inbox().mkdir(parents=True)
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
-        watch, stop, began = Watch(desk.tree.root, plans=False), asyncio.Event(), asyncio.Event()
+        watch, stop, began = FolderWatcher(desk.tree.root, plans=False), asyncio.Event(), asyncio.Event()
 
-        async def play(_: Turn) -> Ended:
+        async def play(_: ProgramTurn) -> TurnEnd:
             began.set()
             return ended()
 

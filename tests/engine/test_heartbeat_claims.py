@@ -281,19 +281,19 @@ def test_rubbish_in_pending_is_put_aside_at_the_next_start(desk: Desk) -> None:
 def test_claims_that_the_store_would_not_note_are_noted_in_the_next_look(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agenttalk.adapters.store.database import Board
+    from agenttalk.adapters.store.database import BoardStore
 
     message_id = desk.command()
-    noted = Board.transact
+    noted = BoardStore.transact
 
     async def full(*_: object) -> None:
         raise MachineError(Code.STORE_FULL, "no room")
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
-        monkeypatch.setattr(Board, "transact", full)
+        monkeypatch.setattr(BoardStore, "transact", full)
         assert (await beat.tick()).errors == ["no room"]
         assert desk.names(".pending") == [f"{message_id}__{COMMAND}"]
-        monkeypatch.setattr(Board, "transact", noted)
+        monkeypatch.setattr(BoardStore, "transact", noted)
         await beat.run_once()
 
     desk.play(scenario)

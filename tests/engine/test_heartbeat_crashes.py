@@ -21,10 +21,10 @@ import pytest
 
 from agentkit import WRITES, Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.adapters.store.database import Board
+from agenttalk.adapters.mailbox.fsio import SafeFolder
+from agenttalk.adapters.store.database import BoardStore
 from agenttalk.engine.inbox.heartbeat import Heartbeat
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from agenttalk.wiring import open_root
 from effort import DEEP, some
 from treekit import Tree
@@ -35,12 +35,12 @@ STEPS = ("write", "move", "remove", "make", "copy_to")
 class Writes:
     """A driver whose program hands over a file and a folder."""
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         out = Path(turn.env["AGENTTALK_OUTPUTS"])
         (out / "made.txt").write_text("made", encoding="utf-8")
         (out / "site").mkdir()
         (out / "site" / "index.html").write_bytes(b"<p>" * 30_000)
-        return Ended("exited", 0, b"", b"", 0.1)
+        return TurnEnd("exited", 0, b"", b"", 0.1)
 
 
 class Counted:
@@ -57,14 +57,14 @@ class Counted:
 
     def install(self) -> None:
         for name in STEPS:
-            setattr(Folder, name, self._stepping(getattr(Folder, name)))
-        commit = Board.transact
+            setattr(SafeFolder, name, self._stepping(getattr(SafeFolder, name)))
+        commit = BoardStore.transact
 
-        async def transact(board: Board, work: Any) -> Any:
+        async def transact(board: BoardStore, work: Any) -> Any:
             self.step()
             return await commit(board, work)
 
-        Board.transact = transact  # type: ignore[assignment,method-assign]
+        BoardStore.transact = transact  # type: ignore[assignment,method-assign]
 
     def _stepping(self, original: Any) -> Any:
         def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -24,7 +24,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.unchanged_folders import SETTLED, UnchangedFolders
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from agenttalk.wiring import open_root
 from effort import DEEP
 from historykit import board_past
@@ -93,9 +93,9 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 class Done:
     """A driver whose turns end well at once."""
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         assert turn
-        return Ended("exited", 0, b"", b"", 0.0)
+        return TurnEnd("exited", 0, b"", b"", 0.0)
 
 
 class Desk:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.engine.agents import coding_sessions
 from agenttalk.engine.agents.coding_sessions import CodingSession
 from agenttalk.engine.core.secrets import SecretGuard
@@ -63,7 +63,7 @@ def test_nothing_but_files_of_the_session_is_kept_and_laid_out_again(
     home.mkdir(parents=True)
     lay(home, tmp_path)
     turns = "agents/dev/turns"
-    with Folder.open(tmp_path) as root:
+    with SafeFolder.open(tmp_path) as root:
         coding_sessions.save_session(root, turns, f"{turns}/1/home", (PLACE,), SESSION, SecretGuard())
         (tmp_path / turns / "2").mkdir()
         coding_sessions.restore_session(root, turns, f"{turns}/2/home")

@@ -18,7 +18,7 @@ from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat
-from agenttalk.ports import Ended, Owner, Turn
+from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
 from treekit import Tree
 
@@ -33,15 +33,15 @@ def desk(tmp_path: Path) -> Desk:
 class Known:
     """Processes as a test says: who lives, and whether those of a lease can be ended."""
 
-    def __init__(self, *alive: Owner, stuck: bool = False) -> None:
+    def __init__(self, *alive: ProcessIdentity, stuck: bool = False) -> None:
         self._alive = alive
         self._stuck = stuck
         self.ended: list[str] = []
 
-    def me(self) -> Owner:
-        return Owner("this-boot", 42, 7)
+    def me(self) -> ProcessIdentity:
+        return ProcessIdentity("this-boot", 42, 7)
 
-    def alive(self, owner: Owner) -> bool:
+    def alive(self, owner: ProcessIdentity) -> bool:
         return owner in self._alive
 
     async def end(self, lease: str) -> int:
@@ -55,11 +55,11 @@ class Ends:
     """A driver whose programs end at once."""
 
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[ProgramTurn] = []
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         self.turns.append(turn)
-        return Ended("exited", 0, b"", b"", 0.1)
+        return TurnEnd("exited", 0, b"", b"", 0.1)
 
 
 class Dies:
@@ -68,7 +68,7 @@ class Dies:
     def __init__(self) -> None:
         self.began = asyncio.Event()
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         leases.forget_lease(turn.lease)
         self.began.set()
         await asyncio.Event().wait()
@@ -110,13 +110,13 @@ def test_a_lease_of_the_dead_is_ended_and_the_command_runs_again(desk: Desk) -> 
 def test_a_lease_of_the_living_is_left_alone_and_nothing_else_is_begun(desk: Desk) -> None:
     desk.command()
     before = left_behind(desk, Known())
-    living = Known(Owner("this-boot", 42, 7))
+    living = Known(ProcessIdentity("this-boot", 42, 7))
 
     class Other(Known):
-        def me(self) -> Owner:
-            return Owner("this-boot", 43, 9)
+        def me(self) -> ProcessIdentity:
+            return ProcessIdentity("this-boot", 43, 9)
 
-    other = Other(Owner("this-boot", 42, 7))
+    other = Other(ProcessIdentity("this-boot", 42, 7))
     desk.command("paint")
     tick = desk.once(driver=Ends(), processes=other)
     assert (tick.claimed, tick.ran) == (1, 0)
@@ -142,7 +142,7 @@ def test_what_an_attempt_writes_with_an_old_epoch_is_dropped(desk: Desk) -> None
         board = await deps.stores.board("default")
 
         class Usurped:
-            async def run(self, turn: Turn) -> Ended:
+            async def run(self, turn: ProgramTurn) -> TurnEnd:
                 (Path(turn.env["AGENTTALK_OUTPUTS"]) / "made.txt").write_text("old", encoding="utf-8")
                 row = (await board.read("leases_of", agent_id="dev"))[0]
                 await board.transact(
@@ -156,7 +156,7 @@ def test_what_an_attempt_writes_with_an_old_epoch_is_dropped(desk: Desk) -> None
                         at=deps.stamp(),
                     )
                 )
-                return Ended("exited", 0, b"", b"", 0.1)
+                return TurnEnd("exited", 0, b"", b"", 0.1)
 
         beat._driver = Usurped()
         await beat.tick()
@@ -178,12 +178,12 @@ def test_the_token_of_an_attempt_names_it_and_only_its_hash_is_kept(desk: Desk) 
         board = await deps.stores.board("default")
 
         class Looks:
-            async def run(self, turn: Turn) -> Ended:
+            async def run(self, turn: ProgramTurn) -> TurnEnd:
                 token = turn.env["AGENTTALK_TOKEN"]
                 assert read_token(token) == TokenSubject("default", "plan_shop", "build", 1)
                 rows = await board.read("attempt_token", plan_id="plan_shop", task_id="build")
                 assert rows == [(1, token_hash(token))]
-                return Ended("exited", 0, b"", b"", 0.1)
+                return TurnEnd("exited", 0, b"", b"", 0.1)
 
         beat._driver = Looks()
         await beat.run_once()

@@ -238,7 +238,7 @@ def test_an_address_is_judged_before_anything_is_sent_there() -> None:
 
             async def told(path: str, *, allow: bool = True) -> tuple[bool, bool]:
                 url = f"http://127.0.0.1:{port}{path}"
-                ok, _, final = await notice_sender.told(url, headers, b"{}", allowed=allowed if allow else [])
+                ok, _, final = await notice_sender.send_notice(url, headers, b"{}", allowed=allowed if allow else [])
                 return ok, final
 
             assert await told("/hook", allow=False) == (False, True)

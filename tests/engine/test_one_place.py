@@ -7,13 +7,13 @@ from pathlib import Path
 
 from agentkit import Desk
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.drivers.python_calls import Calls
+from agenttalk.adapters.drivers.python_calls import PythonPerformer
 from agenttalk.adapters.drivers.python_calls import Turn as Called
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from plankit import Engine, plan, task
 from treekit import Tree
 
@@ -41,9 +41,9 @@ class Work:
         self.busy = False
         self.done.append(what)
 
-    async def run(self, _: Turn) -> Ended:
+    async def run(self, _: ProgramTurn) -> TurnEnd:
         await self._do("foreign")
-        return Ended("exited", 0, b"done", b"", 0.1)
+        return TurnEnd("exited", 0, b"done", b"", 0.1)
 
     async def __call__(self, _: Called) -> str:
         await self._do("own")
@@ -59,7 +59,7 @@ def test_an_agent_of_two_kinds_of_plans_does_one_thing_at_a_time(tmp_path: Path)
 
     async def scenario(_: Heartbeat, deps: Deps) -> None:
         processes = LocalProcesses()
-        performers = {"python": Calls({"dev": work}, deps.stores.blobs)}
+        performers = {"python": PythonPerformer({"dev": work}, deps.stores.blobs)}
         dispatcher = Dispatcher(deps, performers, processes, slots=slots)
         beat = Heartbeat(deps, "dev", work, processes, slots=slots, freed=dispatcher.nudge)
         stop, engine = asyncio.Event(), Engine(deps, dispatcher)

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import effort
 from againkit import retry
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.drivers.python_calls import Calls, Result, Turn
+from agenttalk.adapters.drivers.python_calls import PythonPerformer, Result, Turn
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.plans.definition import PlanDefinition
@@ -256,7 +256,7 @@ class Actors:
                 await self._ends()
         if now.how == "timeout":
             return Performance("timeout", error="it was ended after no time at all")
-        return await Calls({job.agent_id: partial(_act, now)}, self.deps.stores.blobs).perform(job)
+        return await PythonPerformer({job.agent_id: partial(_act, now)}, self.deps.stores.blobs).perform(job)
 
     async def _ends(self) -> None:
         if self.deadly:
@@ -568,7 +568,7 @@ class Repeating:
         self.turns[job.task_id] += 1
         if now.how == "timeout":
             return Performance("timeout", error="it was ended after no time at all")
-        return await Calls({job.agent_id: partial(_act, now)}, self.deps.stores.blobs).perform(job)
+        return await PythonPerformer({job.agent_id: partial(_act, now)}, self.deps.stores.blobs).perform(job)
 
 
 async def begun_anew(root: Path, case: Case, places: list[int]) -> list[PlanStanding]:

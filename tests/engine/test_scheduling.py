@@ -13,7 +13,7 @@ import pytest
 
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.schedules import Scheduler
@@ -40,7 +40,7 @@ class Clock:
 def plan_of(schedule: Schedule, plan_id: str) -> CompiledPlan:
     agents = {str(schedule.agent): {"driver": "human"}}
     task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
-    return compile_plan(reader.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": [task]})))
+    return compile_plan(reader.plan_of(YamlSource({"plan_id": plan_id, "agents": agents, "tasks": [task]})))
 
 
 class Bench:

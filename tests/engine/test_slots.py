@@ -12,7 +12,7 @@ from agentkit import Desk
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
-from agenttalk.ports import Ended, Turn
+from agenttalk.ports import ProgramTurn, TurnEnd
 from treekit import Tree
 
 PATIENCE = 20.0
@@ -104,13 +104,13 @@ class Played:
     """A driver whose turns end when the test says so."""
 
     def __init__(self) -> None:
-        self.began: asyncio.Queue[Turn] = asyncio.Queue()
+        self.began: asyncio.Queue[ProgramTurn] = asyncio.Queue()
         self.goes: asyncio.Queue[None] = asyncio.Queue()
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         self.began.put_nowait(turn)
         await self.goes.get()
-        return Ended("exited", 0, b"done", b"", 0.1)
+        return TurnEnd("exited", 0, b"done", b"", 0.1)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from agenttalk.adapters.drivers.acp import AcpDialogue
 from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
 from agenttalk.engine.people import questions
 from agenttalk.engine.views.plan_status import PlanStanding
-from agenttalk.ports import Ended, Opening
+from agenttalk.ports import SessionParameters, TurnEnd
 from agenttalk.rules.agents.permissions import PermissionPolicy
 from plankit import Engine, plan, play, states, task
 from sandboxkit import needs
@@ -330,11 +330,11 @@ def test_keys_reach_it_and_nothing_that_is_written(tmp_path: Path, monkeypatch: 
     [("execute git push", "; a person had not answered 'execute git push'"), ("", "; it had not answered initialize")],
 )
 def test_for_whom_it_waited_when_its_time_was_over_is_told(asked: str, words: str) -> None:
-    dialogue = AcpDialogue(Opening("/w", "Do it."))
+    dialogue = AcpDialogue(SessionParameters("/w", "Do it."))
     dialogue.begin()
     speaking = AcpConversation(dialogue, PermissionPolicy(("/w",)), None, lambda _: None, 60.0)
     speaking.asked = asked
-    ended = Ended("timeout", None, b"", b"", 1.0, "it was ended after 1 seconds")
+    ended = TurnEnd("timeout", None, b"", b"", 1.0, "it was ended after 1 seconds")
     assert conclude_turn(ended, speaking, lambda _: None).error == f"it was ended after 1 seconds{words}"
 
 

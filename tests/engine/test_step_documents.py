@@ -85,7 +85,7 @@ def test_a_line_of_a_delivery_is_what_the_journal_says(
     letter = JournalMessage("p", "msg_1", "sha256:1", "dev", "t", "cmd_t_001", output if has_output else None, files)
     to = None if to_all else "pm"
     line = records.make_delivered_line(
-        letter, at="2026-01-01T00:00:00Z", delivery_id="dlv_1", to=to, files=[wire.text(f) for f in files]
+        letter, at="2026-01-01T00:00:00Z", delivery_id="dlv_1", to=to, files=[wire.to_text(f) for f in files]
     )
     said = records.make_journal_line(letter, "DELIVERED", at="2026-01-01T00:00:00Z", delivery_id="dlv_1", to=to)
     assert line.encode() == wire.write(said)
@@ -111,19 +111,19 @@ def test_a_command_is_written_as_its_model_is(
     )
     inputs = (ResolvedInput.of(input_name="in", required=required, paths=("a/out/b.md",)),)
     text, command = commands.compose(SHEET, node, inputs, 1)
-    assert text == canonical.text(command)
+    assert text == canonical.to_text(command)
     assert text.encode() == wire.write(command.as_json())
 
 
 def test_half_a_character_is_no_document() -> None:
     with pytest.raises(JsonError):
-        wire.encoded('"\ud800"')
+        wire.encode('"\ud800"')
     with pytest.raises(JsonError):
-        wire.text(float("nan"))
+        wire.to_text(float("nan"))
 
 
 @given(
     st.dictionaries(TEXTS, st.recursive(st.integers() | TEXTS | st.none(), lambda inner: st.lists(inner, max_size=3)))
 )
 def test_an_object_of_texts_is_the_object(values: dict[str, Any]) -> None:
-    assert wire.object_of({name: wire.text(value) for name, value in values.items()}) == wire.text(values)
+    assert wire.object_of({name: wire.to_text(value) for name, value in values.items()}) == wire.to_text(values)

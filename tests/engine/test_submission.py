@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.adapters.store.database import Board
+from agenttalk.adapters.store.database import BoardStore
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.core.boards import place_plan
@@ -58,14 +58,14 @@ def play(root: Path, do: T) -> Any:
 def counted() -> Iterator[list[str]]:
     """The boards to which works were handed over, in their order."""
     seen: list[str] = []
-    transact = Board.transact
+    transact = BoardStore.transact
 
-    async def noted(self: Board, work: Callable[[Any], Any]) -> Any:
+    async def noted(self: BoardStore, work: Callable[[Any], Any]) -> Any:
         seen.append(self.name)
         return await transact(self, work)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Board, "transact", noted)
+        patch.setattr(BoardStore, "transact", noted)
         yield seen
 
 

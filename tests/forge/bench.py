@@ -17,12 +17,12 @@ from typing import Any
 
 import httpx2
 
-from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.client import RetryPolicy
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.testing import FakeGitea
 
 REAL = os.environ.get("AGENTTALK_GITEA_URL", "")
-QUICK = Patience(connect=2, answer=10, tries=3, pause=0.01)
+QUICK = RetryPolicy(connect=2, answer=10, tries=3, pause=0.01)
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Bench:
         return next(login for login in self.tokens if login.startswith(name))
 
     @asynccontextmanager
-    async def client(self, name: str, patience: Patience = QUICK) -> AsyncIterator[Gitea]:
+    async def client(self, name: str, patience: RetryPolicy = QUICK) -> AsyncIterator[Gitea]:
         async with Gitea.opened("work", self.url, self.tokens[self.login(name)], patience=patience) as client:
             yield client
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.adapters.forge.body_shapes import misfit
+from agenttalk.adapters.forge.body_shapes import find_misfit
 
 
 @pytest.mark.mends("F14")
@@ -27,4 +27,4 @@ from agenttalk.adapters.forge.body_shapes import misfit
     ],
 )
 def test_a_body_is_read_only_as_what_it_is_about(event: str, body: dict[str, Any], fits: bool) -> None:
-    assert (misfit(event, body) == "") is fits
+    assert (find_misfit(event, body) == "") is fits

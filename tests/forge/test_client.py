@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agenttalk.adapters.forge.client import Caller, Patience
+from agenttalk.adapters.forge.client import ForgeClient, RetryPolicy
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.github import GitHub
 from agenttalk.contracts.errors import Code, ForgeError
@@ -209,7 +209,7 @@ def test_reading_goes_on_when_the_forge_comes_back(tmp_path: Path) -> None:
         async with bench.client("author") as author:
             for kind, times in (("status", 2), ("silent", 1), ("cut", 1)):
                 bench.fake.faults[:] = [ForgeFault(kind, path="/user", status=503, times=times)]  # type: ignore[arg-type]
-                patient = Patience(answer=0.3, tries=3, pause=0.01)
+                patient = RetryPolicy(answer=0.3, tries=3, pause=0.01)
                 async with bench.client("author", patient) as client:
                     assert (await client.me()).login == bench.login("author")
             bench.fake.faults[:] = [ForgeFault("status", path="/user", status=502, times=3)]
@@ -226,7 +226,7 @@ def test_reading_goes_on_when_the_forge_comes_back(tmp_path: Path) -> None:
 def test_a_change_without_an_answer_is_in_doubt_and_is_not_made_twice(tmp_path: Path, kind: Any) -> None:
     async def scene(bench: Bench) -> None:
         assert bench.fake
-        async with bench.client("author", Patience(answer=0.3, pause=0.01)) as author:
+        async with bench.client("author", RetryPolicy(answer=0.3, pause=0.01)) as author:
             issue = await author.create_issue(bench.repository, "Crash", "")
             bench.fake.faults.append(ForgeFault(kind, method="POST", path="/comments", status=502))
             asked = author.comment(bench.repository, issue.number, "once")
@@ -297,7 +297,7 @@ def test_answers_that_cannot_be_read_are_told(answer: httpx2.Response) -> None:
     async def scene() -> None:
         for forge_ in (Gitea, GitHub):
             client, _ = answering(answer)
-            asked: Forge = forge_("work", Caller(client))
+            asked: Forge = forge_("work", ForgeClient(client))
             assert await code_of(asked.me()) is Code.FORGE_ANSWER_INVALID
             assert await code_of(asked.pull_request("a/b", 1)) is Code.FORGE_ANSWER_INVALID
 
@@ -307,7 +307,7 @@ def test_answers_that_cannot_be_read_are_told(answer: httpx2.Response) -> None:
 def test_an_answer_without_end_is_cut_off() -> None:
     async def scene() -> None:
         client, _ = answering(httpx2.Response(200, content=b" " * (33 * 1024 * 1024)))
-        assert await code_of(Gitea("work", Caller(client)).me()) is Code.FORGE_ANSWER_INVALID
+        assert await code_of(Gitea("work", ForgeClient(client)).me()) is Code.FORGE_ANSWER_INVALID
 
     asyncio.run(scene())
 
@@ -315,7 +315,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
 def test_redirects_are_not_followed_with_our_token() -> None:
     async def scene() -> None:
         client, seen = answering(httpx2.Response(301, headers={"Location": "https://elsewhere.test/"}))
-        assert await code_of(Gitea("work", Caller(client)).me()) is Code.FORGE_REFUSED
+        assert await code_of(Gitea("work", ForgeClient(client)).me()) is Code.FORGE_REFUSED
         assert len(seen) == 1
 
     asyncio.run(scene())
@@ -325,7 +325,7 @@ def test_a_list_without_end_is_given_up() -> None:
     async def scene() -> None:
         page = httpx2.Response(200, json=[{"filename": "a"}], headers={"X-HasMore": "true"})
         client, seen = answering(page)
-        assert await code_of(Gitea("work", Caller(client)).changed_files("a/b", 1)) is Code.FORGE_ANSWER_INVALID
+        assert await code_of(Gitea("work", ForgeClient(client)).changed_files("a/b", 1)) is Code.FORGE_ANSWER_INVALID
         assert len(seen) == 400
 
     asyncio.run(scene())
@@ -342,17 +342,17 @@ def test_github_has_words_of_its_own() -> None:
     async def scene() -> None:
         given = {"id": 7, "user": USER, "state": "CHANGES_REQUESTED", "body": "no", "commit_id": "a" * 40}
         client, seen = answering(given)
-        github: Forge = GitHub("hub", Caller(client))
+        github: Forge = GitHub("hub", ForgeClient(client))
         review = await github.submit_review("a/b", 5, "REQUEST_CHANGES", "no", "a" * 40)
         assert (review.verdict, review.id) == ("REQUEST_CHANGES", 7)
         client, seen = answering(given | {"state": "APPROVED"})
-        await GitHub("hub", Caller(client)).submit_review("a/b", 5, "APPROVED", "", "a" * 40)
+        await GitHub("hub", ForgeClient(client)).submit_review("a/b", 5, "APPROVED", "", "a" * 40)
         assert b'"event":"APPROVE"' in seen[0].content.replace(b" ", b"")
         client, _ = answering(given | {"state": "PENDING"})
-        pending = GitHub("hub", Caller(client)).submit_review("a/b", 5, "APPROVED", "", "a" * 40)
+        pending = GitHub("hub", ForgeClient(client)).submit_review("a/b", 5, "APPROVED", "", "a" * 40)
         assert await code_of(pending) is Code.FORGE_ANSWER_INVALID
         client, _ = answering(PULL)
-        assert not (await GitHub("hub", Caller(client)).pull_request("a/b", 5)).draft
+        assert not (await GitHub("hub", ForgeClient(client)).pull_request("a/b", 5)).draft
 
     asyncio.run(scene())
 
@@ -360,15 +360,15 @@ def test_github_has_words_of_its_own() -> None:
 def test_github_merges_a_head_and_knows_when_it_was_merged_before() -> None:
     async def scene() -> None:
         client, seen = answering({"merged": True, "sha": "c"})
-        assert await GitHub("hub", Caller(client)).merge("a/b", 5, "a" * 40) == "merged"
+        assert await GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40) == "merged"
         assert (seen[0].method, str(seen[0].url)) == ("PUT", "https://forge.test/repos/a/b/pulls/5/merge")
         refused = httpx2.Response(405, json={"message": "Pull Request is not mergeable"})
         client, _ = answering(refused, PULL | {"merged": True, "state": "closed"})
-        assert await GitHub("hub", Caller(client)).merge("a/b", 5, "a" * 40) == "merged"
+        assert await GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40) == "merged"
         client, _ = answering(refused, PULL)
-        assert await code_of(GitHub("hub", Caller(client)).merge("a/b", 5, "a" * 40)) is Code.FORGE_REFUSED
+        assert await code_of(GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40)) is Code.FORGE_REFUSED
         client, _ = answering(httpx2.Response(409, json={"message": "Head branch was modified"}), PULL)
-        assert await code_of(GitHub("hub", Caller(client)).merge("a/b", 5, "a" * 40)) is Code.FORGE_CONFLICT
+        assert await code_of(GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40)) is Code.FORGE_CONFLICT
 
     asyncio.run(scene())
 
@@ -378,7 +378,7 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
         statuses = [{"state": "error", "context": "old", "creator": USER}]
         checks = {"check_runs": [{"name": "new", "conclusion": "timed_out"}, {"name": "run", "conclusion": None}]}
         client, _ = answering(statuses, checks)
-        found = await GitHub("hub", Caller(client)).statuses("a/b", "a" * 40)
+        found = await GitHub("hub", ForgeClient(client)).statuses("a/b", "a" * 40)
         assert [(each.context, each.outcome) for each in found] == [
             ("new", "failure"),
             ("old", "failure"),
@@ -386,10 +386,10 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
         ]
         issue = {"number": 1, "user": USER, "title": "t", "state": "open"}
         client, _ = answering([issue, issue | {"number": 2, "pull_request": {"url": "u"}}])
-        assert [each.number for each in await GitHub("hub", Caller(client)).open_issues("a/b")] == [1]
+        assert [each.number for each in await GitHub("hub", ForgeClient(client)).open_issues("a/b")] == [1]
         first = httpx2.Response(200, json=[{"id": 1, "user": USER, "body": "a"}], headers={"Link": '<x>; rel="next"'})
         client, _ = answering(first, [{"id": 2, "user": USER, "body": "b"}])
-        assert [each.body for each in await GitHub("hub", Caller(client)).comments("a/b", 1)] == ["a", "b"]
+        assert [each.body for each in await GitHub("hub", ForgeClient(client)).comments("a/b", 1)] == ["a", "b"]
 
     asyncio.run(scene())
 
@@ -397,12 +397,12 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
 def test_the_newest_commit_is_that_of_the_default_branch() -> None:
     async def scene() -> None:
         client, asked = answering({"default_branch": "release/1"}, {"name": "release/1", "commit": {"sha": "a" * 40}})
-        assert await GitHub("hub", Caller(client)).newest("a/b") == ("release/1", "a" * 40)
+        assert await GitHub("hub", ForgeClient(client)).newest("a/b") == ("release/1", "a" * 40)
         assert str(asked[-1].url).endswith("/repos/a/b/branches/release%2F1")
         for answers in ([{"default_branch": "main"}, {"commit": None}], [{"default_branch": None}]):
             client, asked = answering(*answers)
             with pytest.raises(ForgeError) as caught:
-                await GitHub("hub", Caller(client)).newest("a/b")
+                await GitHub("hub", ForgeClient(client)).newest("a/b")
             assert (caught.value.code, len(asked)) == (Code.FORGE_MISSING, len(answers))
 
     asyncio.run(scene())

@@ -54,8 +54,8 @@ class Door:
         if not verdict.good:
             self.refused.append(verdict.reason)
             return 401
-        self.types.append(webhooks.label(self.kind, headers)[1])
-        found = webhooks.read(SOURCE, self.kind, headers, body)
+        self.types.append(webhooks.read_label(self.kind, headers)[1])
+        found = webhooks.read_delivery(SOURCE, self.kind, headers, body)
         if isinstance(found, ForgeEvent):
             self.world.see(found)
         return 202

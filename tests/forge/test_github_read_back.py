@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from agenttalk.adapters.forge import fields
-from agenttalk.adapters.forge.client import Caller
+from agenttalk.adapters.forge.client import ForgeClient
 from agenttalk.adapters.forge.github import GitHub
-from agenttalk.adapters.forge.read_back import answered
+from agenttalk.adapters.forge.read_back import read_until_decided
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.rules.toolchain import forge_facts
@@ -96,7 +96,9 @@ def seen(action: str, answers: Answers, *, head: str = NEW, number: str = "pr_nu
         transport = httpx2.MockTransport(answer)
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
             order = ReadBackOrder(action, ACCOUNT, {"repo": "acme/shop", number: 5, **context}, head, SINCE)
-            return await answered(GitHub("hub", Caller(client)), lambda facts: check_demand(order, facts))
+            return await read_until_decided(
+                GitHub("hub", ForgeClient(client)), lambda facts: check_demand(order, facts)
+            )
 
     return asyncio.run(scene())
 
@@ -151,12 +153,12 @@ REBASED = "f" * 40
     ],
 )
 def test_the_merged_head_is_what_the_commits_do_not_contradict(commits: list[dict[str, Any]], head: str) -> None:
-    known = {ForgeQuery("commit", "acme/shop", each["sha"]): fields.commit(each) for each in commits}
+    known = {ForgeQuery("commit", "acme/shop", each["sha"]): fields.read_commit(each) for each in commits}
     for sha in (MERGE, NEW, REBASED):
         known.setdefault(ForgeQuery("commit", "acme/shop", sha), None)  # type: ignore[arg-type]
     there: dict[ForgeQuery, Any] = {**known, ForgeQuery("head", "acme/shop", "5"): NEW}
     given = pull(state="closed", merged=True, merged_by=DEV, merge_commit_sha=MERGE)
-    found = fields.pull_request(given, "hub", wip_titles=False)
+    found = fields.read_pull_request(given, "hub", wip_titles=False)
     assert forge_facts.find_merged_head(ForgeFacts(there), "acme/shop", found) == head
     unknown = found.model_copy(update={"merge_sha": ""})
     assert forge_facts.find_merged_head(ForgeFacts(there), "acme/shop", unknown) == ""
@@ -217,7 +219,7 @@ def test_only_newer_pull_requests_are_read() -> None:
     async def scene() -> list[int]:
         transport = httpx2.MockTransport(answer)
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
-            found = await GitHub("hub", Caller(client)).pull_requests_since("acme/shop", SINCE)
+            found = await GitHub("hub", ForgeClient(client)).pull_requests_since("acme/shop", SINCE)
             return [each.number for each in found]
 
     assert (asyncio.run(scene()), len(asked)) == ([9], 1)
@@ -269,7 +271,7 @@ def test_what_an_agent_says_of_its_own_work_is_no_success_and_hides_no_service_s
         transport = httpx2.MockTransport(answer)
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
             names = {"agent-dev", "agent-app[bot]"}
-            forge = GitHub("hub", Caller(client), is_agent=lambda user: user.login.lower() in names)
+            forge = GitHub("hub", ForgeClient(client), is_agent=lambda user: user.login.lower() in names)
             return {each.context: each.outcome for each in await forge.statuses("acme/shop", NEW)}
 
     assert asyncio.run(scene()) == {"deploy": "failure", "lint": "other", "own": "other", "x": "failure"}
@@ -285,7 +287,7 @@ def test_a_repository_that_the_token_does_not_see_is_an_error_of_nobody_who_work
         transport = httpx2.MockTransport(answer)
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
             order = ReadBackOrder("ci_failure", ACCOUNT, {"repo": "acme/shop", "pr_number": 5}, OLD, SINCE)
-            await answered(GitHub("hub", Caller(client)), lambda facts: check_demand(order, facts))
+            await read_until_decided(GitHub("hub", ForgeClient(client)), lambda facts: check_demand(order, facts))
 
     with pytest.raises(ForgeError, match="does not see acme/shop") as caught:
         asyncio.run(scene())

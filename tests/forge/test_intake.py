@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code
-from agenttalk.contracts.forge import Comment, Deployment, ForgeEvent, Issue, Repository, Review, Run, Status
+from agenttalk.contracts.forge import Comment, Deployment, ForgeEvent, ForgeIssue, Repository, Review, Run, Status
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, sightings
 from agenttalk.rules.toolchain.accounts import CiComment, ForgeIdentity
@@ -43,9 +43,9 @@ def review(
     )
 
 
-def issue(minute: int = 0, *assignees: str, **changes: Any) -> Issue:
+def issue(minute: int = 0, *assignees: str, **changes: Any) -> ForgeIssue:
     values: dict[str, Any] = {"number": 9, "title": "Crash", "author": user("alice"), "updated_at": at(minute)}
-    return Issue(**(values | {"assignees": tuple(map(user, assignees))} | changes))
+    return ForgeIssue(**(values | {"assignees": tuple(map(user, assignees))} | changes))
 
 
 def issue_event(name: str, minute: int, *assignees: str, sender: str = "alice", **changes: Any) -> ForgeEvent:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, Review
+from agenttalk.contracts.forge import Change, Comment, ForgeEvent, ForgeIssue, Review
 from agenttalk.rules.toolchain import dedup_keys, event_tasks, mention_tasks, reconciliation
 from agenttalk.rules.toolchain.accounts import ForgeIdentity
 from agenttalk.rules.toolchain.reconciliation import ForgeSnapshot
@@ -224,8 +224,8 @@ def test_a_conflict_is_the_authors() -> None:
 def test_a_look_at_the_forge_tells_who_closed_what_was_deleted_and_who_is_asked_again() -> None:
     known = registry()
     things = {
-        "issue": Issue(number=9, author=user("alice"), assignees=(user("agent-dev"),), updated_at=at(9)),
-        "closed": Issue(number=9, author=user("alice"), is_open=False, updated_at=at(9)),
+        "issue": ForgeIssue(number=9, author=user("alice"), assignees=(user("agent-dev"),), updated_at=at(9)),
+        "closed": ForgeIssue(number=9, author=user("alice"), is_open=False, updated_at=at(9)),
     }
     changes = (
         Change(what="closed", by=user("eve"), at=at(3)),
@@ -256,7 +256,7 @@ def test_a_look_at_the_forge_tells_who_closed_what_was_deleted_and_who_is_asked_
 @pytest.mark.mends("F8")
 def test_those_are_looked_up_who_call_or_review_and_are_not_known() -> None:
     known = registry(callers={})
-    thing = Issue(number=9, author=user("eve"), body="@agent-dev now")
+    thing = ForgeIssue(number=9, author=user("eve"), body="@agent-dev now")
     said = (Comment(id=1, body="@agent-ops", author=user("alice")), Comment(id=2, body="fine", author=user("bob")))
     reviews = (Review(verdict="APPROVED", author=user("carol")), Review(verdict="APPROVED", author=user("agent-dev")))
     found = ForgeSnapshot(SOURCE, "gitea", "acme/widgets", thing, comments=said, reviews=reviews)

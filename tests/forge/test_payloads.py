@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agenttalk.adapters.forge import webhooks
-from agenttalk.adapters.forge.webhooks import Ignored
+from agenttalk.adapters.forge.webhooks import IgnoredDelivery
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import ForgeEvent
@@ -89,10 +89,10 @@ def expectation(row: Row, data: dict[str, Any]) -> list[tuple[str, str]]:
     return [] if recipient == sender else [(scenario, recipient)]
 
 
-def read(row: Row) -> tuple[dict[str, Any], ForgeEvent | Ignored]:
+def read(row: Row) -> tuple[dict[str, Any], ForgeEvent | IgnoredDelivery]:
     assert FOLDER is not None
     body = (FOLDER / row.kind / row.file).read_bytes()
-    return json.loads(body), webhooks.read(SOURCE, row.kind, headers(row), body)
+    return json.loads(body), webhooks.read_delivery(SOURCE, row.kind, headers(row), body)
 
 
 def world_of(data: dict[str, Any]) -> World:
@@ -117,7 +117,7 @@ def pull_of_the_head(world: World, found: ForgeEvent) -> None:
 def test_a_recorded_delivery_comes_to_what_its_manifest_says(row: Row, times: int) -> None:
     data, found = read(row)
     expected = expectation(row, data)
-    if isinstance(found, Ignored):
+    if isinstance(found, IgnoredDelivery):
         assert (found.code, expected) == (None, []), found
         return
     world = world_of(data)
@@ -146,7 +146,7 @@ def test_every_recording_is_in_the_manifest_and_most_kinds_of_work_occur() -> No
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.kind}-{row.file}")
 def test_where_nobody_is_an_agent_there_is_no_task(row: Row) -> None:
     data, found = read(row)
-    if isinstance(found, Ignored):
+    if isinstance(found, IgnoredDelivery):
         return
     world = World(registry("nobody", default_reviewer=None, ops=None))
     world.see(found)

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.client import RetryPolicy
 from agenttalk.adapters.forge.gitea import Gitea
-from agenttalk.adapters.forge.read_back import MOST_LOOKS, ReadBack, answered
+from agenttalk.adapters.forge.read_back import MOST_LOOKS, ReadBack, read_until_decided
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery, UnreadError
 from agenttalk.testing import FakeGitea
 from rules.test_forge_checks import check
 
 REPO = "acme/widgets"
-QUICK = Patience(connect=2.0, answer=5.0, tries=1, pause=0.0)
+QUICK = RetryPolicy(connect=2.0, answer=5.0, tries=1, pause=0.0)
 
 
 def at_forge(folder: Path, work: Callable[[FakeGitea, Gitea], Awaitable[None]], **options: Any) -> None:
@@ -139,7 +139,7 @@ def test_a_question_without_end_is_none(tmp_path: Path) -> None:
             raise UnreadError(ForgeQuery("issue", REPO, str(len(asked))))
 
         with pytest.raises(ForgeError, match=f"more than {MOST_LOOKS} requests"):
-            await answered(client, endless)
+            await read_until_decided(client, endless)
 
     at_forge(tmp_path, work)
 

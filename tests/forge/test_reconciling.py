@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, PullRequest, Review, Status
+from agenttalk.contracts.forge import Change, Comment, ForgeEvent, ForgeIssue, PullRequest, Review, Status
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import CiComment, is_single_repository
 from agenttalk.rules.toolchain.reconciliation import GREEN, REVIEWED, TAKEN_BACK, ForgeSnapshot
@@ -39,7 +39,7 @@ def ran(*outcomes: str, context: str = "CI {} (pull_request)") -> tuple[Status, 
     )
 
 
-def shown(thing: PullRequest | Issue, **parts: Any) -> ForgeSnapshot:
+def shown(thing: PullRequest | ForgeIssue, **parts: Any) -> ForgeSnapshot:
     return ForgeSnapshot(SOURCE, "gitea", "acme/widgets", thing, **parts)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.adapters.forge import gitea_events, webhooks
-from agenttalk.adapters.forge.webhooks import Ignored, check_signature, label, read
+from agenttalk.adapters.forge.webhooks import IgnoredDelivery, check_signature, read_delivery, read_label
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import EventName, ForgeEvent
@@ -34,16 +34,16 @@ def sample(name: str) -> dict[str, Any]:
 def parsed(name: str) -> ForgeEvent:
     data = sample(name)
     kind: Any = name.partition("/")[0]
-    found = read(SOURCE, kind, data["headers"].items(), json.dumps(data["body"]).encode())
+    found = read_delivery(SOURCE, kind, data["headers"].items(), json.dumps(data["body"]).encode())
     assert isinstance(found, ForgeEvent), found
     return found
 
 
-def with_body(name: str, change: Any) -> ForgeEvent | Ignored:
+def with_body(name: str, change: Any) -> ForgeEvent | IgnoredDelivery:
     data = sample(name)
     change(data["body"])
     kind: Any = name.partition("/")[0]
-    return read(SOURCE, kind, data["headers"].items(), json.dumps(data["body"]).encode())
+    return read_delivery(SOURCE, kind, data["headers"].items(), json.dumps(data["body"]).encode())
 
 
 def signed(body: bytes, secret: str = SECRET) -> str:
@@ -75,7 +75,7 @@ def test_the_review_and_the_comment_that_share_a_name_are_told_apart() -> None:
     data = sample("gitea/mention")
     body = json.dumps(data["body"] | {"is_pull": True}).encode()
     headers = [("X-Gitea-Event", "issue_comment"), ("X-Gitea-Event-Type", "pull_request_comment")]
-    comment = read(SOURCE, "gitea", headers, body)
+    comment = read_delivery(SOURCE, "gitea", headers, body)
     assert isinstance(comment, ForgeEvent)
     assert (comment.name, comment.issue and comment.issue.is_pull) == ("comment_created", True)
     assert parsed("gitea/review_comment").name == "review_submitted"
@@ -85,8 +85,8 @@ def test_what_the_source_is_was_configured_and_no_header_changes_it() -> None:
     data = sample("github/review_request")
     headers = [*data["headers"].items(), ("X-Gitea-Event", "push"), ("X-Gitea-Event-Type", "push")]
     body = json.dumps(data["body"]).encode()
-    assert isinstance(read(SOURCE, "github", headers, body), ForgeEvent)
-    assert isinstance(read(SOURCE, "gitea", headers, body), Ignored)
+    assert isinstance(read_delivery(SOURCE, "github", headers, body), ForgeEvent)
+    assert isinstance(read_delivery(SOURCE, "gitea", headers, body), IgnoredDelivery)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -133,22 +133,22 @@ def test_a_form_is_signed_by_its_json_at_gitea_and_as_it_is_at_github() -> None:
     assert check_signature("gitea", [form, ("X-Gitea-Signature", signed(inner))], body, SECRET).good
     assert not check_signature("gitea", [form, ("X-Gitea-Signature", signed(body))], body, SECRET).good
     assert check_signature("github", [form, ("X-Hub-Signature-256", f"sha256={signed(body)}")], body, SECRET).good
-    assert isinstance(read(SOURCE, "gitea", types, body), ForgeEvent)
-    assert isinstance(read(SOURCE, "github", types, body), ForgeEvent)
+    assert isinstance(read_delivery(SOURCE, "gitea", types, body), ForgeEvent)
+    assert isinstance(read_delivery(SOURCE, "github", types, body), ForgeEvent)
     for bad in (b"payload=%7B%7D&payload=%7B%7D", b"other=1", b"", b"\xff", b"payload=%ff", b"&" * 40):
-        found = read(SOURCE, "gitea", types, bad)
-        assert isinstance(found, Ignored)
+        found = read_delivery(SOURCE, "gitea", types, bad)
+        assert isinstance(found, IgnoredDelivery)
         assert found.code is Code.JSON_SYNTAX
         assert not check_signature("gitea", [form, ("X-Gitea-Signature", signed(bad))], bad, SECRET).good
 
 
 def test_names_and_numbers_of_deliveries_are_read_from_the_right_headers() -> None:
     both = [("X-GitHub-Delivery", "g"), ("x-gitea-delivery", "t"), ("X-Forgejo-Delivery", "f")]
-    assert [label(kind, both)[0] for kind in KINDS] == ["t", "f", "g"]
-    assert label("gitea", [*both, ("X-Gitea-Delivery", "u")])[0] == ""
+    assert [read_label(kind, both)[0] for kind in KINDS] == ["t", "f", "g"]
+    assert read_label("gitea", [*both, ("X-Gitea-Delivery", "u")])[0] == ""
     # Gitea 1.23.0 sends an empty coarse name for a status.
-    assert label("gitea", [("X-Gitea-Event", ""), ("X-Gitea-Event-Type", "status")])[1] == "status"
-    assert label("gitea", [("X-Gitea-Event", "push")])[1] == "push"
+    assert read_label("gitea", [("X-Gitea-Event", ""), ("X-Gitea-Event-Type", "status")])[1] == "status"
+    assert read_label("gitea", [("X-Gitea-Event", "push")])[1] == "push"
 
 
 HOSTILE: dict[str, bytes] = {
@@ -174,8 +174,8 @@ def test_hostile_bodies_are_ignored_and_told(what: str) -> None:
     for kind in KINDS:
         name = "pull_request"
         headers = [("X-Gitea-Event-Type", name), ("X-GitHub-Event", name), ("X-Gitea-Signature", "0" * 64)]
-        found = read(SOURCE, kind, headers, HOSTILE[what])
-        assert isinstance(found, Ignored)
+        found = read_delivery(SOURCE, kind, headers, HOSTILE[what])
+        assert isinstance(found, IgnoredDelivery)
         assert found.code is not None
         assert not check_signature(kind, headers, HOSTILE[what], SECRET).good
 
@@ -191,7 +191,7 @@ def test_any_field_may_be_null_missing_or_of_another_type(name: str) -> None:
                     body = body[step]
                 body[path[-1]] = value
 
-            assert isinstance(with_body(name, change), ForgeEvent | Ignored)
+            assert isinstance(with_body(name, change), ForgeEvent | IgnoredDelivery)
 
 
 def paths(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -282,7 +282,7 @@ def test_the_old_spelling_of_a_review_is_read_and_an_unknown_one_ignored() -> No
     found = with_body(name, lambda body: body["review"].update(type="pull_request_comment"))
     assert isinstance(found, ForgeEvent)
     found = with_body(name, lambda body: body["review"].update(type="pull_request_review_dismissed"))
-    assert isinstance(found, Ignored)
+    assert isinstance(found, IgnoredDelivery)
     assert found.code is None
 
 
@@ -299,7 +299,7 @@ def test_before_its_number_is_listed_the_pull_request_of_a_run_is_in_its_path() 
 def test_a_run_of_forgejo_with_a_broken_payload_inside_is_told() -> None:
     for inner in ("{", "[" * 5_000, '{"pull_request": {"number": 5}}'):
         found = with_body("forgejo/ci_failure", lambda body, inner=inner: body["run"].update(event_payload=inner))
-        assert isinstance(found, Ignored)
+        assert isinstance(found, IgnoredDelivery)
         assert found.code is not None
     found = with_body("forgejo/ci_failure", lambda body: body["run"].update(event_payload="[1]"))
     assert isinstance(found, ForgeEvent)
@@ -336,17 +336,17 @@ def test_times_are_brought_to_one_zone() -> None:
 )
 def test_what_calls_for_nothing_is_ignored_with_its_reason(name: str, change: dict[str, Any]) -> None:
     found = with_body(name, lambda body: body.update(change))
-    assert isinstance(found, Ignored)
+    assert isinstance(found, IgnoredDelivery)
     assert found.code is None
     assert found.reason
 
 
 def test_unknown_events_are_ignored_and_a_missing_name_is_told() -> None:
-    assert read(SOURCE, "gitea", [("X-Gitea-Event-Type", "wiki")], b"not even JSON") == Ignored(
+    assert read_delivery(SOURCE, "gitea", [("X-Gitea-Event-Type", "wiki")], b"not even JSON") == IgnoredDelivery(
         "'wiki' is none of the events that call for work"
     )
-    found = read(SOURCE, "github", [("X-Gitea-Event-Type", "pull_request")], b"{}")
-    assert isinstance(found, Ignored)
+    found = read_delivery(SOURCE, "github", [("X-Gitea-Event-Type", "pull_request")], b"{}")
+    assert isinstance(found, IgnoredDelivery)
     assert found.code is Code.FORGE_EVENT_UNREADABLE
 
 
@@ -354,13 +354,14 @@ def test_jobs_and_single_checks_are_read_like_runs() -> None:
     job = {"id": 1, "run_id": 41, "name": "test", "workflow_name": "CI", "head_sha": "a" * 40, "conclusion": "failure"}
     body = {"action": "completed", "workflow_job": job, "repository": {"full_name": "acme/widgets"}}
     for kind, header in (("gitea", "X-Gitea-Event-Type"), ("github", "X-GitHub-Event")):
-        found = read(SOURCE, kind, [(header, "workflow_job")], json.dumps(body).encode())  # type: ignore[arg-type]
+        found = read_delivery(SOURCE, kind, [(header, "workflow_job")], json.dumps(body).encode())  # type: ignore[arg-type]
         assert isinstance(found, ForgeEvent)
         assert found.run
         assert (found.run.name, found.run.job, found.run.outcome, found.run.id) == ("CI", "test", "failure", 41)
     body["action"] = "queued"
     assert isinstance(
-        read(SOURCE, "gitea", [("X-Gitea-Event-Type", "workflow_job")], json.dumps(body).encode()), Ignored
+        read_delivery(SOURCE, "gitea", [("X-Gitea-Event-Type", "workflow_job")], json.dumps(body).encode()),
+        IgnoredDelivery,
     )
 
 
@@ -368,20 +369,24 @@ def test_comments_on_lines_and_statuses_of_github_are_read() -> None:
     pull = sample("github/review_request")["body"]["pull_request"]
     said = {"id": 5, "user": {"login": "alice"}, "body": "@agent-ops?", "path": "src/a.py", "html_url": "u"}
     body = {"action": "created", "comment": said, "pull_request": pull, "repository": {"full_name": "acme/widgets"}}
-    found = read(SOURCE, "github", [("X-GitHub-Event", "pull_request_review_comment")], json.dumps(body).encode())
+    found = read_delivery(
+        SOURCE, "github", [("X-GitHub-Event", "pull_request_review_comment")], json.dumps(body).encode()
+    )
     assert isinstance(found, ForgeEvent)
     assert found.comment
     assert (found.name, found.comment.path) == ("comment_created", "src/a.py")
     for action, name in (("deleted", "comment_deleted"), ("pinned", None)):
         body["action"] = action
-        found = read(SOURCE, "github", [("X-GitHub-Event", "pull_request_review_comment")], json.dumps(body).encode())
+        found = read_delivery(
+            SOURCE, "github", [("X-GitHub-Event", "pull_request_review_comment")], json.dumps(body).encode()
+        )
         assert (found.name if isinstance(found, ForgeEvent) else None) == name
     for state, outcome in (("failure", "failure"), ("error", "failure"), ("success", "success"), ("pending", None)):
         told = {"sha": "a" * 40, "state": state, "context": "ci", "repository": {"full_name": "acme/widgets"}}
-        found = read(SOURCE, "github", [("X-GitHub-Event", "status")], json.dumps(told).encode())
+        found = read_delivery(SOURCE, "github", [("X-GitHub-Event", "status")], json.dumps(told).encode())
         assert (found.status.outcome if isinstance(found, ForgeEvent) and found.status else None) == outcome
-    found = read(SOURCE, "github", [("X-GitHub-Event", "status")], b'{"state": "failure"}')
-    assert isinstance(found, Ignored)
+    found = read_delivery(SOURCE, "github", [("X-GitHub-Event", "status")], b'{"state": "failure"}')
+    assert isinstance(found, IgnoredDelivery)
     assert found.code is Code.FORGE_EVENT_UNREADABLE
 
 
@@ -391,20 +396,22 @@ def test_comments_on_lines_and_statuses_of_github_are_read() -> None:
 def test_the_end_of_a_repository_is_read(kind: Any, action: str, name: str | None) -> None:
     body = {"action": action, "repository": {"full_name": "acme/widgets", "id": 7}, "sender": {"login": "alice"}}
     headers = {"gitea": [("X-Gitea-Event", "repository"), ("X-Gitea-Event-Type", "repository")]}
-    found = read(SOURCE, kind, headers.get(kind, [("X-GitHub-Event", "repository")]), json.dumps(body).encode())
+    found = read_delivery(
+        SOURCE, kind, headers.get(kind, [("X-GitHub-Event", "repository")]), json.dumps(body).encode()
+    )
     assert (found.name if isinstance(found, ForgeEvent) else None) == name
     assert isinstance(found, ForgeEvent) or "a repository was" in found.reason
 
 
 def test_an_assigned_pull_request_is_no_issue() -> None:
     found = with_body("gitea/issue_assigned", lambda body: body["issue"].update(pull_request={"merged": False}))
-    assert isinstance(found, Ignored)
+    assert isinstance(found, IgnoredDelivery)
 
 
 def test_a_form_that_is_too_large_is_not_even_taken_apart() -> None:
     form = [("Content-Type", "application/x-www-form-urlencoded"), ("X-Gitea-Event-Type", "status")]
-    found = read(SOURCE, "gitea", form, b"payload=" + b"x" * webhooks.LIMIT)
-    assert isinstance(found, Ignored)
+    found = read_delivery(SOURCE, "gitea", form, b"payload=" + b"x" * webhooks.LIMIT)
+    assert isinstance(found, IgnoredDelivery)
     assert found.code is Code.JSON_TOO_LARGE
 
 
@@ -417,5 +424,5 @@ def test_every_event_has_its_name_in_the_contract() -> None:
 @given(st.binary(max_size=300), st.sampled_from(KINDS), st.sampled_from([*gitea_events.READERS, "check_run", "ping"]))
 def test_no_bytes_make_it_raise(body: bytes, kind: ForgeKind, name: str) -> None:
     headers = [("X-Gitea-Event-Type", name), ("X-GitHub-Event", name), ("Content-Type", "application/json")]
-    assert isinstance(read(SOURCE, kind, headers, body), ForgeEvent | Ignored)
+    assert isinstance(read_delivery(SOURCE, kind, headers, body), ForgeEvent | IgnoredDelivery)
     assert not check_signature(kind, headers, body, SECRET).good

@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from agenttalk.adapters.mailbox import syscalls
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.ports import Digest
 
@@ -20,9 +20,9 @@ BAD_NAMES = [os.fsdecode(b"caf\xe9\xff.msg.json"), "two\nlines", " ", "-rf", "*"
 
 
 @pytest.fixture(params=["native", "portable"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
-    ways = syscalls.native() if request.param == "native" else syscalls.PORTABLE
-    with Folder.open(tmp_path, ways=ways) as opened:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SafeFolder]:
+    ways = syscalls.find_native_calls() if request.param == "native" else syscalls.PORTABLE
+    with SafeFolder.open(tmp_path, ways=ways) as opened:
         yield opened
 
 
@@ -36,7 +36,7 @@ def elsewhere() -> Iterator[Path]:
         yield Path(path)
 
 
-def names(folder: Folder) -> set[str]:
+def names(folder: SafeFolder) -> set[str]:
     return set(folder.names())
 
 
@@ -48,10 +48,10 @@ def test_the_kernel_walks_where_it_can() -> None:
     """Otherwise the tests of both ways would be the same tests twice."""
     if os.uname().sysname != "Linux":
         pytest.skip("openat2 is Linux's")
-    assert syscalls.native() != syscalls.PORTABLE
+    assert syscalls.find_native_calls() != syscalls.PORTABLE
 
 
-def test_what_is_written_is_read_back(folder: Folder) -> None:
+def test_what_is_written_is_read_back(folder: SafeFolder) -> None:
     folder.write("a.json", b"1")
     folder.write("a.json", b"22")
     folder.write("deep/er/b.json", b"", parents=True)
@@ -61,7 +61,7 @@ def test_what_is_written_is_read_back(folder: Folder) -> None:
     assert list(folder.path.glob("**/*.tmp")) == []
 
 
-def test_a_file_gets_the_mode_that_is_asked_for(folder: Folder) -> None:
+def test_a_file_gets_the_mode_that_is_asked_for(folder: SafeFolder) -> None:
     before = os.umask(0)
     try:
         folder.write("public", b"", mode=0o644)
@@ -71,13 +71,13 @@ def test_a_file_gets_the_mode_that_is_asked_for(folder: Folder) -> None:
     assert [(folder.path / name).stat().st_mode & 0o777 for name in ("public", "private")] == [0o644, 0o600]
 
 
-def test_a_synced_file_is_like_any_other(folder: Folder) -> None:
+def test_a_synced_file_is_like_any_other(folder: SafeFolder) -> None:
     folder.write("a", b"1", sync=True)
     folder.copy_to("a", folder, "b", 1, sync=True)
     assert (names(folder), folder.read("b", 1)) == ({"a", "b"}, b"1")
 
 
-def test_parents_are_made_only_on_request(folder: Folder) -> None:
+def test_parents_are_made_only_on_request(folder: SafeFolder) -> None:
     with pytest.raises(MachineError) as caught:
         folder.write("deep/a", b"1")
     assert caught.value.code is Code.FILE_UNWRITABLE
@@ -86,7 +86,7 @@ def test_parents_are_made_only_on_request(folder: Folder) -> None:
     assert names(folder) == set()
 
 
-def test_a_scan_describes_everything_and_follows_nothing(folder: Folder) -> None:
+def test_a_scan_describes_everything_and_follows_nothing(folder: SafeFolder) -> None:
     folder.write(".hidden", b"123")
     folder.make("folder")
     (folder.path / "link").symlink_to("/etc")
@@ -102,7 +102,7 @@ def test_a_scan_describes_everything_and_follows_nothing(folder: Folder) -> None
     assert found[".hidden"][2:] == (3, status.st_ino, status.st_mtime_ns, 1, status.st_ctime_ns)
 
 
-def test_two_scans_at_once_do_not_disturb_each_other(folder: Folder) -> None:
+def test_two_scans_at_once_do_not_disturb_each_other(folder: SafeFolder) -> None:
     for number in range(500):
         folder.write(f"{number}", b"")
     first, second = folder.scan(), folder.names()
@@ -111,7 +111,7 @@ def test_two_scans_at_once_do_not_disturb_each_other(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_strange_names_are_read_moved_and_removed_like_others(folder: Folder, name: str) -> None:
+def test_strange_names_are_read_moved_and_removed_like_others(folder: SafeFolder, name: str) -> None:
     (folder.path / name).write_bytes(b"x")
     folder.make(".deadletter")
     (entry,) = [each for each in folder.scan() if each.kind == "regular"]
@@ -129,7 +129,7 @@ def test_strange_names_are_read_moved_and_removed_like_others(folder: Folder, na
     assert folder.remove(name)
 
 
-def test_an_error_about_a_strange_name_stays_on_its_line_and_can_be_printed(folder: Folder) -> None:
+def test_an_error_about_a_strange_name_stays_on_its_line_and_can_be_printed(folder: SafeFolder) -> None:
     for name in BAD_NAMES[:2]:
         with pytest.raises(AgentTalkError) as caught:
             folder.read(name, 1)
@@ -137,7 +137,7 @@ def test_an_error_about_a_strange_name_stays_on_its_line_and_can_be_printed(fold
         assert str(caught.value).encode()
 
 
-def test_a_copy_tells_hash_and_size_of_what_it_wrote(folder: Folder) -> None:
+def test_a_copy_tells_hash_and_size_of_what_it_wrote(folder: SafeFolder) -> None:
     data = os.urandom(1_000_000)
     folder.write("a", data)
     folder.make("b")
@@ -147,7 +147,7 @@ def test_a_copy_tells_hash_and_size_of_what_it_wrote(folder: Folder) -> None:
     assert folder.digest("b/c", len(data)).sha256 == sha256(data)
 
 
-def test_a_copy_that_fails_leaves_the_old_target_and_no_temporary(folder: Folder) -> None:
+def test_a_copy_that_fails_leaves_the_old_target_and_no_temporary(folder: SafeFolder) -> None:
     folder.write("a", b"12345")
     folder.write("b", b"old")
     with pytest.raises(InputError):
@@ -157,7 +157,7 @@ def test_a_copy_that_fails_leaves_the_old_target_and_no_temporary(folder: Folder
     assert (names(folder), folder.read("b", 3)) == ({"a", "b"}, b"old")
 
 
-def test_a_file_over_the_limit_is_refused_and_a_retry_cannot_help(folder: Folder) -> None:
+def test_a_file_over_the_limit_is_refused_and_a_retry_cannot_help(folder: SafeFolder) -> None:
     folder.write("a", b"12345")
     assert folder.read("a", 5) == b"12345"
     for call in (folder.read, folder.digest):
@@ -167,7 +167,7 @@ def test_a_file_over_the_limit_is_refused_and_a_retry_cannot_help(folder: Folder
         assert not caught.value.retriable
 
 
-def test_a_move_takes_the_file_along(folder: Folder) -> None:
+def test_a_move_takes_the_file_along(folder: SafeFolder) -> None:
     folder.write("a", b"1")
     folder.make("b")
     inode = (folder.path / "a").stat().st_ino
@@ -178,7 +178,7 @@ def test_a_move_takes_the_file_along(folder: Folder) -> None:
     assert names(folder) == {"b", "d"}
 
 
-def test_a_move_never_replaces_unless_asked(folder: Folder) -> None:
+def test_a_move_never_replaces_unless_asked(folder: SafeFolder) -> None:
     folder.write("a", b"new")
     folder.write("b", b"old")
     assert folder.move("a", folder, "b") is False
@@ -187,14 +187,14 @@ def test_a_move_never_replaces_unless_asked(folder: Folder) -> None:
     assert (names(folder), folder.read("b", 3)) == ({"b"}, b"new")
 
 
-def test_a_dangling_symlink_at_the_target_is_not_replaced_either(folder: Folder) -> None:
+def test_a_dangling_symlink_at_the_target_is_not_replaced_either(folder: SafeFolder) -> None:
     folder.write("a", b"1")
     (folder.path / "b").symlink_to("nowhere")
     assert folder.exists("b")
     assert folder.move("a", folder, "b") is False
 
 
-def test_a_move_of_nothing_names_the_source_whether_the_target_exists_or_not(folder: Folder) -> None:
+def test_a_move_of_nothing_names_the_source_whether_the_target_exists_or_not(folder: SafeFolder) -> None:
     folder.write("there", b"")
     for target in ("free", "there"):
         with pytest.raises(MachineError) as caught:
@@ -203,7 +203,7 @@ def test_a_move_of_nothing_names_the_source_whether_the_target_exists_or_not(fol
         assert "missing" in caught.value.message
 
 
-def test_only_one_of_many_movers_gets_the_file(folder: Folder) -> None:
+def test_only_one_of_many_movers_gets_the_file(folder: SafeFolder) -> None:
     """The claim of a message: whoever moves it has it."""
     movers = 4
     for number in range(100):
@@ -228,7 +228,7 @@ def test_only_one_of_many_movers_gets_the_file(folder: Folder) -> None:
 
 def test_of_two_files_moved_to_one_name_none_is_lost(tmp_path: Path) -> None:
     """Needs renameat2; the portable way looks before it renames."""
-    with Folder.open(tmp_path) as folder:
+    with SafeFolder.open(tmp_path) as folder:
         if folder.ways.rename_new is syscalls.PORTABLE.rename_new:
             pytest.skip("this system has no renameat2")
         for _ in range(200):
@@ -248,9 +248,9 @@ def test_of_two_files_moved_to_one_name_none_is_lost(tmp_path: Path) -> None:
             folder.remove("c")
 
 
-def test_a_move_to_another_file_system_copies_and_removes(folder: Folder, elsewhere: Path) -> None:
+def test_a_move_to_another_file_system_copies_and_removes(folder: SafeFolder, elsewhere: Path) -> None:
     folder.write("a", b"new", mode=0o600)
-    with Folder.open(elsewhere, ways=folder.ways) as other:
+    with SafeFolder.open(elsewhere, ways=folder.ways) as other:
         other.write("taken", b"old")
         assert folder.move("a", other, "taken") is False
         assert (names(folder), names(other)) == ({"a"}, {"taken"})
@@ -260,22 +260,22 @@ def test_a_move_to_another_file_system_copies_and_removes(folder: Folder, elsewh
     assert (folder.path / "c").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_no_plain_file_stays_on_its_file_system(folder: Folder, elsewhere: Path) -> None:
+def test_what_is_no_plain_file_stays_on_its_file_system(folder: SafeFolder, elsewhere: Path) -> None:
     (folder.path / "link").symlink_to("/etc/passwd")
-    with Folder.open(elsewhere) as other:
+    with SafeFolder.open(elsewhere) as other:
         with pytest.raises(InputError) as caught:
             folder.move("link", other, "link")
         assert caught.value.code is Code.FILE_UNSAFE
         assert (names(folder), names(other)) == ({"link"}, set())
 
 
-def test_removing_tells_whether_there_was_something(folder: Folder) -> None:
+def test_removing_tells_whether_there_was_something(folder: SafeFolder) -> None:
     folder.write("a", b"")
     folder.make("b/c")
     assert [folder.remove(name) for name in ("a", "a", "b/c", "b", "b/c")] == [True, False, True, True, False]
 
 
-def test_a_folder_that_holds_something_is_not_removed(folder: Folder) -> None:
+def test_a_folder_that_holds_something_is_not_removed(folder: SafeFolder) -> None:
     folder.write("b/c", b"", parents=True)
     with pytest.raises(MachineError) as caught:
         folder.remove("b")
@@ -283,7 +283,7 @@ def test_a_folder_that_holds_something_is_not_removed(folder: Folder) -> None:
     assert "first" in caught.value.hint
 
 
-def test_a_folder_in_the_way_of_a_file_is_told(folder: Folder) -> None:
+def test_a_folder_in_the_way_of_a_file_is_told(folder: SafeFolder) -> None:
     folder.make("a")
     with pytest.raises(MachineError) as caught:
         folder.write("a", b"")
@@ -292,7 +292,7 @@ def test_a_folder_in_the_way_of_a_file_is_told(folder: Folder) -> None:
     assert names(folder) == {"a"}
 
 
-def test_making_a_folder_twice_is_fine(folder: Folder) -> None:
+def test_making_a_folder_twice_is_fine(folder: SafeFolder) -> None:
     folder.make("a/b")
     folder.make("a/b")
     assert folder.exists("a/b")
@@ -300,8 +300,12 @@ def test_making_a_folder_twice_is_fine(folder: Folder) -> None:
     assert not folder.exists("b/c")
 
 
-def test_what_is_missing_is_told_with_its_path_and_can_be_tried_again(folder: Folder) -> None:
-    for call in (lambda: folder.read("a/b", 1), lambda: folder.sub("a/b"), lambda: Folder.open(folder.path / "a/b")):
+def test_what_is_missing_is_told_with_its_path_and_can_be_tried_again(folder: SafeFolder) -> None:
+    for call in (
+        lambda: folder.read("a/b", 1),
+        lambda: folder.sub("a/b"),
+        lambda: SafeFolder.open(folder.path / "a/b"),
+    ):
         with pytest.raises(MachineError) as caught:
             call()
         assert caught.value.code is Code.FILE_UNREADABLE
@@ -309,7 +313,7 @@ def test_what_is_missing_is_told_with_its_path_and_can_be_tried_again(folder: Fo
         assert caught.value.retriable
 
 
-def test_a_closed_folder_refuses_everything_and_may_be_closed_again(folder: Folder) -> None:
+def test_a_closed_folder_refuses_everything_and_may_be_closed_again(folder: SafeFolder) -> None:
     folder.write("a", b"1")
     folder.close()
     folder.close()
@@ -318,14 +322,14 @@ def test_a_closed_folder_refuses_everything_and_may_be_closed_again(folder: Fold
             call()
 
 
-def test_a_folder_that_was_renamed_is_still_the_same_folder(folder: Folder) -> None:
+def test_a_folder_that_was_renamed_is_still_the_same_folder(folder: SafeFolder) -> None:
     with folder.sub("a", create=True) as below:
         folder.move("a", folder, "b")
         below.write("c", b"1")
     assert folder.read("b/c", 1) == b"1"
 
 
-def test_no_descriptor_is_left_open(folder: Folder) -> None:
+def test_no_descriptor_is_left_open(folder: SafeFolder) -> None:
     own = Path("/proc/self/fd")
     if not own.is_dir():
         pytest.skip("there is no /proc to count descriptors in")
@@ -342,7 +346,7 @@ def test_no_descriptor_is_left_open(folder: Folder) -> None:
     assert len(list(own.iterdir())) == before
 
 
-def test_an_atomic_write_is_never_seen_half(folder: Folder) -> None:
+def test_an_atomic_write_is_never_seen_half(folder: SafeFolder) -> None:
     contents = (b"a" * 300_000, b"b" * 500_000)
     folder.write("a", contents[0])
 

@@ -18,7 +18,7 @@ import pytest
 
 import hanging
 from agenttalk.adapters.mailbox import syscalls
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
 from effort import cases
 
@@ -70,10 +70,10 @@ def _no_hanging() -> Iterator[None]:
 
 
 @pytest.fixture(params=["native", "portable"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
-    ways = syscalls.native() if request.param == "native" else syscalls.PORTABLE
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SafeFolder]:
+    ways = syscalls.find_native_calls() if request.param == "native" else syscalls.PORTABLE
     (tmp_path / "inside").mkdir()
-    with Folder.open(tmp_path / "inside", ways=ways) as opened:
+    with SafeFolder.open(tmp_path / "inside", ways=ways) as opened:
         yield opened
 
 
@@ -131,7 +131,7 @@ def refusal(call: Callable[[], object]) -> Code:
     return caught.value.code
 
 
-def every_way_to_reach(folder: Folder, relative: str) -> list[Callable[[], object]]:
+def every_way_to_reach(folder: SafeFolder, relative: str) -> list[Callable[[], object]]:
     return [
         lambda: folder.read(relative, LIMIT),
         lambda: folder.digest(relative, LIMIT),
@@ -156,7 +156,7 @@ PATHS = ["", ".", "..", "../outside/file", "a/../../outside/file", "a/./b", "a//
 
 @pytest.mark.parametrize("relative", [*PATHS, "\ud800", "x" * 256, "x/" * 2048 + "x"], ids=range(len(PATHS) + 3))
 def test_a_path_that_could_lead_out_is_refused_before_the_system_sees_it(
-    folder: Folder, outside: Path, relative: str
+    folder: SafeFolder, outside: Path, relative: str
 ) -> None:
     folder.write("plain", b"1")
     for call in every_way_to_reach(folder, relative):
@@ -166,7 +166,7 @@ def test_a_path_that_could_lead_out_is_refused_before_the_system_sees_it(
 
 
 @pytest.mark.parametrize("relative", ["door/file", "door/deep/file"])
-def test_a_symlink_on_the_way_is_refused_by_everything(folder: Folder, outside: Path, relative: str) -> None:
+def test_a_symlink_on_the_way_is_refused_by_everything(folder: SafeFolder, outside: Path, relative: str) -> None:
     folder.write("plain", b"1")
     (folder.path / "door").symlink_to(outside)
     for call in every_way_to_reach(folder, relative):
@@ -175,7 +175,7 @@ def test_a_symlink_on_the_way_is_refused_by_everything(folder: Folder, outside: 
     assert set(folder.names()) == {"plain", "door"}
 
 
-def test_a_symlink_to_a_sibling_is_refused_too(folder: Folder) -> None:
+def test_a_symlink_to_a_sibling_is_refused_too(folder: SafeFolder) -> None:
     folder.write("real/file", b"1", parents=True)
     (folder.path / "door").symlink_to("real")
     (folder.path / "link").symlink_to("real/file")
@@ -187,14 +187,14 @@ def test_a_symlink_to_a_sibling_is_refused_too(folder: Folder) -> None:
         assert refusal(call) is Code.FILE_UNSAFE
 
 
-def test_writing_onto_a_symlink_replaces_the_link_and_not_what_it_points_to(folder: Folder, outside: Path) -> None:
+def test_writing_onto_a_symlink_replaces_the_link_and_not_what_it_points_to(folder: SafeFolder, outside: Path) -> None:
     (folder.path / "link").symlink_to(outside / "file")
     folder.write("link", b"mine")
     assert untouched(outside)
     assert folder.read("link", LIMIT) == b"mine"
 
 
-def test_moving_and_removing_take_the_symlink_itself(folder: Folder, outside: Path) -> None:
+def test_moving_and_removing_take_the_symlink_itself(folder: SafeFolder, outside: Path) -> None:
     (folder.path / "link").symlink_to(outside)
     assert folder.move("link", folder, "moved")
     assert (folder.path / "moved").is_symlink()
@@ -202,7 +202,7 @@ def test_moving_and_removing_take_the_symlink_itself(folder: Folder, outside: Pa
     assert untouched(outside)
 
 
-def test_a_file_in_the_place_of_a_folder_is_refused(folder: Folder) -> None:
+def test_a_file_in_the_place_of_a_folder_is_refused(folder: SafeFolder) -> None:
     folder.write("file", b"1")
     for call in (lambda: folder.read("file/x", 1), lambda: folder.sub("file"), lambda: folder.make("file")):
         assert refusal(call) is Code.FILE_UNSAFE
@@ -261,7 +261,7 @@ def plant_device(path: Path, outside: Path) -> None:  # noqa: ARG001
     ],
 )
 def test_what_is_no_plain_file_is_not_read_but_can_be_put_away(
-    folder: Folder, outside: Path, plant: Callable[[Path, Path], None]
+    folder: SafeFolder, outside: Path, plant: Callable[[Path, Path], None]
 ) -> None:
     plant(folder.path / "thing", outside)
     for call in every_way_to_reach(folder, "thing")[:3]:
@@ -276,7 +276,7 @@ def test_what_is_no_plain_file_is_not_read_but_can_be_put_away(
 # --- Size ---
 
 
-def test_a_sparse_file_of_2_gib_is_refused_by_its_size(folder: Folder) -> None:
+def test_a_sparse_file_of_2_gib_is_refused_by_its_size(folder: SafeFolder) -> None:
     with (folder.path / "huge").open("wb") as file:
         file.truncate(2 * 1024**3)
     for call in every_way_to_reach(folder, "huge")[:3]:
@@ -284,17 +284,17 @@ def test_a_sparse_file_of_2_gib_is_refused_by_its_size(folder: Folder) -> None:
     assert set(folder.names()) == {"huge"}
 
 
-def test_a_file_that_holds_more_than_its_size_says_is_refused(folder: Folder) -> None:
+def test_a_file_that_holds_more_than_its_size_says_is_refused(folder: SafeFolder) -> None:
     """Files of /proc say 0 bytes, as if all of it had been added after the look at the size."""
     if not Path("/proc/self/status").is_file():
         pytest.skip("there is no /proc")
-    with Folder.open(Path("/proc/self"), ways=folder.ways) as proc:
+    with SafeFolder.open(Path("/proc/self"), ways=folder.ways) as proc:
         assert refusal(lambda: proc.read("status", 10)) is Code.FILE_TOO_LARGE
         assert refusal(lambda: proc.copy_to("status", folder, "copy", 10)) is Code.FILE_TOO_LARGE
     assert set(folder.names()) == set()
 
 
-def test_a_file_that_grows_while_it_is_read_never_gives_more_than_the_limit(folder: Folder) -> None:
+def test_a_file_that_grows_while_it_is_read_never_gives_more_than_the_limit(folder: SafeFolder) -> None:
     limit = 2_000_000
     path = folder.path / "log"
     path.write_bytes(b"x" * (limit - 50))
@@ -320,7 +320,7 @@ def test_a_file_that_grows_while_it_is_read_never_gives_more_than_the_limit(fold
 # --- Changes under our hands ---
 
 
-def test_a_file_swapped_after_the_scan_is_judged_anew(folder: Folder, outside: Path) -> None:
+def test_a_file_swapped_after_the_scan_is_judged_anew(folder: SafeFolder, outside: Path) -> None:
     folder.write("file", b"first")
     (entry,) = folder.scan()
     assert (entry.kind, entry.nlink) == ("regular", 1)
@@ -329,7 +329,7 @@ def test_a_file_swapped_after_the_scan_is_judged_anew(folder: Folder, outside: P
     assert refusal(lambda: folder.read(entry.name, LIMIT)) is Code.FILE_UNSAFE
 
 
-def test_a_copy_is_what_was_hashed_even_if_the_file_is_swapped_all_the_time(folder: Folder) -> None:
+def test_a_copy_is_what_was_hashed_even_if_the_file_is_swapped_all_the_time(folder: SafeFolder) -> None:
     folder.write("file", b"0" * 600_000)
 
     def swap() -> None:
@@ -345,7 +345,7 @@ def test_a_copy_is_what_was_hashed_even_if_the_file_is_swapped_all_the_time(fold
 
 
 @pytest.mark.random
-def test_a_folder_swapped_for_a_symlink_never_gives_anything_from_outside(folder: Folder, outside: Path) -> None:
+def test_a_folder_swapped_for_a_symlink_never_gives_anything_from_outside(folder: SafeFolder, outside: Path) -> None:
     folder.write("door/deep/file", b"inside", parents=True)
     seen: set[bytes | Code] = set()
     with running(SWAP_A_FOLDER, folder.path, outside):
@@ -360,7 +360,7 @@ def test_a_folder_swapped_for_a_symlink_never_gives_anything_from_outside(folder
 
 
 @pytest.mark.random
-def test_a_folder_swapped_for_a_symlink_never_lets_anything_out(folder: Folder, outside: Path) -> None:
+def test_a_folder_swapped_for_a_symlink_never_lets_anything_out(folder: SafeFolder, outside: Path) -> None:
     if not hasattr(ctypes.CDLL(None), "renameat2"):
         pytest.skip("names cannot be exchanged on this system")
     folder.make("door/deep")
@@ -385,7 +385,7 @@ def test_a_folder_swapped_for_a_symlink_never_lets_anything_out(folder: Folder, 
 
 
 @pytest.mark.random
-def test_a_foreign_file_linked_for_a_moment_is_never_read(folder: Folder, outside: Path) -> None:
+def test_a_foreign_file_linked_for_a_moment_is_never_read(folder: SafeFolder, outside: Path) -> None:
     seen: set[bytes | Code] = set()
     with running(LINK_FOR_A_MOMENT, folder.path, outside):
         for number in count():
@@ -401,9 +401,9 @@ def test_a_foreign_file_linked_for_a_moment_is_never_read(folder: Folder, outsid
 # --- Machines ---
 
 
-def test_a_full_disk_is_told_with_what_to_do_and_leaves_no_temporary(folder: Folder, small_disk: Path) -> None:
+def test_a_full_disk_is_told_with_what_to_do_and_leaves_no_temporary(folder: SafeFolder, small_disk: Path) -> None:
     folder.write("big", b"x" * 200_000)
-    with Folder.open(small_disk, ways=folder.ways) as disk:
+    with SafeFolder.open(small_disk, ways=folder.ways) as disk:
         disk.write("old", b"old")
         for call in (
             lambda: disk.write("old", b"x" * 200_000),
@@ -421,11 +421,11 @@ def test_a_full_disk_is_told_with_what_to_do_and_leaves_no_temporary(folder: Fol
     assert folder.exists("big")
 
 
-def test_a_read_only_disk_is_told_with_what_to_do_and_can_still_be_read(folder: Folder, small_disk: Path) -> None:
+def test_a_read_only_disk_is_told_with_what_to_do_and_can_still_be_read(folder: SafeFolder, small_disk: Path) -> None:
     (small_disk / "old").write_bytes(b"old")
     mount("-o", "remount,ro", str(small_disk))
     folder.write("plain", b"1")
-    with Folder.open(small_disk, ways=folder.ways) as disk:
+    with SafeFolder.open(small_disk, ways=folder.ways) as disk:
         for call in (
             lambda: disk.write("new", b"1"),
             lambda: disk.write("a/b", b"1", parents=True),

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.mailbox.sweep import file_time, sweep
-from agenttalk.adapters.store.files import Draft
+from agenttalk.adapters.store.files import DraftFile
 
 TEMPORARY = f".agenttalk-{'0a' * 16}.tmp"
 DRAFT = f".{'0a' * 12}.tmp"
@@ -34,8 +34,8 @@ PLACES = [
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[Folder]:
-    with Folder.open(tmp_path) as opened:
+def root(tmp_path: Path) -> Iterator[SafeFolder]:
+    with SafeFolder.open(tmp_path) as opened:
         yield opened
 
 
@@ -48,23 +48,23 @@ def leave(path: Path, *, age: float = 2 * HOUR) -> Path:
     return path
 
 
-def swept(root: Folder) -> int:
+def swept(root: SafeFolder) -> int:
     return sweep(root, HOUR, file_time(root))
 
 
-def files(root: Folder) -> list[Path]:
+def files(root: SafeFolder) -> list[Path]:
     return sorted(path for path in root.path.rglob("*") if not path.is_dir())
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_old_temporary_is_removed_wherever_files_are_written(root: Folder, place: str) -> None:
+def test_an_old_temporary_is_removed_wherever_files_are_written(root: SafeFolder, place: str) -> None:
     leave(root.path / place / TEMPORARY)
     assert swept(root) == 1
     assert files(root) == []
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_young_temporary_is_somebodys_work(root: Folder, place: str) -> None:
+def test_a_young_temporary_is_somebodys_work(root: SafeFolder, place: str) -> None:
     young = leave(root.path / place / TEMPORARY, age=HOUR - 60)
     assert swept(root) == 0
     assert files(root) == [young]
@@ -84,14 +84,14 @@ def test_a_young_temporary_is_somebodys_work(root: Folder, place: str) -> None:
         DRAFT,
     ],
 )
-def test_files_of_other_names_are_never_removed(root: Folder, name: str) -> None:
+def test_files_of_other_names_are_never_removed(root: SafeFolder, name: str) -> None:
     kept = sorted(leave(root.path / place / name) for place in PLACES[:-2])
     assert swept(root) == 0
     assert files(root) == kept
 
 
 @pytest.mark.parametrize("place", ["data", "data/blobs"])
-def test_old_drafts_of_the_store_are_removed_too(root: Folder, place: str) -> None:
+def test_old_drafts_of_the_store_are_removed_too(root: SafeFolder, place: str) -> None:
     leave(root.path / place / DRAFT)
     kept = [leave(root.path / place / name) for name in ("engine.json", "system.db", "ab/cdef")]
     assert swept(root) == 1
@@ -117,7 +117,7 @@ else:
 
 
 @pytest.mark.parametrize("path", ["agents/pm/outbox/plan_shop/a.msg.json", "data/engine.json", "data/blobs/x"])
-def test_what_a_process_leaves_that_is_killed_while_it_writes_is_swept(root: Folder, path: str) -> None:
+def test_what_a_process_leaves_that_is_killed_while_it_writes_is_swept(root: SafeFolder, path: str) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, path], cwd=root.path, timeout=60, check=False)
     assert done.returncode == -signal.SIGXFSZ
     assert [left.read_bytes() for left in files(root)] == [b"too "]
@@ -126,8 +126,8 @@ def test_what_a_process_leaves_that_is_killed_while_it_writes_is_swept(root: Fol
     assert files(root) == []
 
 
-def test_a_draft_that_is_being_written_is_left_alone(root: Folder) -> None:
-    draft = Draft(root.path / "data/blobs")
+def test_a_draft_that_is_being_written_is_left_alone(root: SafeFolder) -> None:
+    draft = DraftFile(root.path / "data/blobs")
     draft.write(b"half")
     assert swept(root) == 0
     draft.place(root.path / "data/blobs/ab/cd")
@@ -135,7 +135,7 @@ def test_a_draft_that_is_being_written_is_left_alone(root: Folder) -> None:
     assert files(root) == [root.path / "data/blobs/ab/cd"]
 
 
-def test_only_regular_files_are_removed(root: Folder) -> None:
+def test_only_regular_files_are_removed(root: SafeFolder) -> None:
     folder = root.path / "agents/pm/outbox/plan_shop"
     (folder / TEMPORARY).mkdir(parents=True)
     other = TEMPORARY.replace("0", "1")
@@ -151,7 +151,7 @@ def test_only_regular_files_are_removed(root: Folder) -> None:
 @pytest.mark.parametrize(
     "link", ["agents", "agents/pm", "agents/pm/outbox", "agents/pm/outbox/plan_shop", "system_runtime", "data"]
 )
-def test_no_symlink_is_followed(root: Folder, tmp_path_factory: pytest.TempPathFactory, link: str) -> None:
+def test_no_symlink_is_followed(root: SafeFolder, tmp_path_factory: pytest.TempPathFactory, link: str) -> None:
     away = tmp_path_factory.mktemp("away")
     kept = [leave(away / below / TEMPORARY) for below in ("", "pm", "outbox", "plan_shop", "pm/outbox/plan_shop")]
     (root.path / link).parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def test_no_symlink_is_followed(root: Folder, tmp_path_factory: pytest.TempPathF
     assert all(path.exists() for path in kept)
 
 
-def test_folders_are_entered_only_so_deep(root: Folder) -> None:
+def test_folders_are_entered_only_so_deep(root: SafeFolder) -> None:
     reached = leave(root.path / "system_runtime" / "/".join("x" * 16) / TEMPORARY)
     beyond = leave(root.path / "system_runtime" / "/".join("x" * 17) / TEMPORARY)
     assert swept(root) == 1
@@ -168,13 +168,13 @@ def test_folders_are_entered_only_so_deep(root: Folder) -> None:
     assert beyond.exists()
 
 
-def test_what_belongs_to_nobody_we_know_is_not_entered(root: Folder) -> None:
+def test_what_belongs_to_nobody_we_know_is_not_entered(root: SafeFolder) -> None:
     kept = leave(root.path / "src/project" / TEMPORARY)
     assert swept(root) == 0
     assert kept.exists()
 
 
-def test_ages_are_told_by_the_clock_of_the_files(root: Folder) -> None:
+def test_ages_are_told_by_the_clock_of_the_files(root: SafeFolder) -> None:
     """A root whose files are all years ahead is swept like any other."""
     old = leave(root.path / "agents/pm" / TEMPORARY, age=-10 * 365 * 24 * HOUR)
     now = old.stat().st_mtime_ns
@@ -183,14 +183,14 @@ def test_ages_are_told_by_the_clock_of_the_files(root: Folder) -> None:
     assert sweep(root, HOUR, now + HOUR * 10**9 + 1) == 1
 
 
-def test_asking_the_time_leaves_nothing_behind(root: Folder) -> None:
+def test_asking_the_time_leaves_nothing_behind(root: SafeFolder) -> None:
     first = file_time(root)
     assert files(root) == []
     assert file_time(root) >= first
     assert (leave(root.path / "a", age=0)).stat().st_mtime_ns >= first
 
 
-def test_a_folder_that_cannot_be_read_keeps_nobody_else_from_being_swept(root: Folder) -> None:
+def test_a_folder_that_cannot_be_read_keeps_nobody_else_from_being_swept(root: SafeFolder) -> None:
     leave(root.path / "agents/pm/outbox/plan_shop" / TEMPORARY)
     (root.path / "agents/README.md").touch()
     (root.path / "agents/qa").mkdir()

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import pytest
 
 from agenttalk.adapters.mailbox import watch as module
-from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.adapters.mailbox.watch import Event, Watch, parse
+from agenttalk.adapters.mailbox.fsio import SafeFolder
+from agenttalk.adapters.mailbox.watch import FolderWatcher, InotifyEvent, parse_events
 from agenttalk.contracts.errors import MissingError
 
 T = TypeVar("T")
@@ -36,11 +36,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def watching(root: Path, scenario: Callable[[Watch], Awaitable[T]], **selection: Any) -> T:
+def watching(root: Path, scenario: Callable[[FolderWatcher], Awaitable[T]], **selection: Any) -> T:
     """Run a scenario with a watch that has started."""
 
     async def run() -> T:
-        watch = Watch(root, **selection)
+        watch = FolderWatcher(root, **selection)
         try:
             await watch.start()
             return await scenario(watch)
@@ -53,7 +53,7 @@ def watching(root: Path, scenario: Callable[[Watch], Awaitable[T]], **selection:
 def told_after(root: Path, act: Callable[[], object], **selection: Any) -> set[str]:
     """The folders that are told after something was done."""
 
-    async def scenario(watch: Watch) -> set[str]:
+    async def scenario(watch: FolderWatcher) -> set[str]:
         assert await watch.changed(0) == set()
         act()
         assert not watch.why_polling
@@ -64,7 +64,7 @@ def told_after(root: Path, act: Callable[[], object], **selection: Any) -> set[s
 
 def put(folder: Path, name: str = "cmd_build_001.msg.json") -> None:
     """As a good neighbour does: written aside, then moved into place."""
-    with Folder.open(folder) as opened:
+    with SafeFolder.open(folder) as opened:
         opened.write(name, b"{}")
 
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_moved_in_is_told_by_its_folder(root: Path) -> None:
 
 
 def test_a_file_is_told_when_it_is_complete_and_not_before(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         with (root / OUTBOX / "a.msg.json").open("wb", buffering=0) as file:
             file.write(b"{")
             assert await watch.changed(0) == set()
@@ -87,7 +87,7 @@ def test_a_file_is_told_when_it_is_complete_and_not_before(root: Path) -> None:
 
 
 def test_who_waits_is_woken(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         for _ in range(20):
             waiting = asyncio.create_task(watch.changed(SOON))
             await asyncio.sleep(0)
@@ -99,7 +99,7 @@ def test_who_waits_is_woken(root: Path) -> None:
 
 
 def test_nothing_is_told_when_the_time_is_up_and_nothing_twice(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         assert await watch.changed(0.001) == set()
         put(root / OUTBOX)
         assert await watch.changed(0.001) == {OUTBOX}
@@ -114,7 +114,7 @@ def test_a_burst_is_told_at_once(root: Path) -> None:
             put(root / OUTBOX, f"{number}.msg.json")
             put(root / INBOX, f"{number}.msg.json")
 
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         burst()
         assert await watch.changed(SOON) == {OUTBOX, INBOX}
         assert await watch.changed(0) == set()
@@ -123,7 +123,7 @@ def test_a_burst_is_told_at_once(root: Path) -> None:
 
 
 def test_what_comes_before_the_woken_one_runs_is_told_with_the_rest(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         waiting = asyncio.create_task(watch.changed(SOON))
         await asyncio.sleep(0)
         put(root / OUTBOX)
@@ -137,7 +137,7 @@ def test_what_comes_before_the_woken_one_runs_is_told_with_the_rest(root: Path) 
 
 
 def test_what_came_while_nobody_waited_is_kept_also_for_one_who_was_cancelled(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         waiting = asyncio.create_task(watch.changed(SOON))
         await asyncio.sleep(0)
         put(root / OUTBOX)
@@ -208,7 +208,7 @@ def test_only_what_was_asked_for_is_told(root: Path, selection: dict[str, Any], 
 
 
 def test_new_folders_are_told_and_watched(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         here = "agents"
         for name in ("new", "outbox", "plan_b"):
             here = f"{here}/{name}"
@@ -225,7 +225,7 @@ def test_new_folders_are_told_and_watched(root: Path) -> None:
 
 
 def test_a_root_may_be_empty_at_first(tmp_path: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         (tmp_path / OUTBOX).mkdir(parents=True)
         (tmp_path / PLAN).mkdir(parents=True)
         told = await watch.changed(0)
@@ -259,7 +259,7 @@ def test_a_file_put_into_a_folder_just_made_is_never_missed(root: Path, starts: 
         assert producer.stdin
         producer.stdin.close()
 
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         seen = look("agents/*/outbox/*")
         if starts == "after the watch":
             start(producer)
@@ -292,7 +292,7 @@ def test_folders_that_come_and_go_under_the_same_name_are_watched_as_they_are_no
         (root / "agents/pm").rename(root / "agents/gone")
         (root / "agents/gone").rename(root / "agents/pm")
 
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         for act in (remake, swap, move_away_and_back, swap, remake):
             act()
             assert OUTBOX in await watch.changed(0)
@@ -304,7 +304,7 @@ def test_folders_that_come_and_go_under_the_same_name_are_watched_as_they_are_no
 
 
 def test_a_moved_folder_is_told_by_its_new_name(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         (root / "agents/pm").rename(root / "agents/qa")
         new = "agents/qa/outbox/plan_shop"
         assert await watch.changed(0) == {"agents/qa", "agents/qa/outbox", new}
@@ -317,7 +317,7 @@ def test_a_moved_folder_is_told_by_its_new_name(root: Path) -> None:
 def test_a_box_that_moves_to_an_agent_just_made_is_watched_there(root: Path) -> None:
     """Its new place is looked through before its old one is known to be empty."""
 
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         (root / "agents/a_new").mkdir()
         (root / "agents/pm/outbox").rename(root / "agents/a_new/outbox")
         new = "agents/a_new/outbox/plan_shop"
@@ -331,7 +331,7 @@ def test_a_box_that_moves_to_an_agent_just_made_is_watched_there(root: Path) -> 
 def test_a_folder_that_left_is_watched_no_longer(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     away = tmp_path_factory.mktemp("away") / "pm"
 
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         (root / "agents/pm").rename(away)
         assert await watch.changed(0) == set()
         put(away / "outbox/plan_shop")
@@ -346,7 +346,7 @@ def test_a_box_made_in_an_agent_that_is_looked_at_anyway_is_let_go_with_it(
     away = tmp_path_factory.mktemp("away") / "pm"
     new = "agents/pm/inbox/plan_shop"
 
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         (root / "agents/pm").rename(root / "agents/other")
         (root / "agents/other").rename(root / "agents/pm")
         (root / new).mkdir(parents=True)
@@ -390,7 +390,7 @@ def test_a_name_that_is_not_utf_8_can_be_opened_as_it_is_told(root: Path) -> Non
     name = os.fsdecode(b"caf\xe9")
     folder = f"agents/pm/outbox/{name}"
 
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         (root / folder).mkdir()
         assert await watch.changed(0) == {folder}
         put(root / folder)
@@ -410,7 +410,7 @@ def lose_events(root: Path) -> None:
         names[number % 2].rename(names[(number + 1) % 2])
 
 
-async def told_until(watch: Watch, wanted: set[str]) -> None:
+async def told_until(watch: FolderWatcher, wanted: set[str]) -> None:
     told: set[str] = set()
     while not told >= wanted:
         more = await watch.changed(0)
@@ -419,7 +419,7 @@ async def told_until(watch: Watch, wanted: set[str]) -> None:
 
 
 def test_when_the_system_loses_events_everything_is_told_and_watched_anew(root: Path) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         lose_events(root)
         late = "agents/late/inbox/plan_late"
         (root / late).mkdir(parents=True)
@@ -432,7 +432,7 @@ def test_when_the_system_loses_events_everything_is_told_and_watched_anew(root: 
 
 @pytest.mark.parametrize("moments", [0, 1, 2, 3])
 def test_who_is_cancelled_while_everything_is_watched_anew_leaves_nothing_out(root: Path, moments: int) -> None:
-    async def scenario(watch: Watch) -> None:
+    async def scenario(watch: FolderWatcher) -> None:
         lose_events(root)
         first = asyncio.create_task(told_until(watch, {OUTBOX, INBOX, PLAN}))
         for _ in range(moments):
@@ -455,13 +455,13 @@ def test_events_are_read_as_the_system_writes_them() -> None:
 
     data = event(1, module.MOVED_TO, b"a.msg.json\0\0\0\0\0\0") + event(2, module.IGNORED)
     data += event(3, module.CREATE | module.ISDIR, b"caf\xe9\0\0\0\0") + event(-1, module.OVERFLOW)
-    assert list(parse(data)) == [
-        Event(1, module.MOVED_TO, "a.msg.json"),
-        Event(2, module.IGNORED, ""),
-        Event(3, module.CREATE | module.ISDIR, os.fsdecode(b"caf\xe9")),
-        Event(-1, module.OVERFLOW, ""),
+    assert list(parse_events(data)) == [
+        InotifyEvent(1, module.MOVED_TO, "a.msg.json"),
+        InotifyEvent(2, module.IGNORED, ""),
+        InotifyEvent(3, module.CREATE | module.ISDIR, os.fsdecode(b"caf\xe9")),
+        InotifyEvent(-1, module.OVERFLOW, ""),
     ]
-    assert list(parse(b"")) == []
+    assert list(parse_events(b"")) == []
 
 
 def test_a_root_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -476,7 +476,7 @@ def test_closing_lets_go_of_who_waits_and_of_every_descriptor(root: Path) -> Non
     async def scenario() -> None:
         asyncio.get_running_loop().run_in_executor(None, int)
         before = descriptors()
-        watch = Watch(root)
+        watch = FolderWatcher(root)
         await watch.start()
         waiting = asyncio.create_task(watch.changed(SOON))
         await asyncio.sleep(0)
@@ -492,7 +492,7 @@ def test_closing_lets_go_of_who_waits_and_of_every_descriptor(root: Path) -> Non
 
 def test_a_watch_that_never_started_only_waits(root: Path) -> None:
     async def scenario() -> None:
-        watch = Watch(root)
+        watch = FolderWatcher(root)
         assert await watch.changed(0) == set()
         watch.close()
 

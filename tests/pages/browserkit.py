@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agenttalk import wiring
-from agenttalk.adapters.drivers.python_calls import Agent, Calls
+from agenttalk.adapters.drivers.python_calls import Agent, PythonPerformer
 from agenttalk.doors.api.server import Listening
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.wiring import settings
@@ -71,7 +71,7 @@ def served(root: Path, *plans: CompiledPlan, agents: dict[str, Agent]) -> Iterat
             await stop.wait()
 
         def performers(deps: Any) -> dict[str, Any]:
-            return {"python": Calls(agents, deps.stores.blobs)}
+            return {"python": PythonPerformer(agents, deps.stores.blobs)}
 
         loaded = settings.load(root)
         await wiring.serve(root, loaded, stop=stop, tell=where.append, port=0, job=job, performers=performers)

@@ -111,7 +111,7 @@ def _made_large(found: Served, root: Path) -> None:
         held: Any = await found.running.service.deps.stores.blobs(DEFAULT)
         return Path(held._folder)
 
-    path = blobs.place(found.do(stored), ZEROS)
+    path = blobs.blob_path(found.do(stored), ZEROS)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         file.truncate(GIB)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agenttalk.adapters.drivers.python_calls import Turn
-from agenttalk.adapters.store.database import Board
+from agenttalk.adapters.store.database import BoardStore
 from agenttalk.doors.api.routes import events
 from agenttalk.doors.pages import graph, views
 from agenttalk.engine.core.boards import DEFAULT
@@ -104,15 +104,15 @@ def test_who_is_slow_is_let_go_and_the_others_get_everything_in_order_read_once(
 ) -> None:
     monkeypatch.setattr(events, "PATIENCE", 0.2)
     read: list[int] = []
-    original = Board.read
+    original = BoardStore.read
 
-    async def counted(self: Board, query_name: str, /, **params: Any) -> list[Row]:
+    async def counted(self: BoardStore, query_name: str, /, **params: Any) -> list[Row]:
         rows = await original(self, query_name, **params)
         if query_name == "facts_after":
             read.append(len(rows))
         return rows
 
-    monkeypatch.setattr(Board, "read", counted)
+    monkeypatch.setattr(BoardStore, "read", counted)
 
     async def use(ada: Guest) -> None:
         good, slow = [Client(ada) for _ in range(10)], [Client(ada, takes=1_000) for _ in range(10)]
@@ -205,9 +205,9 @@ def test_who_comes_when_the_last_one_leaves_is_told(tmp_path: Path) -> None:
 
 def test_what_one_change_costs_does_not_grow_with_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
-    original = Board.read
+    original = BoardStore.read
 
-    async def counted(self: Board, query_name: str, /, **params: Any) -> list[Row]:
+    async def counted(self: BoardStore, query_name: str, /, **params: Any) -> list[Row]:
         rows = await original(self, query_name, **params)
         if query_name in OF_PLANS:  # the dispatcher asks for other things, whenever it likes
             asked.append((query_name, len(rows)))
@@ -216,7 +216,7 @@ def test_what_one_change_costs_does_not_grow_with_the_plan(tmp_path: Path, monke
     async def use(ada: Guest) -> None:
         for name, size in (("small", 30), ("large", 900)):
             await ada.engine.submit(waiting(size, name))
-        monkeypatch.setattr(Board, "read", counted)
+        monkeypatch.setattr(BoardStore, "read", counted)
         costs = {}
         for name in ("small", "large"):
             asked.clear()

@@ -9,7 +9,7 @@ import pytest
 
 from agenttalk.contracts.agent import AcpUse, AgentProfile
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.agents import acp_table, cli_table
 from agenttalk.rules.agents.acp_table import TABLE, build_variables, resolve_agent
 from agenttalk.rules.planfile.compiler import compile_plan
@@ -87,7 +87,7 @@ def test_it_is_confined_unless_somebody_says_otherwise() -> None:
 )
 def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, Any], code: str, words: str) -> None:
     document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [{"id": "t", "agent": "dev", "prompt": "Do it."}]}
-    [problem] = compile_plan(reader.plan_of(Source(document))).problems
+    [problem] = compile_plan(reader.plan_of(YamlSource(document))).problems
     assert (problem.code, problem.field, problem.message) == (code, "agents.dev.acp", words)
 
 

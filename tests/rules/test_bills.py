@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.adapters.drivers.prices import price
+from agenttalk.adapters.drivers.prices import price_well_known
 from agenttalk.contracts.model_use import Prices
 from agenttalk.rules.agents.model_services import price_request
 from agenttalk.rules.core.usage import Bill, BilledTokens, unpriced
@@ -53,10 +53,10 @@ def test_prices_that_know_no_cache_count_it_as_read() -> None:
 @pytest.mark.mends("C2")
 @pytest.mark.parametrize("name", ["claude-sonnet-4-5", "anthropic/claude-sonnet-4-5", "claude-sonnet-4-5[1m]"])
 def test_well_known_models_have_a_price_however_an_agent_spells_them(name: str) -> None:
-    assert price(name, BilledTokens(100_000)) == pytest.approx(0.3)
-    assert price(name, BilledTokens(0, 0, 100_000)) == pytest.approx(0.03)
+    assert price_well_known(name, BilledTokens(100_000)) == pytest.approx(0.3)
+    assert price_well_known(name, BilledTokens(0, 0, 100_000)) == pytest.approx(0.03)
 
 
 @pytest.mark.parametrize("name", ["", "home-made"])
 def test_no_price_is_made_up(name: str) -> None:
-    assert price(name, BilledTokens(100_000)) is None
+    assert price_well_known(name, BilledTokens(100_000)) is None

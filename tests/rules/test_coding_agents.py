@@ -11,7 +11,7 @@ import pytest
 from agenttalk.contracts.agent import AgentProfile, CliUse
 from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.agents.cli_table import (
     LONGEST_ARGUMENT,
     TABLE,
@@ -212,7 +212,7 @@ def test_a_coding_agent_is_confined_unless_somebody_says_otherwise(said: dict[st
 def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, object], field: str, code: str) -> None:
     task = {"id": "t", "agent": "dev", "prompt": "Do it."}
     document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [task]}
-    [problem] = compile_plan(reader.plan_of(Source(document))).problems
+    [problem] = compile_plan(reader.plan_of(YamlSource(document))).problems
     assert (problem.field, problem.code) == (field, code)
     assert problem.hint
 
@@ -221,7 +221,7 @@ def test_tools_for_somebody_who_cannot_use_them_are_doubted() -> None:
     task = {"id": "t", "agent": "dev", "prompt": "Do it."}
     for driver, doubts in (("script", 1), ("cli", 0), ("acp", 0)):
         agent = {"driver": driver, "argv": ["true"], "cli": "claude", "acp": "claude", "mcp": True}
-        found = compile_plan(reader.plan_of(Source({"plan_id": "p", "agents": {"dev": agent}, "tasks": [task]})))
+        found = compile_plan(reader.plan_of(YamlSource({"plan_id": "p", "agents": {"dev": agent}, "tasks": [task]})))
         assert found.problems == ()
         assert sum(each.field == "agents.dev.mcp" for each in found.warnings) == doubts
         assert found.profiles["dev"].has_tools == (not doubts)
@@ -231,7 +231,7 @@ def test_a_key_of_cli_that_nobody_knows_is_named_with_the_nearest() -> None:
     agent = {"driver": "cli", "cli": {"agent": "claude", "modell": "m"}}
     document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [{"id": "t", "agent": "dev", "prompt": "Do it."}]}
     with pytest.raises(ContractError) as refused:
-        reader.plan_of(Source(document))
+        reader.plan_of(YamlSource(document))
     [problem] = refused.value.problems
     assert (problem.field, problem.hint) == ("agents.dev.cli.modell", "did you mean 'model'?")
 

@@ -32,7 +32,7 @@ def task(task_id: str, agent: str = "a", **said: Any) -> dict[str, Any]:
 
 def compiled(*tasks: dict[str, Any], agents: dict[str, AgentProfile] | None = None, **said: Any) -> CompiledPlan:
     plan = {"plan_id": "p", "agents": AGENTS, "tasks": list(tasks), **said}
-    return compile_plan(reader.read(json.dumps(plan).encode(), yaml=False), agents=agents or {})
+    return compile_plan(reader.read_plan_file(json.dumps(plan).encode(), yaml=False), agents=agents or {})
 
 
 def found(*tasks: dict[str, Any], **said: Any) -> list[tuple[Code, str]]:
@@ -124,7 +124,7 @@ def test_an_agent_elsewhere_gets_no_task_in_the_repository(agent: str, settled: 
     }
     profile = {"schema_version": "1.0", "agent_id": agent, "driver": settled, "argv": ["sh"]}
     agents = {agent: AgentProfile.from_json(profile)} if settled else {}
-    told = compile_plan(reader.read(json.dumps(plan).encode(), yaml=False), agents=agents).problems
+    told = compile_plan(reader.read_plan_file(json.dumps(plan).encode(), yaml=False), agents=agents).problems
     assert ((Code.FIELD_VALUE, "tasks[0].workspace") in [(each.code, each.field) for each in told]) is refused
 
 
@@ -308,7 +308,7 @@ def test_a_misspelt_output_or_agent_is_told_with_the_nearest() -> None:
     agents = {"backend": {"driver": "folder"}}
     assert compiled(task("one", "backned")).problems[0].hint.startswith("describe it under agents")
     plan = {"plan_id": "p", "agents": agents, "tasks": [task("one", "backned")]}
-    (problem,) = compile_plan(reader.read(json.dumps(plan).encode(), yaml=False)).problems
+    (problem,) = compile_plan(reader.read_plan_file(json.dumps(plan).encode(), yaml=False)).problems
     assert (problem.field, problem.hint) == ("tasks[0].agent", "did you mean 'backend'?")
 
 
@@ -350,7 +350,7 @@ def test_what_is_wrong_with_the_plan_itself_is_told() -> None:
         "policies": {"commanders": ["nobody", "s"]},
         "tasks": [task("one", "s")],
     }
-    done = compile_plan(reader.read(json.dumps(plan).encode(), yaml=False))
+    done = compile_plan(reader.read_plan_file(json.dumps(plan).encode(), yaml=False))
     assert [(each.code, each.field) for each in done.problems] == [
         (Code.ID_INVALID, "plan_id"),
         (Code.NAME_TAKEN, "agents.engine"),
@@ -538,7 +538,7 @@ def test_what_is_doubtful_in_a_promise_is_told() -> None:
 
 
 def test_a_task_without_a_promise_has_nothing_to_check() -> None:
-    plan = reader.read(json.dumps({"plan_id": "p", "tasks": [task("t")]}).encode(), yaml=False)
+    plan = reader.read_plan_file(json.dumps({"plan_id": "p", "tasks": [task("t")]}).encode(), yaml=False)
     assert list(promise_checks.check(plan.tasks[0], names=(), agents=(), unknown=lambda *_: ("", ""))) == []
 
 
@@ -619,7 +619,7 @@ def plans(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(plans())
 def test_random_plans_become_dags_that_work(plan: dict[str, Any]) -> None:
-    done = compile_plan(reader.read(json.dumps(plan).encode(), yaml=False))
+    done = compile_plan(reader.read_plan_file(json.dumps(plan).encode(), yaml=False))
     assert done.problems == ()
     again = TaskDag.from_bytes(done.dag.to_bytes())
     assert again == done.dag
@@ -637,7 +637,7 @@ def test_a_random_broken_key_is_reported_with_its_path(plan: dict[str, Any], dat
     old = data.draw(st.sampled_from(sorted(holder)))
     holder[old + "x"] = holder.pop(old)
     with pytest.raises(ContractError) as caught:
-        reader.read(json.dumps(plan).encode(), yaml=False)
+        reader.read_plan_file(json.dumps(plan).encode(), yaml=False)
     unknown = [each for each in caught.value.problems if each.code is Code.FIELD_UNKNOWN]
     assert [(each.field, each.hint) for each in unknown] == [(f"{path}{old}x", f"did you mean {old!r}?")]
 
@@ -650,7 +650,7 @@ def test_compiling_grows_with_the_plan_and_no_more() -> None:
         ]
         data = json.dumps({"plan_id": "p", "agents": AGENTS, "tasks": tasks}).encode()
         began = time.process_time()
-        assert compile_plan(reader.read(data, yaml=False)).ok
+        assert compile_plan(reader.read_plan_file(data, yaml=False)).ok
         return time.process_time() - began
 
     small, large = min(seconds(1000) for _ in range(3)), seconds(10_000)

@@ -13,7 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.plan import ReviewPolicy
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.planfile.compiler import compile_plan
 from agenttalk.rules.prompts.dag_review import render_coordination_prompt, render_review_prompt
 from agenttalk.rules.proof import dag_review
@@ -154,7 +154,7 @@ def test_a_review_is_a_plan_that_can_be_submitted(policy: ReviewPolicy, locale: 
     agents = {name: {"driver": "python"} for name in ("r1", "r2", "lead")}
     ask, weigh = render_review_prompt("be strict", 70, locale=locale), render_coordination_prompt(locale=locale)
     document = dag_review.make_review_plan(plan_id, policy, agents, ask=ask, weigh=weigh, timeout=60)
-    compiled = compile_plan(reader.plan_of(Source(document)))
+    compiled = compile_plan(reader.plan_of(YamlSource(document)))
     assert compiled.problems == ()
     tasks = [node.task_id for node in compiled.dag.nodes]
     assert tasks == ["review_1", "review_2", *(["decide"] if policy.coordinator else [])]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.planfile.reader import plan_of
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.planfile.drafts import DraftFrame, assemble_plan, make_plan_id, strip_fence
 
 FRAME = DraftFrame("opening", ("dev", "tester"))
@@ -25,7 +25,7 @@ def test_a_draft_becomes_a_plan_of_the_agents_that_it_names() -> None:
     plan, problems = assemble_plan({"name": "Opening", "tasks": [TASK]}, FRAME)
     assert problems == ()
     assert plan == {"plan_id": "opening", "name": "Opening", "tasks": [TASK], "agents": {"dev": {}}}
-    assert plan_of(Source(plan)).plan_id == "opening"
+    assert plan_of(YamlSource(plan)).plan_id == "opening"
 
 
 def test_what_is_settled_for_it_is_added() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.errors import Code
-from agenttalk.contracts.forge import Comment, Comparison, Issue, PullRequest, Status
+from agenttalk.contracts.forge import Comment, Comparison, ForgeIssue, PullRequest, Status
 from agenttalk.contracts.planfile.model import TaskSpec
 from agenttalk.contracts.promise import CompletionPromise, ForgeCheck
 from agenttalk.rules.planfile import promise_checks
@@ -33,9 +33,9 @@ READ: dict[ForgeQuery, Any] = {
     ForgeQuery("reviews", REPO, "6"): None,
     ForgeQuery("comments", REPO, "5"): [Comment(id=1, author=DEV, body="It is so.")],
     ForgeQuery("comments", REPO, "4"): [],
-    ForgeQuery("issue", REPO, "4"): Issue(number=4, author=ANN, is_open=False),
+    ForgeQuery("issue", REPO, "4"): ForgeIssue(number=4, author=ANN, is_open=False),
     ForgeQuery("issue", REPO, "6"): None,
-    ForgeQuery("issue", REPO, "7"): Issue(number=7, author=ANN),
+    ForgeQuery("issue", REPO, "7"): ForgeIssue(number=7, author=ANN),
     ForgeQuery("statuses", REPO, HEAD): [Status(sha=HEAD, outcome="success", context="ci")],
     ForgeQuery("statuses", REPO, "main"): [Status(sha=HEAD, outcome="failure", context="ci")],
     ForgeQuery("compare", REPO, f"{NEW}...{HEAD}"): Comparison(commits=(HEAD,)),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.agents import model_services
 from agenttalk.rules.agents.model_answers import AnswerSpec
 from agenttalk.rules.agents.model_protocol import ModelRequest, ModelRun, format_line
@@ -141,7 +141,7 @@ def test_other_lines_mean_nothing(said: bytes) -> None:
 def compiled(agent: dict[str, Any], **keys: Any) -> Any:
     task = {"id": "t", "agent": "dev", "prompt": "Do it.", **keys}
     document = {"plan_id": "p", "workspace": {"repo": "."}, "agents": {"dev": agent}, "tasks": [task]}
-    return compile_plan(reader.plan_of(Source(document)))
+    return compile_plan(reader.plan_of(YamlSource(document)))
 
 
 MODEL = {"driver": "llm", "llm": {"provider": "openai", "model": "m"}}

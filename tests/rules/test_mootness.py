@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.forge import Branch, Change, Comment, ForgeUser, Issue, PullRequest, Push, Review, Status
+from agenttalk.contracts.forge import (
+    Change,
+    Comment,
+    ForgeBranch,
+    ForgeIssue,
+    ForgeUser,
+    PullRequest,
+    Push,
+    Review,
+    Status,
+)
 from agenttalk.rules.toolchain import mootness, read_back
 from agenttalk.rules.toolchain.forge_facts import ForgeFacts, ForgeQuery, UnreadError
 from agenttalk.rules.toolchain.read_back import ReadBackOrder
@@ -26,9 +36,9 @@ def pull(**changes: Any) -> PullRequest:
     return PullRequest(**(values | changes))
 
 
-def issue(**changes: Any) -> Issue:
+def issue(**changes: Any) -> ForgeIssue:
     values: dict[str, Any] = {"number": 5, "author": OTHER, "assignees": (ME,)}
-    return Issue(**(values | changes))
+    return ForgeIssue(**(values | changes))
 
 
 def review(verdict: str = "APPROVED", who: ForgeUser = OTHER, **changes: Any) -> Review:
@@ -110,10 +120,14 @@ def test_a_review_that_does_not_hold_any_more_asks_for_nothing() -> None:
         ({"statuses": (status("other"),)}, "waits", "waits for ci"),
         ({"changes": (Change(what="scheduled", by=ME),)}, "waits", "scheduled"),
         ({"changes": (Change(what="scheduled", by=ME), Change(what="unscheduled", by=ME))}, "due", ""),
-        ({"branch": Branch(name="main", approvals=2)}, "waits", "1 of the 2"),
-        ({"branch": Branch(name="main", approvals=1)}, "due", ""),
-        ({"branch": Branch(name="main", checked=True), "statuses": (status("failure"),)}, "waits", "until ci is green"),
-        ({"branch": Branch(name="main"), "statuses": (status("failure"),)}, "due", ""),
+        ({"branch": ForgeBranch(name="main", approvals=2)}, "waits", "1 of the 2"),
+        ({"branch": ForgeBranch(name="main", approvals=1)}, "due", ""),
+        (
+            {"branch": ForgeBranch(name="main", checked=True), "statuses": (status("failure"),)},
+            "waits",
+            "until ci is green",
+        ),
+        ({"branch": ForgeBranch(name="main"), "statuses": (status("failure"),)}, "due", ""),
     ],
 )
 def test_a_merge_waits_for_what_is_not_its_agents_to_do(read: dict[str, Any], kind: str, why: str) -> None:

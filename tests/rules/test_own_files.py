@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.core import scope
 from agenttalk.rules.planfile import check_files
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
@@ -25,7 +25,9 @@ def compiled(*checks: dict[str, Any], **promise: Any) -> CompiledPlan:
         **promise,
     }
     tasks = [{"id": "plain", "agent": "a", "prompt": "p"}, {"id": "one", "agent": "a", "prompt": "p", "promise": said}]
-    return compile_plan(reader.plan_of(Source({"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": tasks})))
+    return compile_plan(
+        reader.plan_of(YamlSource({"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": tasks}))
+    )
 
 
 def run(**keys: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 
 MAKE = {"id": "make", "agent": "dev", "prompt": "Make it.", "outputs": [{"name": "app", "deliverable": True}]}
@@ -19,7 +19,7 @@ RUN = {"kind": "run", "run": "make"}
 
 def compiled(*tasks: dict[str, Any], **keys: Any) -> CompiledPlan:
     document = {"plan_id": "p", "agents": AGENTS, "tasks": list(tasks or (MAKE, SCAN)), **keys}
-    return compile_plan(reader.plan_of(Source(document)))
+    return compile_plan(reader.plan_of(YamlSource(document)))
 
 
 def problems(*tasks: dict[str, Any], **keys: Any) -> list[tuple[str, str]]:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import (
-    Branch,
     Comment,
     Commit,
     Comparison,
+    ForgeBranch,
+    ForgeIssue,
     ForgeUser,
-    Issue,
     PullRequest,
     Push,
     Review,
@@ -299,8 +299,8 @@ SAYS: list[tuple[Claim, dict[str, Any], bool, str]] = [
     (Claim("pull_request", number=5), {"pull": pull(author=ANN)}, False, "is ann's, not Agent-Dev's"),
     (Claim("pull_request", number=5), {"pull": None}, False, "there is no pull request"),
     (Claim("pull_request"), {}, False, "it names no pull request"),
-    (Claim("issue", number=4), {"issue": Issue(number=4, author=ANN)}, True, "is open"),
-    (Claim("issue", number=4, state="closed"), {"issue": Issue(number=4, author=ANN)}, False, "is open"),
+    (Claim("issue", number=4), {"issue": ForgeIssue(number=4, author=ANN)}, True, "is open"),
+    (Claim("issue", number=4, state="closed"), {"issue": ForgeIssue(number=4, author=ANN)}, False, "is open"),
     (Claim("issue", number=4), {"issue": None}, False, "there is no issue"),
     (Claim("deploy", sha="main"), {"statuses": [status()]}, True, "1 of acme/widgets at main are good"),
     (Claim("deploy", sha="main", context="deploy / prod"), {"statuses": [status()]}, True, "deploy / prod"),
@@ -583,7 +583,7 @@ def test_who_merges_against_the_reviewers_has_done_nothing(
         ({}, OLD, True),
         ({"compare": Comparison(commits=(OLD,))}, OLD, False),
         ({"compare": None}, OLD, False),
-        ({"branch": Branch(name="large")}, OLD, False),
+        ({"branch": ForgeBranch(name="large")}, OLD, False),
         ({}, "", False),
         (
             {"pull": MERGED.model_copy(update={"merge_sha": HEAD}), "commit": Commit(sha=HEAD, parents=(OLD,))},

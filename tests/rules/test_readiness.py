@@ -280,7 +280,7 @@ def test_inputs_of_the_same_name_keep_all_their_sources() -> None:
 def test_an_output_named_in_free_text_is_found_where_it_is_kept() -> None:
     wild = made("a", "the [best] plan", "v[1]*.md")
     answer = pick_inputs(node(need("by_file_name", "v[1]*.md")), [wild], final=BOTH)
-    kept = f"a/{root_layout.segment('the [best] plan')}/v[1]*.md"
+    kept = f"a/{root_layout.path_segment('the [best] plan')}/v[1]*.md"
     assert paths(answer) == [kept]
     assert isinstance(answer, PickedInputs)
     order = Command.from_json(command(resolved_inputs=[each.as_json() for each in answer.inputs]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lifted
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lift_reexecution
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import (
@@ -408,4 +408,4 @@ def test_what_was_refused_may_stand_at_the_top_of_a_command() -> None:
     ],
 )
 def test_what_needs_no_lifting_stays_as_it_was(data: Any) -> None:
-    assert lifted(data) is data
+    assert lift_reexecution(data) is data

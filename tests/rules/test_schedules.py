@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agenttalk.contracts.core.cron import NAMED, parse
+from agenttalk.contracts.core.cron import NAMED, parse_cron
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.plans import schedules
 from agenttalk.rules.plans.schedules import ScheduleSlot, decide, find_latest_slot, find_next_slot
@@ -54,7 +54,7 @@ ZONES = st.sampled_from([BERLIN, UTC_ZONE, LORD_HOWE, ZoneInfo("America/St_Johns
     ],
 )
 def test_the_next_time_in_berlin(text: str, moment: str, expected: str) -> None:
-    found = find_next_slot(parse(text), BERLIN, at(moment))
+    found = find_next_slot(parse_cron(text), BERLIN, at(moment))
     assert found is not None
     assert found.at == at(expected)
 
@@ -78,17 +78,17 @@ def test_the_next_time_in_berlin(text: str, moment: str, expected: str) -> None:
 )
 def test_what_is_no_expression_says_why(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        parse(text)
+        parse_cron(text)
 
 
 def test_names_and_sundays() -> None:
-    assert [parse(name).hourly for name in NAMED].count(True) == 1
-    assert parse("0 0 * * 7") == parse("0 0 * * SUN") == parse("0 0 * * 0")
-    assert parse("0 0 31 2 1").either
+    assert [parse_cron(name).hourly for name in NAMED].count(True) == 1
+    assert parse_cron("0 0 * * 7") == parse_cron("0 0 * * SUN") == parse_cron("0 0 * * 0")
+    assert parse_cron("0 0 31 2 1").either
 
 
 def test_a_day_in_every_cron_is_either_the_day_of_the_month_or_of_the_week() -> None:
-    either, both = parse("0 0 13 * 5"), parse("0 0 */13 * 5")
+    either, both = parse_cron("0 0 13 * 5"), parse_cron("0 0 */13 * 5")
     friday, thirteenth = date(2026, 11, 6), date(2026, 12, 13)
     assert either.is_on(friday)
     assert either.is_on(thirteenth)
@@ -96,24 +96,24 @@ def test_a_day_in_every_cron_is_either_the_day_of_the_month_or_of_the_week() -> 
 
 
 def test_a_time_that_the_clock_leaps_over_is_due_once_when_it_would_have_been() -> None:
-    night = parse("30 2 * * *")
+    night = parse_cron("30 2 * * *")
     found = find_next_slot(night, BERLIN, at("2026-03-28T12:00"))
     assert found == ScheduleSlot(at("2026-03-29T01:30"), "2026-03-29T02-30")
     assert find_next_slot(night, BERLIN, found.at) == ScheduleSlot(at("2026-03-30T00:30"), "2026-03-30T02-30")
-    together = find_next_slot(parse("30 2,3 * * *"), BERLIN, at("2026-03-29T01:30"))
+    together = find_next_slot(parse_cron("30 2,3 * * *"), BERLIN, at("2026-03-29T01:30"))
     assert together is not None
     assert together.label == "2026-03-30T02-30"
 
 
 def test_a_time_that_comes_twice_is_due_the_first_time() -> None:
-    night = parse("30 2 * * *")
+    night = parse_cron("30 2 * * *")
     found = find_next_slot(night, BERLIN, at("2026-10-24T12:00"))
     assert found == ScheduleSlot(at("2026-10-25T00:30"), "2026-10-25T02-30")
     assert find_next_slot(night, BERLIN, found.at) == ScheduleSlot(at("2026-10-26T01:30"), "2026-10-26T02-30")
 
 
 def test_what_is_due_in_every_hour_goes_by_the_time_that_passes() -> None:
-    hourly = parse("0 * * * *")
+    hourly = parse_cron("0 * * * *")
     moment, labels = at("2026-10-24T23:59"), []
     for _ in range(4):
         found = find_next_slot(hourly, BERLIN, moment)
@@ -130,7 +130,7 @@ def test_what_is_due_in_every_hour_goes_by_the_time_that_passes() -> None:
 @given(EXPRESSIONS, ZONES, MOMENTS)
 def test_there_is_nothing_between_a_time_and_the_next(text: str, zone: ZoneInfo, moment: datetime) -> None:
     try:
-        cron = parse(text)
+        cron = parse_cron(text)
     except ValueError:
         return  # a 29th in a short month, and the like
     found = find_next_slot(cron, zone, moment)
@@ -149,7 +149,7 @@ def test_there_is_nothing_between_a_time_and_the_next(text: str, zone: ZoneInfo,
 @settings(max_examples=cases(60), deadline=None)
 @given(st.sampled_from(["7 * * * *", "*/20 * * * *", "0 * * * 1-5"]), st.integers(0, 60 * 72))
 def test_hours_are_those_that_a_clock_shows(text: str, minutes: int) -> None:
-    cron, moment = parse(text), at("2026-10-24T00:00") + timedelta(minutes=minutes)
+    cron, moment = parse_cron(text), at("2026-10-24T00:00") + timedelta(minutes=minutes)
     local = moment.astimezone(BERLIN)
     shown = local.minute in cron.minutes and cron.is_on(local.date())
     found = find_latest_slot(cron, BERLIN, moment)
@@ -158,7 +158,7 @@ def test_hours_are_those_that_a_clock_shows(text: str, minutes: int) -> None:
 
 
 def test_what_is_due_is_run_once_on_time_and_made_up_for_once_if_wanted() -> None:
-    cron, since = parse("0 * * * *"), at("2026-11-16T08:00")
+    cron, since = parse_cron("0 * * * *"), at("2026-11-16T08:00")
     early = decide(cron, UTC_ZONE, since, at("2026-11-16T08:59"), catch_up=True)
     assert (early.slot, early.run, early.missed) == (None, False, False)
     assert early.upcoming == ScheduleSlot(at("2026-11-16T09:00"), "2026-11-16T09-00")
@@ -172,7 +172,7 @@ def test_what_is_due_is_run_once_on_time_and_made_up_for_once_if_wanted() -> Non
 
 
 def test_an_expression_that_is_due_on_no_day_of_any_month_has_no_time() -> None:
-    never = parse("0 0 1 1 *")
+    never = parse_cron("0 0 1 1 *")
     never = type(never)(never.minutes, never.hours, frozenset({31}), frozenset({2}), never.weekdays, either=False)
     assert find_next_slot(never, UTC_ZONE, at("2026-11-16T08:00")) is None
     assert find_latest_slot(never, UTC_ZONE, at("2026-11-16T08:00")) is None

@@ -70,7 +70,7 @@ def test_a_damaged_content_is_refused_and_putting_it_in_again_repairs_it(sqlite:
     async def scenario(stores: RootStores) -> None:
         kept = await stores.blobs("shop")
         digest = await kept.put(LARGE)
-        blobs.place(sqlite.root / "data" / "blobs", digest).write_bytes(LARGE[:-1] + b"?")
+        blobs.blob_path(sqlite.root / "data" / "blobs", digest).write_bytes(LARGE[:-1] + b"?")
         with pytest.raises(MachineError) as caught:
             await kept.get(digest)
         assert caught.value.code is Code.STORE_DAMAGED

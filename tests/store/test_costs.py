@@ -38,9 +38,9 @@ SYSTEM_TABLES: Final = {
     "tokens",
     "webhooks",
 }
-SYSTEM: Final = {name for name, tables in queries.tables("sqlite").items() if tables & SYSTEM_TABLES}
+SYSTEM: Final = {name for name, tables in queries.tables_of_statements("sqlite").items() if tables & SYSTEM_TABLES}
 """Statements of the system's database."""
-NAMES: Final = sorted(queries.load("sqlite"))
+NAMES: Final = sorted(queries.load_statements("sqlite"))
 SHORT, LONG = (10, 2), (100, 100)
 """Plans and their tasks."""
 ALLOWED: Final = 60
@@ -248,7 +248,7 @@ def undone(path: str) -> Iterator[apsw.Connection]:
 def steps(root: Path, tasks: int, without: str = "") -> dict[str, int]:
     """How many steps SQLite's machine takes for each statement; `without` names an index that is missing."""
     taken: dict[str, int] = {}
-    for name, statement in queries.load("sqlite").items():
+    for name, statement in queries.load_statements("sqlite").items():
         counted: list[int] = []
 
         def count(event: dict[str, Any], counted: list[int] = counted) -> None:
@@ -290,7 +290,7 @@ def test_a_missing_index_is_noticed(before: dict[str, int], long: Path, index: s
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sqlite_uses_an_index_for(short: Path, name: str) -> None:
-    statement = queries.load("sqlite")[name]
+    statement = queries.load_statements("sqlite")[name]
     with undone(system_file(short) if name in SYSTEM else board_file(short)) as connection:
         rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values(name, statement, SHORT[1])).fetchall()
     plan = [str(row[3]) for row in rows]
@@ -312,7 +312,7 @@ def test_postgres_uses_an_index_for_every_statement(postgres: Place) -> None:
             for each in past:
                 session.execute(each)
             session.execute("ANALYZE")
-            for name, statement in queries.load("postgres").items():
+            for name, statement in queries.load_statements("postgres").items():
                 if (name in SYSTEM) == (schema == "system"):
                     rows = session.execute(f"EXPLAIN {statement}", values(name, statement, tasks))
                     plan = "\n".join(row[0] for row in rows)
@@ -349,7 +349,7 @@ def test_postgres_looks_at_few_tasks_though_it_has_no_statistics(postgres: Place
         session.execute(f"UPDATE tasks SET state = '{state}', {UNDER_WAY[state]} WHERE plan_id = 'old_5'".encode())
         session.execute("UPDATE runs SET state = 'RUNNING' WHERE plan_id = 'old_5'")
         for name in OF_A_STEP:
-            statement = queries.load("postgres")[name]
+            statement = queries.load_statements("postgres")[name]
             asked = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}".encode()
             with session.transaction(force_rollback=True):
                 [(answer,)] = session.execute(asked, values(name, statement, tasks))

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from agenttalk.adapters.store import audit
-from agenttalk.adapters.store.dialect import Connection
+from agenttalk.adapters.store.dialect import DatabaseConnection
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.sqlite import SqliteConnection
 from agenttalk.contracts.errors import Code, MachineError
@@ -74,7 +74,7 @@ def test_a_full_disk_fails_the_batch_and_the_store_goes_on_when_there_is_room(sm
 class Failing:
     """A connection whose next commit fails as SQLite reports a broken disk."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DatabaseConnection) -> None:
         self.inner = connection
         self.failures = 1
 

@@ -11,7 +11,7 @@ from agenttalk.adapters.store.root import RootStores
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof import evidence_store
 from agenttalk.engine.proof.evidence_store import StoredFindings
-from agenttalk.ports import Baseline, Job, Proof
+from agenttalk.ports import Baseline, Job, WorkProof
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes
 from storekit import Clock, Place
@@ -75,13 +75,13 @@ def test_a_result_is_known_by_its_key_and_the_first_stays(place: Place) -> None:
 def test_new_evidence_takes_the_place_of_all_that_was_there(place: Place) -> None:
     async def use(stores: RootStores) -> None:
         board = await stores.board("shop")
-        both = Proof(results=(RESULT, replace(RESULT, id="old")), commit="c1")
+        both = WorkProof(results=(RESULT, replace(RESULT, id="old")), commit="c1")
         await board.transact(lambda tx: evidence_store.write_evidence(tx, job(), both, at="then"))
         await board.transact(
-            lambda tx: evidence_store.write_evidence(tx, job(), Proof(results=(RESULT,), commit="c2"), at="now")
+            lambda tx: evidence_store.write_evidence(tx, job(), WorkProof(results=(RESULT,), commit="c2"), at="now")
         )
         await board.transact(
-            lambda tx: evidence_store.write_evidence(tx, job("other"), Proof(results=(RESULT,)), at="now")
+            lambda tx: evidence_store.write_evidence(tx, job("other"), WorkProof(results=(RESULT,)), at="now")
         )
         rows = await board.read("evidence_of_task", plan_id="p", task_id="t")
         assert [(row[0], row[2], row[6], row[7]) for row in rows] == [("tests", "c2", 1, "now")]

@@ -14,7 +14,7 @@ import pytest
 
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.doors.cli.main import call
 from agenttalk.engine.operation.notifications import NoticeResult, NotificationTarget, Notifier
@@ -112,7 +112,7 @@ def test_two_engines_on_one_store_begin_one_plan_and_tell_of_it_once(postgres: P
     def compiled(_: Schedule, plan_id: str) -> CompiledPlan:
         agents = {"ada": {"driver": "human"}}
         tasks = [{"id": "look", "agent": "ada", "prompt": "Look."}]
-        return compile_plan(reader.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": tasks})))
+        return compile_plan(reader.plan_of(YamlSource({"plan_id": plan_id, "agents": agents, "tasks": tasks})))
 
     async def run() -> None:
         clock = Ticking()

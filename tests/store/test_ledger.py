@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.adapters.store import audit, ledger
-from agenttalk.adapters.store.ledger import START, Entry, Head
-from agenttalk.adapters.store.root import RootStores, databases
+from agenttalk.adapters.store.ledger import START, ChainHead, LedgerEntry
+from agenttalk.adapters.store.root import RootStores, list_databases
 from agenttalk.contracts.core import wire
 from agenttalk.doors.cli.main import call
 from storekit import Place, fact
@@ -30,33 +30,33 @@ UPDATE ledger SET link = -link WHERE link < 0
 SLIP_IN = "INSERT INTO ledger (at, board, kind, subject, body, hash) VALUES ('', 'shop', 'k', 's', x'7b7d', x'00')"
 
 
-def entry(seq: int, body: bytes = b"{}") -> Entry:
-    return Entry(seq, None, "2026-03-01T12:00:00.000000Z", "shop", "test.fact", f"t{seq}", body, None, None)
+def entry(seq: int, body: bytes = b"{}") -> LedgerEntry:
+    return LedgerEntry(seq, None, "2026-03-01T12:00:00.000000Z", "shop", "test.fact", f"t{seq}", body, None, None)
 
 
-def chain(size: int) -> list[Entry]:
-    return list(ledger.sealed(START, [entry(n) for n in range(1, size + 1)]))
+def chain(size: int) -> list[LedgerEntry]:
+    return list(ledger.seal_entries(START, [entry(n) for n in range(1, size + 1)]))
 
 
 @given(st.text(), st.text(), st.dictionaries(st.text(), st.integers()))
 def test_an_entry_is_hashed_as_canonical_json(subject: str, kind: str, body: dict[str, int]) -> None:
     sample = entry(7, wire.write(body))._replace(subject=subject, kind=kind)
     value = {"at": sample.at, "board": "shop", "body": body, "kind": kind, "link": 3, "seq": 7, "subject": subject}
-    assert ledger.canonical(sample, 3) == wire.write(value)
-    assert ledger.chained(b"p" * 32, sample, 3) == sha256(b"p" * 32 + wire.write(value)).digest()
+    assert ledger.canonical_bytes(sample, 3) == wire.write(value)
+    assert ledger.hash_entry(b"p" * 32, sample, 3) == sha256(b"p" * 32 + wire.write(value)).digest()
 
 
 def test_an_untouched_chain_is_intact() -> None:
     entries = chain(5)
-    verdict = ledger.verify(entries, (), {3: entries[2].hash or b"", 5: entries[4].hash or b""})
+    verdict = ledger.verify_chain(entries, (), {3: entries[2].hash or b"", 5: entries[4].hash or b""})
     assert verdict.intact
-    assert verdict.head == Head(5, entries[4].hash or b"")
-    assert ledger.verify([]).intact
+    assert verdict.head == ChainHead(5, entries[4].hash or b"")
+    assert ledger.verify_chain([]).intact
 
 
-def resealed(entries: list[Entry]) -> list[Entry]:
+def resealed(entries: list[LedgerEntry]) -> list[LedgerEntry]:
     """What somebody does who can compute hashes."""
-    return list(ledger.sealed(START, entries))
+    return list(ledger.seal_entries(START, entries))
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def resealed(entries: list[Entry]) -> list[Entry]:
     ],
 )
 def test_tampering_is_found_and_named(
-    tamper: Callable[[list[Entry]], list[Entry]], seq: int | None, link: int, word: str
+    tamper: Callable[[list[LedgerEntry]], list[LedgerEntry]], seq: int | None, link: int, word: str
 ) -> None:
     entries = chain(5)
-    verdict = ledger.verify(tamper(entries), (), {5: entries[4].hash or b""})
+    verdict = ledger.verify_chain(tamper(entries), (), {5: entries[4].hash or b""})
     assert verdict.broken is not None
     assert (verdict.broken.seq, verdict.broken.link) == (seq, link)
     assert word in verdict.broken.why
@@ -86,7 +86,7 @@ def test_tampering_is_found_and_named(
 
 
 def test_what_is_not_sealed_is_named_and_is_not_intact() -> None:
-    verdict = ledger.verify(chain(2), [3, 4])
+    verdict = ledger.verify_chain(chain(2), [3, 4])
     assert verdict.broken is None
     assert verdict.unsealed == (3, 4)
     assert not verdict.intact
@@ -107,7 +107,7 @@ def test_facts_are_sealed_in_the_order_of_a_chain_and_heads_are_copied(place: Pl
         for name, subject in {"shop": "projects", "_mail": "mail"}.items():
             board = await stores.board(name)
             rows = await board.read("sealed_facts", after=0, limit=100)
-            verdict = ledger.verify(Entry(*row) for row in rows)
+            verdict = ledger.verify_chain(LedgerEntry(*row) for row in rows)
             assert verdict.intact
             assert verdict.head.link == 9
             assert await board.read("unsealed_facts", after=0, limit=100) == []
@@ -164,7 +164,9 @@ def test_two_servers_or_parts_write_one_chain(place: Place) -> None:
 
     async def check(stores: RootStores) -> None:
         board = await stores.board("shop")
-        verdict = ledger.verify(Entry(*row) for row in await board.read("sealed_facts", after=0, limit=1000))
+        verdict = ledger.verify_chain(
+            LedgerEntry(*row) for row in await board.read("sealed_facts", after=0, limit=1000)
+        )
         assert verdict.intact
         assert verdict.head.link == 200
 
@@ -260,7 +262,7 @@ def test_an_anchor_shows_that_even_the_system_was_cut(
     assert "the heads of 3 chains" in capsys.readouterr().out
     assert verified(root, capsys, "--anchor", str(anchor))[0] == 0
     [[last]] = tamper_with(root, "DELETE FROM ledger WHERE seq = 2 RETURNING subject", "data/system.db")
-    databases(root)[str(last)].unlink()
+    list_databases(root)[str(last)].unlink()
     assert verified(root, capsys)[0] == 0  # who cuts everything alike leaves no trace here
     code, answer = verified(root, capsys, "--anchor", str(anchor))
     assert code == 1
@@ -271,7 +273,7 @@ def test_an_anchor_shows_that_even_the_system_was_cut(
 @pytest.mark.parametrize("order", [1, -1])
 def test_two_anchors_that_disagree_are_never_both_believed(root: Path, order: int) -> None:
     right = {report.chain: report.verdict.head for report in audit.verify(root)}
-    wrong = right | {"system": Head(right["system"].link, bytes(32))}
+    wrong = right | {"system": ChainHead(right["system"].link, bytes(32))}
     assert all(report.verdict.intact for report in audit.verify(root, right, right))
     [system, *others] = audit.verify(root, *(right, wrong)[::order])
     assert system.verdict.broken is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.store.root_lock import Engine, RootLock, running_engine, running_parts
+from agenttalk.adapters.store.root_lock import RootLock, RunningEngine, running_engine, running_parts
 from agenttalk.contracts.errors import Code, MachineError
 
 HOLD = """
@@ -48,7 +48,7 @@ def test_a_second_engine_is_refused_and_told_of_the_first(tmp_path: Path) -> Non
             RootLock.take(tmp_path, "engine")
         assert caught.value.code is Code.ENGINE_RUNNING
         assert f"process {first.pid} at http://127.0.0.1:8731" in caught.value.message
-        assert running_engine(tmp_path) == Engine(first.pid, "http://127.0.0.1:8731", "/run/x.sock")
+        assert running_engine(tmp_path) == RunningEngine(first.pid, "http://127.0.0.1:8731", "/run/x.sock")
         with pytest.raises(MachineError):
             RootLock.take(tmp_path, "part")
 
@@ -60,7 +60,7 @@ def test_a_killed_engine_holds_nothing_and_its_file_is_ignored(tmp_path: Path) -
     assert running_engine(tmp_path) is None
     with RootLock.take(tmp_path, "engine") as lock:
         lock.announce(http=None, socket=None)
-        assert running_engine(tmp_path) == Engine(os.getpid(), None, None)
+        assert running_engine(tmp_path) == RunningEngine(os.getpid(), None, None)
     assert not (tmp_path / "data/engine.json").exists()
 
 

@@ -120,7 +120,7 @@ def test_migrations_can_be_for_the_system_or_the_boards_only(tmp_path: Path) -> 
 def test_both_dialects_have_the_same_migrations_and_statements() -> None:
     names = [[m.name for m in schema.migrations(name, "board")] for name in get_args(DialectName)]
     assert names[0] == names[1]
-    assert queries.load("sqlite").keys() == queries.load("postgres").keys()
+    assert queries.load_statements("sqlite").keys() == queries.load_statements("postgres").keys()
 
 
 def test_an_old_sqlite_is_refused() -> None:
@@ -132,6 +132,6 @@ def test_an_old_sqlite_is_refused() -> None:
 
 def test_statements_are_translated_for_psycopg_with_literals_and_casts_left_alone() -> None:
     text = "SELECT ':a', a::text, b % 2, '100%' FROM t WHERE c = :c -- why: it's\n AND d = :d_2"
-    assert queries.for_psycopg(text) == (
+    assert queries.to_psycopg(text) == (
         "SELECT ':a', a::text, b %% 2, '100%%' FROM t WHERE c = %(c)s -- why: it's\n AND d = %(d_2)s"
     )

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.store.database import Board
-from agenttalk.adapters.store.dialect import Connection
+from agenttalk.adapters.store.database import BoardStore
+from agenttalk.adapters.store.dialect import DatabaseConnection
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.writer import Work
 from agenttalk.contracts.errors import Code, ConflictError, JsonError, MachineError, UsageError
@@ -63,7 +63,7 @@ def test_what_was_acknowledged_survives_kill_9(place: Place) -> None:
 class Gated:
     """A connection whose commit waits at a gate."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DatabaseConnection) -> None:
         self.inner = connection
         self.entered, self.gate = threading.Event(), threading.Event()
 
@@ -115,7 +115,7 @@ def test_works_that_queue_while_a_commit_runs_share_the_next_one(place: Place) -
     place.play(scenario)
 
 
-async def in_one_batch(board: Board, *works: Work) -> list[object]:
+async def in_one_batch(board: BoardStore, *works: Work) -> list[object]:
     """Hold the writer up until all works wait, so that they share a commit; their values or exceptions."""
     entered, gate = threading.Event(), threading.Event()
 

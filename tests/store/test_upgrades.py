@@ -14,7 +14,7 @@ import pytest
 
 import releasekit
 from agenttalk.adapters.store import audit, schema
-from agenttalk.adapters.store.database import migrated
+from agenttalk.adapters.store.database import open_migrated
 from agenttalk.adapters.store.dialect import Dialect
 from agenttalk.adapters.store.postgres import Postgres
 from agenttalk.adapters.store.root import RootStores, database_path
@@ -108,7 +108,7 @@ def test_a_database_of_every_earlier_release_is_brought_up_to_date_with_its_rows
     rows = described(part, number)
     assert "ledger" in rows
     filled(place, board, rows)
-    migrated(dialect, part, board).close()
+    open_migrated(dialect, part, board).close()
     assert found(place, board, rows) == rows
     connection = dialect.connect(readonly=True)
     done = connection.execute("SELECT number FROM migrations ORDER BY number", {})

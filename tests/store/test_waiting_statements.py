@@ -293,7 +293,7 @@ def test_ids_that_are_expected_are_the_next_ones(place: Place) -> None:
 
 def test_a_statement_says_nothing_when_nobody_asks() -> None:
     for dialect in ("sqlite", "postgres"):
-        asked, silent = queries.load(dialect), queries.silent(dialect)
+        asked, silent = queries.load_statements(dialect), queries.load_silent_statements(dialect)
         changed = {name for name in asked if asked[name] != silent[name]}
         assert {"end_turn", "lease_task", "end_delivery", "take_delivery"} <= changed
         assert all(asked[name].startswith(silent[name]) for name in asked)
@@ -304,4 +304,4 @@ def test_every_reference_between_tables_is_known() -> None:
     for migration in schema.migrations("sqlite", "board"):
         for table, text in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", migration.text, re.DOTALL):
             named = set(re.findall(r"REFERENCES (\w+)", text))
-            assert queries.referred(f"INSERT INTO {table} (id)") == named
+            assert queries.referred_tables(f"INSERT INTO {table} (id)") == named

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.client import RetryPolicy
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.engine.core.deps import Deps
@@ -165,7 +165,7 @@ async def scene(folder: Path, *, page: int = 50, registry: ForgeRegistry = REGIS
         forge.deliveries.held = True
         await asyncio.to_thread((folder / "root").mkdir)
         clock = HandClock()
-        quick = Patience(connect=2, answer=10, tries=2, pause=0.01, longest_pause=0.05)
+        quick = RetryPolicy(connect=2, answer=10, tries=2, pause=0.01, longest_pause=0.05)
         async with (
             open_root(folder / "root", kinds={BOARD: ToolchainTaskKind()}, clock=clock) as deps,
             Gitea.opened("work", forge.url, forge.admin, patience=quick) as client,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.client import RetryPolicy
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
@@ -30,7 +30,7 @@ from forge.world import AGENTS, SOURCE, registry
 from toolchain.test_board import PROFILES
 
 REPO = "acme/widgets"
-QUICK = Patience(connect=2, answer=1, tries=1, pause=0.01)
+QUICK = RetryPolicy(connect=2, answer=1, tries=1, pause=0.01)
 
 
 class MovedClock:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue, Repository
+from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, ForgeUser, Repository
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
@@ -306,7 +306,7 @@ def test_a_renamed_repository_keeps_its_tasks_and_gives_none_out_again(tmp_path:
 def test_a_repository_that_has_the_old_name_of_another_has_tasks_of_its_own(tmp_path: Path) -> None:
     def assigned(name: str, number: int) -> ForgeEvent:
         author, agent = (ForgeUser(source="work", login=login) for login in ("root", "agent-dev"))
-        issue = Issue(number=1, author=author, assignees=(agent,), updated_at="2026-05-01T10:00:00Z")
+        issue = ForgeIssue(number=1, author=author, assignees=(agent,), updated_at="2026-05-01T10:00:00Z")
         place = Repository(full_name=name, id=number)
         return ForgeEvent(
             source="work", kind="gitea", name="issue_assigned", repository=place, sender=author, issue=issue

@@ -12,7 +12,7 @@ import pytest
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.forge import webhooks
-from agenttalk.adapters.forge.client import Patience
+from agenttalk.adapters.forge.client import RetryPolicy
 from agenttalk.adapters.forge.gitea import Gitea
 from agenttalk.adapters.forge.read_back import ReadBack
 from agenttalk.contracts.agent import AgentProfile
@@ -48,7 +48,7 @@ REGISTRY = ForgeRegistry(
     callers={SOURCE: ("*",)},
 )
 PROFILES = {agent: AgentProfile(agent_id=agent, driver="played") for agent in AGENTS}  # type: ignore[arg-type]
-QUICK = Patience(connect=2.0, answer=5.0, tries=1, pause=0.0)
+QUICK = RetryPolicy(connect=2.0, answer=5.0, tries=1, pause=0.0)
 
 
 @dataclass
@@ -90,8 +90,8 @@ class Place:
         return made
 
     async def told(self, delivery: HookDelivery) -> list[str]:
-        event = webhooks.read(SOURCE, "gitea", list(delivery.headers.items()), delivery.body)
-        [written] = await self.board.take([(event, {})]) if not isinstance(event, webhooks.Ignored) else [None]
+        event = webhooks.read_delivery(SOURCE, "gitea", list(delivery.headers.items()), delivery.body)
+        [written] = await self.board.take([(event, {})]) if not isinstance(event, webhooks.IgnoredDelivery) else [None]
         return list(written.made) if written else []
 
     async def say(self, job: Job, body: str = "Step 1: done.", kind: str = "action_report", claims: Any = None) -> None:

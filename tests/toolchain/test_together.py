@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from agenttalk.adapters.store.database import Board as StoredBoard
+from agenttalk.adapters.store.database import BoardStore as StoredBoard
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.core import boards
 from agenttalk.engine.core.deps import Deps

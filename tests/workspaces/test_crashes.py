@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from agenttalk.adapters.workspaces.landing import Landed
-from agenttalk.adapters.workspaces.results import Attempt, Candidate, Taken
-from agenttalk.adapters.workspaces.spec import Settings
-from agenttalk.adapters.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces.landing import LandingResult
+from agenttalk.adapters.workspaces.results import AttemptCommit, MergeCandidate, WorkspaceAttempt
+from agenttalk.adapters.workspaces.spec import WorkspaceSettings
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.rules.core.scope import read_globs
 from effort import DEEP, cases, some
 from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write
@@ -39,14 +39,14 @@ EVENTS = {
     "os.truncate",
 }
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-TURNS: list[tuple[Attempt, dict[str, str | bytes | None]]] = [
+TURNS: list[tuple[WorkspaceAttempt, dict[str, str | bytes | None]]] = [
     (attempt("one"), {"src/price.py": "one\n", "tests/test_price.py": "weak\n", "one/a.txt": "1\n"}),
     (attempt("two"), {"two.txt": "2\n", "README.md": None}),
     (attempt("one", 2), {"src/price.py": "one again\n", "one/a.txt": None, "one/b.txt": "2\n"}),
 ]
 
 
-async def turn(space: Workspace, number: int) -> None:
+async def turn(space: PlanWorkspace, number: int) -> None:
     """What an engine does with a task, whatever was done of it before."""
     who, written = TURNS[number]
     if await space.merged(who.command):
@@ -57,9 +57,9 @@ async def turn(space: Workspace, number: int) -> None:
         clone = await space.begin(who, at=NOW, previous=first.commit if first else None)
         write(clone.path, written)
         taken = await space.take(who, at=NOW)  # type: ignore[assignment]
-    assert isinstance(taken, Taken)
+    assert isinstance(taken, AttemptCommit)
     found = await space.candidate(taken, at=NOW, protected=read_globs(["tests/**"]))
-    assert isinstance(found, Candidate)
+    assert isinstance(found, MergeCandidate)
     async with space.sealed(found.tree) as sealed:
         assert (sealed.path / "tests" / "test_price.py").read_text() == FILES["tests/test_price.py"]
     assert await space.advance(found)
@@ -68,12 +68,12 @@ async def turn(space: Workspace, number: int) -> None:
 
 async def life(folder: Path) -> None:
     """A plan from its beginning to its end."""
-    space = await Workspace.open(Settings(folder, "shop", folder.parent / "home"))
+    space = await PlanWorkspace.open(WorkspaceSettings(folder, "shop", folder.parent / "home"))
     await space.sweep([who for who, _ in TURNS])
     await space.prepare(await space.ensure(), recipe("mkdir .venv; echo 1 > .venv/x"))
     for number in range(len(TURNS)):
         await turn(space, number)
-    assert isinstance(await space.land(at=NOW), Landed)
+    assert isinstance(await space.land(at=NOW), LandingResult)
     await space.sweep()
 
 

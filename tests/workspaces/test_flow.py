@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.workspaces.landing import Landed
-from agenttalk.adapters.workspaces.results import Attempt, Author, Conflict
-from agenttalk.adapters.workspaces.tree_reader import Limits
-from agenttalk.adapters.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces.landing import LandingResult
+from agenttalk.adapters.workspaces.results import Author, CandidateConflict, WorkspaceAttempt
+from agenttalk.adapters.workspaces.tree_reader import TreeLimits
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import InputError, MachineError, UsageError
 from agenttalk.rules.core.scope import read_globs
 from workspaces.treeskit import (
@@ -43,7 +43,7 @@ TESTS = read_globs(["tests/**"])
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Workspace:
+def space(tmp_path: Path) -> PlanWorkspace:
     return opened(repository(tmp_path / "shop"))
 
 
@@ -112,7 +112,7 @@ def test_a_clone_has_the_tip_and_a_turn_becomes_one_commit_with_trailers(tmp_pat
     assert found.onto == clone.onto
 
 
-def test_commits_say_whose_they_are(space: Workspace, tmp_path: Path) -> None:
+def test_commits_say_whose_they_are(space: PlanWorkspace, tmp_path: Path) -> None:
     found = merge(space, work(space, attempt(number=2), {"a.txt": "a\n"}))
     said = git(tmp_path / "shop", "log", "-1", "--format=%an <%ae> %at%n%(trailers:only)", found.commit).splitlines()
     assert said[0] == "AgentTalk agent <agent@agenttalk.invalid> 1767323045"
@@ -134,9 +134,9 @@ def test_commits_say_whose_they_are(space: Workspace, tmp_path: Path) -> None:
     ],
 )
 def test_a_title_is_one_short_line_and_names_no_other_plan(
-    space: Workspace, tmp_path: Path, title: str, subject: str
+    space: PlanWorkspace, tmp_path: Path, title: str, subject: str
 ) -> None:
-    who = Attempt("build", "cmd_build_001", 1, title, Author('O"N\\eil', "o@example.org"))
+    who = WorkspaceAttempt("build", "cmd_build_001", 1, title, Author('O"N\\eil', "o@example.org"))
     found = merge(space, work(space, who, {"a.txt": "a\n"}))
     told = git(tmp_path / "shop", "log", "-1", "--format=%an%n%s%n%(trailers:only,key=AgentTalk-Plan)", found.commit)
     assert told.splitlines() == ['O"N\\eil', subject, "AgentTalk-Plan: shop"]
@@ -165,7 +165,7 @@ def test_the_user_s_repository_is_left_alone_until_the_end(tmp_path: Path) -> No
     )
     second = work(space, attempt("two"), {"src/price.py": "two\n"})
     merge(space, first)
-    assert isinstance(run(space.candidate(second, at=NOW)), Conflict)
+    assert isinstance(run(space.candidate(second, at=NOW)), CandidateConflict)
     assert "+one" in run(space.diff(first.onto, first.commit))
     assert not (tmp_path / "ran").exists()
     assert state(repo) == before
@@ -202,7 +202,7 @@ def test_what_the_base_tracks_is_taken_even_if_it_is_ignored(tmp_path: Path) -> 
     ]
 
 
-def test_modes_symlinks_and_odd_names_survive(space: Workspace) -> None:
+def test_modes_symlinks_and_odd_names_survive(space: PlanWorkspace) -> None:
     who = attempt()
     clone = begin(space, who)
     odd = 'new\nline "quoted" \\ ünï.txt'
@@ -227,7 +227,7 @@ def test_modes_symlinks_and_odd_names_survive(space: Workspace) -> None:
     run(look())
 
 
-def test_taking_twice_gives_the_same_commit_and_taking_again_after_a_change_another(space: Workspace) -> None:
+def test_taking_twice_gives_the_same_commit_and_taking_again_after_a_change_another(space: PlanWorkspace) -> None:
     who = attempt()
     first = work(space, who, {"a.txt": "1\n"})
     again = run(space.take(who, at=NOW.replace(year=2027)))
@@ -241,7 +241,7 @@ def test_taking_twice_gives_the_same_commit_and_taking_again_after_a_change_anot
     assert run(space.taken(attempt("other"))) is None
 
 
-def test_a_change_that_hides_behind_old_times_is_seen(space: Workspace) -> None:
+def test_a_change_that_hides_behind_old_times_is_seen(space: PlanWorkspace) -> None:
     """Size and times as before: only the time of change tells."""
     who = attempt()
     clone = begin(space, who)
@@ -291,7 +291,7 @@ def test_protected_paths_are_put_back_and_all_of_them_told(tmp_path: Path, make:
     assert tree(space, found.commit) == {**FILES, "tests/gone.py": "1\n", "a.txt": "a\n"}
 
 
-def test_a_protected_folder_that_became_a_file_is_a_folder_again(space: Workspace) -> None:
+def test_a_protected_folder_that_became_a_file_is_a_folder_again(space: PlanWorkspace) -> None:
     who = attempt()
     clone = begin(space, who)
     write(clone.path, {"tests/test_price.py": None})
@@ -302,7 +302,7 @@ def test_a_protected_folder_that_became_a_file_is_a_folder_again(space: Workspac
     assert [change.path for change in found.restored] == ["tests", "tests/test_price.py"]
 
 
-def test_a_protected_file_that_became_a_folder_is_a_file_again(space: Workspace) -> None:
+def test_a_protected_file_that_became_a_folder_is_a_file_again(space: PlanWorkspace) -> None:
     who = attempt()
     clone = begin(space, who)
     write(clone.path, {"README.md": None, "src/a.txt": "a\n"})
@@ -311,7 +311,7 @@ def test_a_protected_file_that_became_a_folder_is_a_file_again(space: Workspace)
     assert tree(space, found.tree) == {**FILES, "src/a.txt": "a\n"}
 
 
-def test_what_others_did_to_protected_paths_stays(space: Workspace) -> None:
+def test_what_others_did_to_protected_paths_stays(space: PlanWorkspace) -> None:
     mine = work(space, attempt("mine"), {"tests/test_price.py": "weak\n", "a.txt": "a\n"})
     merge(space, work(space, attempt("testers"), {"tests/test_price.py": "strong\n", "tests/more.py": "more\n"}))
     found = candidate(space, mine, TESTS)
@@ -324,7 +324,7 @@ def test_what_others_did_to_protected_paths_stays(space: Workspace) -> None:
     assert [change.path for change in found.restored] == ["tests/test_price.py"]
 
 
-def test_what_the_task_itself_merged_before_is_put_back_too(space: Workspace) -> None:
+def test_what_the_task_itself_merged_before_is_put_back_too(space: PlanWorkspace) -> None:
     first = work(
         space, attempt("mine"), {"tests/test_price.py": "weak\n", "tests/mine.py": "1\n", "tests/both.py": "1\n"}
     )
@@ -340,12 +340,12 @@ def test_what_the_task_itself_merged_before_is_put_back_too(space: Workspace) ->
     assert not candidate(space, again, TESTS).restored
 
 
-def test_two_tasks_on_the_same_lines_one_merges_the_other_gets_the_conflict(space: Workspace) -> None:
+def test_two_tasks_on_the_same_lines_one_merges_the_other_gets_the_conflict(space: PlanWorkspace) -> None:
     one = work(space, attempt("one"), {"src/price.py": FILES["src/price.py"].replace("return 1", "return 10")})
     two = work(space, attempt("two"), {"src/price.py": FILES["src/price.py"].replace("return 1", "return 20")})
     merge(space, one)
     found = run(space.candidate(two, at=NOW))
-    assert isinstance(found, Conflict)
+    assert isinstance(found, CandidateConflict)
     assert found.paths == ("src/price.py",)
     assert "return 10" in found.text
     assert "return 20" in found.text
@@ -353,7 +353,7 @@ def test_two_tasks_on_the_same_lines_one_merges_the_other_gets_the_conflict(spac
     assert found.onto == run(space.ensure())
 
 
-def test_two_tasks_on_other_lines_of_a_file_both_merge(space: Workspace) -> None:
+def test_two_tasks_on_other_lines_of_a_file_both_merge(space: PlanWorkspace) -> None:
     one = work(space, attempt("one"), {"src/price.py": FILES["src/price.py"].replace("return 1", "return 10")})
     two = work(space, attempt("two"), {"src/price.py": FILES["src/price.py"].replace("return 2", "return 20")})
     merge(space, one)
@@ -368,17 +368,17 @@ def test_in_a_plain_folder_two_changes_of_one_file_are_a_conflict(tmp_path: Path
     three = work(space, attempt("three"), {"same.txt": "same\n", "other.txt": "3\n"})
     merge(space, one)
     found = run(space.candidate(two, at=NOW))
-    assert isinstance(found, Conflict)
+    assert isinstance(found, CandidateConflict)
     assert found.paths == ("src/price.py",)
     merge(space, three)
 
 
-def test_changed_here_and_deleted_there_is_a_conflict(space: Workspace) -> None:
+def test_changed_here_and_deleted_there_is_a_conflict(space: PlanWorkspace) -> None:
     one = work(space, attempt("one"), {"README.md": None})
     two = work(space, attempt("two"), {"README.md": "# new\n"})
     merge(space, one)
     found = run(space.candidate(two, at=NOW))
-    assert isinstance(found, Conflict)
+    assert isinstance(found, CandidateConflict)
     assert found.paths == ("README.md",)
     assert "README.md deleted in" in found.text
 
@@ -397,7 +397,7 @@ def test_a_lost_race_is_told_and_a_new_candidate_works(tmp_path: Path, make: Mak
     assert tree(space, again.tree) == {**FILES, "one.txt": "1\n", "two.txt": "2\n"}
 
 
-def test_of_candidates_for_one_tip_exactly_one_wins(space: Workspace) -> None:
+def test_of_candidates_for_one_tip_exactly_one_wins(space: PlanWorkspace) -> None:
     found = [candidate(space, work(space, attempt(f"t{at}"), {f"{at}.txt": f"{at}\n"})) for at in range(6)]
 
     async def race() -> list[bool]:
@@ -406,7 +406,7 @@ def test_of_candidates_for_one_tip_exactly_one_wins(space: Workspace) -> None:
     assert sorted(run(race())) == [False] * 5 + [True]
 
 
-def test_advancing_twice_is_harmless_and_trailers_tell_what_is_merged(space: Workspace) -> None:
+def test_advancing_twice_is_harmless_and_trailers_tell_what_is_merged(space: PlanWorkspace) -> None:
     assert run(space.merged("cmd_one_001")) is None
     one = merge(space, work(space, attempt("one"), {"one.txt": "1\n"}))
     assert run(space.advance(one))
@@ -435,7 +435,7 @@ def test_whose_work_came_onto_the_branch_is_told_and_what_only_says_so_is_not(tm
     assert run(space.arrived("0" * 40)) == []
 
 
-def test_what_globs_cover_has_one_hash_each(space: Workspace) -> None:
+def test_what_globs_cover_has_one_hash_each(space: PlanWorkspace) -> None:
     before = run(space.tree(run(space.ensure())))
     after = merge(space, work(space, attempt("one"), {"one.txt": "1\n"})).tree
     both = {each: read_globs([each]) for each in ("src/**", "*.txt")}
@@ -445,12 +445,12 @@ def test_what_globs_cover_has_one_hash_each(space: Workspace) -> None:
     assert run(space.hashes(after, {})) == {}
 
 
-def test_a_turn_that_changed_nothing_leaves_the_branch_where_it_is(space: Workspace) -> None:
+def test_a_turn_that_changed_nothing_leaves_the_branch_where_it_is(space: PlanWorkspace) -> None:
     found = merge(space, work(space, attempt(), {}))
     assert found.commit == found.onto == run(space.ensure())
 
 
-def test_the_branch_is_not_moved_under_the_user_s_feet(space: Workspace, tmp_path: Path) -> None:
+def test_the_branch_is_not_moved_under_the_user_s_feet(space: PlanWorkspace, tmp_path: Path) -> None:
     found = candidate(space, work(space, attempt(), {"a.txt": "a\n"}))
     git(tmp_path / "shop", "checkout", "-q", "agenttalk/shop")
     with pytest.raises(MachineError, match="is checked out"):
@@ -486,19 +486,19 @@ def test_a_previous_attempt_that_does_not_merge_is_handed_on_as_a_patch(tmp_path
     assert "weak" not in clone.patch
 
 
-def test_a_gitignore_of_an_attempt_that_is_not_merged_hides_nothing(space: Workspace) -> None:
+def test_a_gitignore_of_an_attempt_that_is_not_merged_hides_nothing(space: PlanWorkspace) -> None:
     first = work(space, attempt("one"), {".gitignore": "*\n", "a.txt": "a\n"})
     clone = begin(space, attempt("one", 2), previous=first.commit)
     write(clone.path, {"hidden.txt": "seen\n"})
     assert "hidden.txt" in {change.path for change in taken(space, attempt("one", 2)).changes}
 
 
-def test_beginning_again_starts_afresh(space: Workspace) -> None:
+def test_beginning_again_starts_afresh(space: PlanWorkspace) -> None:
     write(begin(space, attempt()).path, {"half.txt": "half\n"})
     assert files(begin(space, attempt()).path) == FILES
 
 
-def test_a_clone_is_a_repository_of_its_own_with_history_and_tags(space: Workspace, tmp_path: Path) -> None:
+def test_a_clone_is_a_repository_of_its_own_with_history_and_tags(space: PlanWorkspace, tmp_path: Path) -> None:
     repo = tmp_path / "shop"
     git(repo, "tag", "v1")
     git(repo, "tag", "-a", "v2", "-m", "two")
@@ -515,7 +515,7 @@ def test_a_clone_is_a_repository_of_its_own_with_history_and_tags(space: Workspa
     assert [change.path for change in taken(space, attempt()).changes] == ["a.txt"]
 
 
-def test_fingerprints_change_with_what_they_cover_and_nothing_else(space: Workspace) -> None:
+def test_fingerprints_change_with_what_they_cover_and_nothing_else(space: PlanWorkspace) -> None:
     src = read_globs(["src/**"])
     tip = run(space.ensure())
     before = run(space.covered(tip, src))
@@ -527,7 +527,7 @@ def test_fingerprints_change_with_what_they_cover_and_nothing_else(space: Worksp
         assert run(space.covered(work(space, attempt("two"), files_).commit, src)).digest != before.digest
 
 
-def test_diffs_are_for_people_and_end_somewhere(space: Workspace) -> None:
+def test_diffs_are_for_people_and_end_somewhere(space: PlanWorkspace) -> None:
     found = work(space, attempt(), {"a.txt": "a\n", "long.txt": "line\n" * 10_000, "b.bin": b"\0\1"})
     assert "+a" in run(space.diff(found.onto, found.commit, paths=["a.txt"]))
     assert "long.txt" not in run(space.diff(found.onto, found.commit, paths=["a.txt"]))
@@ -550,7 +550,7 @@ def test_linked_work_trees_bare_and_sha256_repositories_work(tmp_path: Path) -> 
     git(tmp_path, "clone", "-q", "--bare", "--single-branch", "-b", "main", str(repo), str(tmp_path / "b.git"))
     bare = opened(tmp_path / "b.git", home=tmp_path / "b-home")
     found = merge(bare, work(bare, attempt(), {"a.txt": "a\n"}))
-    assert run(bare.land(at=NOW)) == Landed(found.commit, "fast-forward")
+    assert run(bare.land(at=NOW)) == LandingResult(found.commit, "fast-forward")
     assert git(tmp_path / "b.git", "rev-parse", "main") == found.commit
     longer = opened(repository(tmp_path / "c" / "shop", FILES, "--object-format=sha256"))
     found = merge(longer, work(longer, attempt(), {"a.txt": "a\n"}))
@@ -618,7 +618,7 @@ def test_a_git_that_is_missing_hangs_or_fails_is_told(tmp_path: Path) -> None:
         opened(repo)
 
 
-def test_a_cancelled_call_is_over_when_it_says_so(space: Workspace) -> None:
+def test_a_cancelled_call_is_over_when_it_says_so(space: PlanWorkspace) -> None:
     async def cancelled() -> None:
         work_ = asyncio.create_task(space.begin(attempt(), at=NOW))
         await asyncio.sleep(0)
@@ -630,7 +630,9 @@ def test_a_cancelled_call_is_over_when_it_says_so(space: Workspace) -> None:
     assert files(space._attempt(attempt()) / "tree") == FILES
 
 
-def test_old_locks_of_our_refs_are_removed_at_a_start_and_young_ones_are_not(space: Workspace, tmp_path: Path) -> None:
+def test_old_locks_of_our_refs_are_removed_at_a_start_and_young_ones_are_not(
+    space: PlanWorkspace, tmp_path: Path
+) -> None:
     found = candidate(space, work(space, attempt(), {"a.txt": "a\n"}))
     lock = tmp_path / "shop" / ".git" / "refs" / "heads" / "agenttalk" / "shop.lock"
     lock.write_bytes(b"")
@@ -644,7 +646,7 @@ def test_old_locks_of_our_refs_are_removed_at_a_start_and_young_ones_are_not(spa
     assert not lock.exists()
 
 
-def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: Workspace, tmp_path: Path) -> None:
+def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: PlanWorkspace, tmp_path: Path) -> None:
     one = candidate(space, work(space, attempt("one"), {"a.txt": "a\n"}))
     candidate(space, work(space, attempt("two"), {"b.txt": "b\n"}))
     begin(space, attempt("three"), previous=one.commit)
@@ -669,11 +671,11 @@ def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: Workspace,
 def test_an_attempt_needs_names_that_can_be_parts_of_paths() -> None:
     for task, command, number in (("a/b", "c", 1), ("a", "../c", 1), ("a", "c", 0)):
         with pytest.raises(InputError):
-            Attempt(task, command, number)
+            WorkspaceAttempt(task, command, number)
 
 
 def test_limits_are_told(tmp_path: Path) -> None:
-    space = opened(repository(tmp_path / "shop"), limits=Limits(file_bytes=100, new_bytes=250, paths=8))
+    space = opened(repository(tmp_path / "shop"), limits=TreeLimits(file_bytes=100, new_bytes=250, paths=8))
     clone = begin(space, attempt())
     write(clone.path, {"big.bin": b"x" * 101})
     assert refused(space, attempt()) == {"big.bin": "it is larger than 100 bytes"}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agenttalk.adapters.workspaces import folders, names
-from agenttalk.adapters.workspaces.results import Conflict
-from agenttalk.adapters.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces.results import CandidateConflict
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from workspaces.treeskit import (
     FILES,
     NOW,
@@ -40,7 +40,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def space(repo: Path) -> Workspace:
+def space(repo: Path) -> PlanWorkspace:
     return opened(repo)
 
 
@@ -67,7 +67,7 @@ def link(where: Path, target: str) -> None:
         "a-link",
     ],
 )
-def test_symlinks_that_lead_out_are_refused(space: Workspace, target: str) -> None:
+def test_symlinks_that_lead_out_are_refused(space: PlanWorkspace, target: str) -> None:
     clone = begin(space, WHO).path
     link(clone / "up", "src/..")
     link(clone / "deep", "src/inner/dir")
@@ -79,20 +79,20 @@ def test_symlinks_that_lead_out_are_refused(space: Workspace, target: str) -> No
 @pytest.mark.parametrize(
     "target", ["README.md", "src", "src/../README.md", "src/nothing", "src/inner/../price.py", "."]
 )
-def test_symlinks_that_stay_inside_are_taken(space: Workspace, target: str) -> None:
+def test_symlinks_that_stay_inside_are_taken(space: PlanWorkspace, target: str) -> None:
     clone = begin(space, WHO).path
     link(clone / "a-link", target)
     assert [change.path for change in taken(space, WHO).changes] == ["a-link"]
 
 
-def test_a_symlink_in_a_circle_is_refused(space: Workspace) -> None:
+def test_a_symlink_in_a_circle_is_refused(space: PlanWorkspace) -> None:
     clone = begin(space, WHO).path
     link(clone / "a", "b")
     link(clone / "b", "a")
     assert set(refused(space, WHO)) == {"a", "b"}
 
 
-def test_a_symlink_is_never_followed(space: Workspace, tmp_path: Path) -> None:
+def test_a_symlink_is_never_followed(space: PlanWorkspace, tmp_path: Path) -> None:
     """A folder that became a link elsewhere: its files are not read from there."""
     write(tmp_path / "elsewhere", {"price.py": "secret\n"})
     clone = begin(space, WHO).path
@@ -128,7 +128,7 @@ def test_an_unchanged_link_that_comes_to_lead_out_is_refused(tmp_path: Path) -> 
     assert set(refused(space, WHO)) == {"fine"}
 
 
-def test_special_files_are_refused_without_waiting(space: Workspace) -> None:
+def test_special_files_are_refused_without_waiting(space: PlanWorkspace) -> None:
     clone = begin(space, WHO).path
     os.mkfifo(clone / "pipe")
     with socket.socket(socket.AF_UNIX) as door:
@@ -139,7 +139,7 @@ def test_special_files_are_refused_without_waiting(space: Workspace) -> None:
     assert refused(space, WHO) == dict.fromkeys(["door", "pipe"], "it is a FIFO, a socket or a device")
 
 
-def test_a_tracked_file_that_became_a_fifo_is_refused(space: Workspace) -> None:
+def test_a_tracked_file_that_became_a_fifo_is_refused(space: PlanWorkspace) -> None:
     clone = begin(space, WHO).path
     (clone / "README.md").unlink()
     os.mkfifo(clone / "README.md")
@@ -165,7 +165,7 @@ def test_a_tracked_file_that_became_a_fifo_is_refused(space: Workspace) -> None:
         "src/.gitmodules",
     ],
 )
-def test_names_that_git_or_a_file_system_would_misread_are_refused(space: Workspace, path: str) -> None:
+def test_names_that_git_or_a_file_system_would_misread_are_refused(space: PlanWorkspace, path: str) -> None:
     clone = begin(space, WHO).path
     write(clone, {path: "x\n"})
     first = path.split("/")
@@ -173,13 +173,13 @@ def test_names_that_git_or_a_file_system_would_misread_are_refused(space: Worksp
 
 
 @pytest.mark.parametrize("name", [".gitx", "git", ".gitignore", "x.git", ".gitattributes", "git~2"])
-def test_names_that_only_look_a_little_like_it_are_taken(space: Workspace, name: str) -> None:
+def test_names_that_only_look_a_little_like_it_are_taken(space: PlanWorkspace, name: str) -> None:
     clone = begin(space, WHO).path
     write(clone, {name: "x\n"})
     assert name in {change.path for change in taken(space, WHO).changes}
 
 
-def test_a_nested_repository_is_refused_and_so_is_a_file_that_says_where_one_is(space: Workspace) -> None:
+def test_a_nested_repository_is_refused_and_so_is_a_file_that_says_where_one_is(space: PlanWorkspace) -> None:
     clone = begin(space, WHO).path
     repository(clone / "vendor" / "lib")
     write(clone, {"other/.git": "gitdir: /elsewhere\n"})
@@ -219,7 +219,7 @@ def test_submodules_stay_as_they_are(tmp_path: Path) -> None:
     "pair",
     [("a/Name.txt", "a/name.txt"), ("Src/x", "src/price.py"), ("stra\u00dfe", "STRASSE"), ("\u00e9", "e\u0301")],
 )
-def test_names_that_collide_elsewhere_are_refused(space: Workspace, pair: tuple[str, str]) -> None:
+def test_names_that_collide_elsewhere_are_refused(space: PlanWorkspace, pair: tuple[str, str]) -> None:
     clone = begin(space, WHO).path
     write(clone, dict.fromkeys(pair, "x\n"))
     assert any("would take it for" in why for why in refused(space, WHO).values())
@@ -244,7 +244,9 @@ def test_names_that_are_not_text_are_refused_unless_the_base_has_them(tmp_path: 
     assert list(refused(space, WHO).values()) == ["its name is not UTF-8"]
 
 
-def test_a_file_with_a_name_outside_is_refused_and_two_names_inside_are_not(space: Workspace, tmp_path: Path) -> None:
+def test_a_file_with_a_name_outside_is_refused_and_two_names_inside_are_not(
+    space: PlanWorkspace, tmp_path: Path
+) -> None:
     (tmp_path / "secret").write_text("secret\n")
     clone = begin(space, WHO).path
     os.link(tmp_path / "secret", clone / "mine.txt")
@@ -255,7 +257,7 @@ def test_a_file_with_a_name_outside_is_refused_and_two_names_inside_are_not(spac
     assert [change.path for change in taken(space, WHO).changes] == ["one.txt", "two.txt"]
 
 
-def test_a_tree_without_end_is_refused_and_removed(space: Workspace) -> None:
+def test_a_tree_without_end_is_refused_and_removed(space: PlanWorkspace) -> None:
     clone = begin(space, WHO).path
     here = os.open(clone, os.O_RDONLY)
     for _ in range(1500):
@@ -271,7 +273,7 @@ def test_a_tree_without_end_is_refused_and_removed(space: Workspace) -> None:
     assert not list((clone.parent.parent.parent / "trash").iterdir())
 
 
-def test_every_reason_is_told(space: Workspace) -> None:
+def test_every_reason_is_told(space: PlanWorkspace) -> None:
     clone = begin(space, WHO).path
     write(clone, {"sub/.git/HEAD": "", "Readme.md": ""})
     link(clone / "out", "/")
@@ -279,7 +281,7 @@ def test_every_reason_is_told(space: Workspace) -> None:
     assert set(refused(space, WHO)) == {"sub/.git", "Readme.md", "out", "pipe"}
 
 
-def test_a_refused_tree_leaves_nothing_in_the_repository(repo: Path, space: Workspace) -> None:
+def test_a_refused_tree_leaves_nothing_in_the_repository(repo: Path, space: PlanWorkspace) -> None:
     clone = begin(space, WHO).path
     before = git(repo, "count-objects", "-v"), git(repo, "for-each-ref")
     write(clone, {"big.txt": "new content\n" * 100})
@@ -404,11 +406,11 @@ def test_attributes_of_a_tree_do_not_make_a_conflict_go_away(tmp_path: Path, how
     two = work(space, attempt("two"), {"README.md": "# two\n", ".gitattributes": attributes + "\n"})
     merge(space, one)
     found = run(space.candidate(two, at=NOW))
-    assert isinstance(found, Conflict)
+    assert isinstance(found, CandidateConflict)
     assert "<<<<<<<" in found.text
 
 
-def test_replace_refs_and_grafts_of_the_user_do_not_change_what_is_merged(repo: Path, space: Workspace) -> None:
+def test_replace_refs_and_grafts_of_the_user_do_not_change_what_is_merged(repo: Path, space: PlanWorkspace) -> None:
     found = work(space, WHO, {"a.txt": "a\n"})
     other = git(repo, "commit-tree", "-m", "other", "HEAD^{tree}")
     git(repo, "replace", found.commit, other)
@@ -431,5 +433,5 @@ def test_removing_does_not_follow_links_and_gets_through_closed_folders(tmp_path
 def test_what_we_link_ourselves_may_be_named_but_not_climbed(tmp_path: Path) -> None:
     del tmp_path
     links = {"python": ".venv/bin/python", "up": ".venv/../secret"}
-    assert names.leads_out("python", links, {".venv"}) == ""
-    assert names.leads_out("up", links, {".venv"}) != ""
+    assert names.describe_escape("python", links, {".venv"}) == ""
+    assert names.describe_escape("up", links, {".venv"}) != ""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.workspaces.landing import Landed, NotLanded
-from agenttalk.adapters.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from workspaces.treeskit import (
     FILES,
     NOW,
@@ -34,7 +34,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def space(repo: Path) -> Workspace:
+def space(repo: Path) -> PlanWorkspace:
     space = opened(repo)
     clone_files = {"src/price.py": "new\n", "added/deep/a.txt": "a\n", "README.md": None, "run.sh": "#!/bin/sh\n"}
     merge(space, work(space, attempt(), clone_files))
@@ -45,27 +45,27 @@ AFTER = {**FILES, "src/price.py": "new\n", "added/deep/a.txt": "a\n", "run.sh": 
 del AFTER["README.md"]
 
 
-def land(space: Workspace, into: str | None = None) -> Landed | NotLanded:
+def land(space: PlanWorkspace, into: str | None = None) -> LandingResult | LandingRefusal:
     return run(space.land(at=NOW, into=into))
 
 
-def test_a_clean_work_tree_is_moved_forward_with_its_branch(repo: Path, space: Workspace) -> None:
+def test_a_clean_work_tree_is_moved_forward_with_its_branch(repo: Path, space: PlanWorkspace) -> None:
     tip = run(space.ensure())
-    assert land(space) == Landed(tip, "fast-forward")
+    assert land(space) == LandingResult(tip, "fast-forward")
     assert git(repo, "rev-parse", "main") == tip
     assert git(repo, "symbolic-ref", "HEAD") == "refs/heads/main"
     assert files(repo) == AFTER
     assert git(repo, "status", "--porcelain") == ""
     assert "merge a plan" in git(repo, "reflog", "main")
-    assert land(space) == Landed(tip, "nothing")
+    assert land(space) == LandingResult(tip, "nothing")
 
 
-def test_work_of_the_user_s_is_merged_with_a_merge_commit(repo: Path, space: Workspace) -> None:
+def test_work_of_the_user_s_is_merged_with_a_merge_commit(repo: Path, space: PlanWorkspace) -> None:
     write(repo, {"mine.txt": "mine\n"})
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "mine")
     found = land(space)
-    assert isinstance(found, Landed)
+    assert isinstance(found, LandingResult)
     assert found.how == "merge"
     assert files(repo) == {**AFTER, "mine.txt": "mine\n"}
     assert git(repo, "status", "--porcelain") == ""
@@ -73,9 +73,9 @@ def test_work_of_the_user_s_is_merged_with_a_merge_commit(repo: Path, space: Wor
     assert len(git(repo, "log", "-1", "--format=%P").split()) == 2
 
 
-def test_ignored_and_other_untracked_files_do_not_matter(repo: Path, space: Workspace) -> None:
+def test_ignored_and_other_untracked_files_do_not_matter(repo: Path, space: PlanWorkspace) -> None:
     write(repo, {"x.log": "log\n", "notes.txt": "mine\n"})
-    assert isinstance(land(space), Landed)
+    assert isinstance(land(space), LandingResult)
     assert files(repo) == {**AFTER, "x.log": "log\n", "notes.txt": "mine\n"}
 
 
@@ -175,18 +175,18 @@ def split(repo: Path) -> None:
         split,
     ],
 )
-def test_otherwise_nothing_at_all_is_done(repo: Path, space: Workspace, spoil: Callable[[Path], None]) -> None:
+def test_otherwise_nothing_at_all_is_done(repo: Path, space: PlanWorkspace, spoil: Callable[[Path], None]) -> None:
     spoil(repo)
     before = state(repo)
     found = land(space)
-    assert isinstance(found, NotLanded)
+    assert isinstance(found, LandingRefusal)
     assert found.why
     assert state(repo) == before
     assert git(repo, "for-each-ref", "refs/agenttalk/shop/landing") == ""
     assert not list((repo.parent / "home" / "temporary").glob("*/index"))
 
 
-def test_a_change_of_the_same_size_in_the_second_of_the_last_look_is_seen(repo: Path, space: Workspace) -> None:
+def test_a_change_of_the_same_size_in_the_second_of_the_last_look_is_seen(repo: Path, space: PlanWorkspace) -> None:
     """git compares times by seconds, and knows by the time of the index itself which files it must read again."""
     file = repo / "src/price.py"
     text = file.read_text()
@@ -205,34 +205,34 @@ def test_a_change_of_the_same_size_in_the_second_of_the_last_look_is_seen(repo: 
     while int(probe.stat().st_mtime) <= looked:  # the next second
         probe.touch()
     found = land(space)
-    assert isinstance(found, NotLanded)
+    assert isinstance(found, LandingRefusal)
     assert (found.paths, file.read_text()) == (("src/price.py",), other)
 
 
-def test_a_conflict_tells_paths_and_text(repo: Path, space: Workspace) -> None:
+def test_a_conflict_tells_paths_and_text(repo: Path, space: PlanWorkspace) -> None:
     conflict(repo)
     found = land(space)
-    assert isinstance(found, NotLanded)
+    assert isinstance(found, LandingRefusal)
     assert found.paths == ("src/price.py",)
     assert "mine" in found.text
 
 
-def test_a_branch_that_is_not_checked_out_is_moved_without_touching_files(repo: Path, space: Workspace) -> None:
+def test_a_branch_that_is_not_checked_out_is_moved_without_touching_files(repo: Path, space: PlanWorkspace) -> None:
     git(repo, "branch", "release")
     write(repo, {"README.md": "half\n"})
     before = files(repo)
     tip = run(space.ensure())
-    assert land(space, "release") == Landed(tip, "fast-forward")
+    assert land(space, "release") == LandingResult(tip, "fast-forward")
     assert git(repo, "rev-parse", "release") == tip
     assert files(repo) == before
-    assert isinstance(land(space, "nothing"), NotLanded)
+    assert isinstance(land(space, "nothing"), LandingRefusal)
 
 
-def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(repo: Path, space: Workspace, tmp_path: Path) -> None:
+def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(repo: Path, space: PlanWorkspace, tmp_path: Path) -> None:
     git(repo, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     before = git(repo, "rev-parse", "side")
     found = land(space, "side")
-    assert isinstance(found, NotLanded)
+    assert isinstance(found, LandingRefusal)
     assert "is checked out in" in found.why
     assert git(repo, "rev-parse", "side") == before
 
@@ -249,7 +249,7 @@ def test_a_folder_becomes_a_file_and_a_file_a_folder(tmp_path: Path) -> None:
     (clone / "a").chmod(0o755)
     found = run(space.take(who, at=NOW))
     merge(space, found)  # type: ignore[arg-type]
-    assert isinstance(land(space), Landed)
+    assert isinstance(land(space), LandingResult)
     assert git(repo, "status", "--porcelain") == ""
     assert files(repo) == {"a": "file\n", "c/d": "deep\n", "d": "deep\n"}
     assert (repo / "d").is_symlink()
@@ -257,26 +257,26 @@ def test_a_folder_becomes_a_file_and_a_file_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Workspace:
+def folder(tmp_path: Path) -> PlanWorkspace:
     space = opened(plain(tmp_path / "folder"), home=tmp_path / "folder-home")
     merge(space, work(space, attempt(), {"src/price.py": "new\n", "added/deep/a.txt": "a\n", "README.md": None}))
     return space
 
 
-def test_a_plain_folder_gets_the_plan_s_work(folder: Workspace, tmp_path: Path) -> None:
+def test_a_plain_folder_gets_the_plan_s_work(folder: PlanWorkspace, tmp_path: Path) -> None:
     write(tmp_path / "folder", {"x.log": "ignored\n"})
-    assert isinstance(land(folder), Landed)
+    assert isinstance(land(folder), LandingResult)
     after = {**AFTER, "x.log": "ignored\n"}
     del after["run.sh"]
     assert files(tmp_path / "folder") == after
-    assert land(folder) == Landed(run(folder.ensure()), "nothing")
+    assert land(folder) == LandingResult(run(folder.ensure()), "nothing")
     merge(folder, work(folder, attempt("two"), {"two.txt": "2\n"}))
-    assert isinstance(land(folder), Landed)
+    assert isinstance(land(folder), LandingResult)
     assert files(tmp_path / "folder") == {**after, "two.txt": "2\n"}
 
 
-def test_a_plain_folder_that_was_changed_is_left_alone(folder: Workspace, tmp_path: Path) -> None:
+def test_a_plain_folder_that_was_changed_is_left_alone(folder: PlanWorkspace, tmp_path: Path) -> None:
     write(tmp_path / "folder", {"tests/test_price.py": "mine\n"})
     before = files(tmp_path / "folder")
-    assert land(folder) == NotLanded("the folder was changed since", ("tests/test_price.py",))
+    assert land(folder) == LandingRefusal("the folder was changed since", ("tests/test_price.py",))
     assert files(tmp_path / "folder") == before

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.adapters.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from workspaces.treeskit import FILES, attempt, begin, git, opened, recipe, refused, repository, run, taken, work, write
 
@@ -17,16 +17,16 @@ MAKE = "mkdir -p node_modules/a src/__pycache__ && cp package-lock.json node_mod
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Workspace:
+def space(tmp_path: Path) -> PlanWorkspace:
     return opened(repository(tmp_path / "shop", LOCKED))
 
 
-def runs(space: Workspace) -> int:
+def runs(space: PlanWorkspace) -> int:
     noted = space._home / "runs"
     return len(noted.read_text().splitlines()) if noted.exists() else 0
 
 
-def test_a_command_is_run_once_per_content_of_the_lock_files(space: Workspace) -> None:
+def test_a_command_is_run_once_per_content_of_the_lock_files(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
     made = run(space.prepare(tip, recipe(MAKE)))
     assert made.environment.paths == ("node_modules", "src/made")
@@ -39,7 +39,7 @@ def test_a_command_is_run_once_per_content_of_the_lock_files(space: Workspace) -
     assert runs(space) == 3
 
 
-def test_two_that_ask_at_once_get_one_run(space: Workspace) -> None:
+def test_two_that_ask_at_once_get_one_run(space: PlanWorkspace) -> None:
     async def ask() -> None:
         tip = await space.ensure()
         one, two = await asyncio.gather(space.prepare(tip, recipe(MAKE)), space.prepare(tip, recipe(MAKE)))
@@ -49,7 +49,7 @@ def test_two_that_ask_at_once_get_one_run(space: Workspace) -> None:
     assert runs(space) == 1
 
 
-def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tree(space: Workspace) -> None:
+def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tree(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
     made = run(space.prepare(tip, recipe(MAKE)))
     who = attempt()
@@ -73,7 +73,7 @@ def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tre
     assert not (made.environment.folder / "node_modules" / "a").stat().st_mode & 0o222
 
 
-def test_what_somebody_changed_is_made_again(space: Workspace) -> None:
+def test_what_somebody_changed_is_made_again(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
     made = run(space.prepare(tip, recipe(MAKE)))
     poisoned = made.environment.folder / "node_modules" / "a" / "x"
@@ -91,7 +91,7 @@ def test_what_somebody_changed_is_made_again(space: Workspace) -> None:
     assert runs(space) == 2
 
 
-def test_a_command_that_fails_keeps_nothing(space: Workspace) -> None:
+def test_a_command_that_fails_keeps_nothing(space: PlanWorkspace) -> None:
     tip = run(space.ensure())
     with pytest.raises(MachineError, match="ended with code 3: no such package") as caught:
         run(space.prepare(tip, recipe("mkdir node_modules; echo no such package; exit 3")))

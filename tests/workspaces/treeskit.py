@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agenttalk.adapters.workspaces.preparation import Ran, Recipe
-from agenttalk.adapters.workspaces.results import Attempt, Candidate, Clone, Refused, Taken
-from agenttalk.adapters.workspaces.spec import Settings
-from agenttalk.adapters.workspaces.workspace import NOTHING, Workspace
+from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun
+from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, MergeCandidate, TreeRefusal, WorkspaceAttempt
+from agenttalk.adapters.workspaces.spec import WorkspaceSettings
+from agenttalk.adapters.workspaces.workspace import NOTHING, PlanWorkspace
 from agenttalk.rules.core.scope import Globs
 
 T = TypeVar("T")
@@ -71,17 +71,17 @@ def repository(folder: Path, files: Mapping[str, str | bytes | None] = FILES, *o
     return folder
 
 
-async def unconfined(folder: Path, command: str) -> Ran:
+async def unconfined(folder: Path, command: str) -> PreparationRun:
     """Run a command line in a folder, without a sandbox."""
     process = await asyncio.create_subprocess_exec(
         "/bin/sh", "-c", command, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     said, _ = await process.communicate()
-    return Ran(process.returncode or 0, said.decode().strip())
+    return PreparationRun(process.returncode or 0, said.decode().strip())
 
 
-def recipe(command: str) -> Recipe:
-    return Recipe(command, unconfined)
+def recipe(command: str) -> PreparationRecipe:
+    return PreparationRecipe(command, unconfined)
 
 
 def plain(folder: Path, files: Mapping[str, str | bytes | None] = FILES) -> Path:
@@ -90,49 +90,51 @@ def plain(folder: Path, files: Mapping[str, str | bytes | None] = FILES) -> Path
     return folder
 
 
-def opened(folder: Path, *, plan: str = "shop", home: Path | None = None, **settings: Any) -> Workspace:
-    return run(Workspace.open(Settings(folder, plan, home or folder.parent / "home", **settings)))
+def opened(folder: Path, *, plan: str = "shop", home: Path | None = None, **settings: Any) -> PlanWorkspace:
+    return run(PlanWorkspace.open(WorkspaceSettings(folder, plan, home or folder.parent / "home", **settings)))
 
 
-def attempt(task: str = "build", seq: int = 1, number: int = 1) -> Attempt:
-    return Attempt(task, f"cmd_{task}_{seq:03}", number)
+def attempt(task: str = "build", seq: int = 1, number: int = 1) -> WorkspaceAttempt:
+    return WorkspaceAttempt(task, f"cmd_{task}_{seq:03}", number)
 
 
-def begin(space: Workspace, who: Attempt, **options: Any) -> Clone:
+def begin(space: PlanWorkspace, who: WorkspaceAttempt, **options: Any) -> Clone:
     return run(space.begin(who, at=NOW, **options))
 
 
-def work(space: Workspace, who: Attempt, files: Mapping[str, str | bytes | None], **options: Any) -> Taken:
+def work(
+    space: PlanWorkspace, who: WorkspaceAttempt, files: Mapping[str, str | bytes | None], **options: Any
+) -> AttemptCommit:
     """A whole turn of an agent that writes some files."""
     write(begin(space, who, **options).path, files)
     return taken(space, who)
 
 
-def taken(space: Workspace, who: Attempt) -> Taken:
+def taken(space: PlanWorkspace, who: WorkspaceAttempt) -> AttemptCommit:
     found = run(space.take(who, at=NOW))
-    assert isinstance(found, Taken), found
+    assert isinstance(found, AttemptCommit), found
     return found
 
 
-def refused(space: Workspace, who: Attempt) -> dict[str, str]:
+def refused(space: PlanWorkspace, who: WorkspaceAttempt) -> dict[str, str]:
     found = run(space.take(who, at=NOW))
-    assert isinstance(found, Refused), found
+    assert isinstance(found, TreeRefusal), found
     return {reason.path: reason.why for reason in found.reasons}
 
 
-def candidate(space: Workspace, what: Taken, protected: Globs = NOTHING, **options: Any) -> Candidate:
+def candidate(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING, **options: Any) -> MergeCandidate:
     found = run(space.candidate(what, at=NOW, protected=protected, **options))
-    assert isinstance(found, Candidate), found
+    assert isinstance(found, MergeCandidate), found
     return found
 
 
-def merge(space: Workspace, what: Taken, protected: Globs = NOTHING) -> Candidate:
+def merge(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING) -> MergeCandidate:
     found = candidate(space, what, protected)
     assert run(space.advance(found))
     return found
 
 
-def tree(space: Workspace, commit: str) -> dict[str, str]:
+def tree(space: PlanWorkspace, commit: str) -> dict[str, str]:
     """Path → text of every file of a tree."""
     paths = run(space.covered(commit)).files
     return {path: (run(space.read(commit, path)) or b"").decode(errors="replace") for path in paths}

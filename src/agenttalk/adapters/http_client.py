@@ -29,7 +29,7 @@ _PIECE: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class HttpRequest:
     """How to ask."""
 
     allowed: Sequence[AllowedAddress] = ()
@@ -53,14 +53,14 @@ class _Hop(NamedTuple):
     address: str
 
 
-async def resolved(host: str, port: int) -> Sequence[str]:
+async def resolve_host(host: str, port: int) -> Sequence[str]:
     """The addresses of a host, as the system knows them."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]
 
 
-async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> HttpAnswer | CheckFinding:
+async def send_request(url: str, asking: HttpRequest, *, resolve: Resolve = resolve_host) -> HttpAnswer | CheckFinding:
     """What an address answers, or why it was not asked or did not answer. Takes no longer than it may."""
     deadline = time.monotonic() + asking.seconds
     try:
@@ -69,16 +69,16 @@ async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> HttpA
         return _late(url, asking)
 
 
-def _late(url: str, asking: Asking) -> CheckFinding:
+def _late(url: str, asking: HttpRequest) -> CheckFinding:
     return CheckFinding(False, "timeout", check_words.NOT_ANSWERED(url=url[:200], seconds=asking.seconds))
 
 
-async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -> HttpAnswer | CheckFinding:
+async def _follow(url: str, asking: HttpRequest, resolve: Resolve, deadline: float) -> HttpAnswer | CheckFinding:
     for _ in range(_REDIRECTS + 1):
         hop = await _judged(url, asking, resolve)
         if isinstance(hop, CheckFinding):
             return hop
-        answer = await _asked(hop, asking, deadline)
+        answer = await _send_hop(hop, asking, deadline)
         if isinstance(answer, str):
             url = urljoin(url, answer)
             continue
@@ -86,7 +86,7 @@ async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -
     return CheckFinding(False, "refused", check_words.TOO_MANY_HOPS(url=url[:200]))
 
 
-async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | CheckFinding:
+async def _judged(url: str, asking: HttpRequest, resolve: Resolve) -> _Hop | CheckFinding:
     """The one address that will be connected to. If any of a host's is not allowed, none is."""
     try:
         parts = urlsplit(url)
@@ -107,7 +107,7 @@ async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | CheckFin
     return _Hop(parts, host, port, addresses[0])
 
 
-async def _asked(hop: _Hop, asking: Asking, deadline: float) -> HttpAnswer | CheckFinding | str:
+async def _send_hop(hop: _Hop, asking: HttpRequest, deadline: float) -> HttpAnswer | CheckFinding | str:
     """The answer, or where it sends us. Whoever is cancelled cuts the connection, and with it the thread ends.
 
     A connection that is only now being made sees that it has been cut as soon as it stands.
@@ -123,7 +123,9 @@ async def _asked(hop: _Hop, asking: Asking, deadline: float) -> HttpAnswer | Che
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _exchange(connection: http.client.HTTPConnection, hop: _Hop, asking: Asking) -> HttpAnswer | CheckFinding | str:
+def _exchange(
+    connection: http.client.HTTPConnection, hop: _Hop, asking: HttpRequest
+) -> HttpAnswer | CheckFinding | str:
     target = (hop.url.path or "/") + (f"?{hop.url.query}" if hop.url.query else "")
     usual = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "agenttalk", "Connection": "close"}
     asked = hop.url.geturl()[:200]
@@ -153,15 +155,15 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _connection(hop: _Hop, deadline: float) -> _Plain:
-    kind = _Secure if hop.url.scheme == "https" else _Plain
+def _connection(hop: _Hop, deadline: float) -> _PinnedConnection:
+    kind = _PinnedTlsConnection if hop.url.scheme == "https" else _PinnedConnection
     connection = kind(hop.host, hop.port)
     connection.goal, connection.deadline = (hop.address, hop.port), deadline
     connection.response_class = partial(_Response, connection)  # type: ignore[assignment]  # any callable will do
     return connection
 
 
-class _Plain(http.client.HTTPConnection):
+class _PinnedConnection(http.client.HTTPConnection):
     """Connects to an address that was judged, whatever the host's name leads to by now."""
 
     goal: tuple[str, int]
@@ -176,7 +178,7 @@ class _Plain(http.client.HTTPConnection):
             raise TimeoutError("the time is over")
 
 
-class _Secure(_Plain):
+class _PinnedTlsConnection(_PinnedConnection):
     """The same, with the certificate of the host's name."""
 
     def connect(self) -> None:
@@ -188,15 +190,17 @@ class _Secure(_Plain):
 class _Response(http.client.HTTPResponse):
     """Reads until the time is over, however much has arrived by then."""
 
-    def __init__(self, connection: _Plain, sock: socket.socket, debuglevel: int = 0, method: str | None = None) -> None:
+    def __init__(
+        self, connection: _PinnedConnection, sock: socket.socket, debuglevel: int = 0, method: str | None = None
+    ) -> None:
         super().__init__(sock, debuglevel, method)
-        self.fp = io.BufferedReader(_Until(self.fp, connection))
+        self.fp = io.BufferedReader(_DeadlineStream(self.fp, connection))
 
 
-class _Until(io.RawIOBase):
+class _DeadlineStream(io.RawIOBase):
     """What arrives on a connection, as long as there is time."""
 
-    def __init__(self, source: io.BufferedReader, connection: _Plain) -> None:
+    def __init__(self, source: io.BufferedReader, connection: _PinnedConnection) -> None:
         self._source, self._connection = source, connection
 
     def readable(self) -> bool:

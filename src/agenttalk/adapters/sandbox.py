@@ -62,7 +62,7 @@ _TRIAL: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class SandboxSpec:
     """What a sandboxed program is given."""
 
     writable: Sequence[Path]
@@ -86,24 +86,24 @@ class Room:
     """Whether its processes are kept apart from each other: then /proc is read-only, too."""
 
 
-def installed() -> Path | None:
+def find_bubblewrap() -> Path | None:
     """Where bubblewrap lies, if it is there."""
     found = shutil.which("bwrap")
     return Path(found) if found else None
 
 
-def secrets(home: Path) -> tuple[Path, ...]:
+def list_secrets(home: Path) -> tuple[Path, ...]:
     """What of a home folder is masked."""
     return tuple(home / name for name in SECRETS)
 
 
-def ailment(program: Path | None) -> str:
+def describe_problem(program: Path | None) -> str:
     """Why bubblewrap does not work here; empty if it does. It is tried, because many systems forbid what it needs."""
     if program is None:
         return "bubblewrap is not installed"
     with tempfile.TemporaryDirectory(prefix="agenttalk-trial-") as temporary:
-        room = Room((), Path("/"), Path(temporary), {})
-        argv = wrapped(program, room, (shutil.which("true", path=os.defpath) or "/bin/true",))
+        room = SandboxSpec((), Path("/"), Path(temporary), {})
+        argv = wrap_command(program, room, (shutil.which("true", path=os.defpath) or "/bin/true",))
         try:
             tried = subprocess.run(argv, capture_output=True, timeout=_TRIAL, check=False, stdin=subprocess.DEVNULL)  # noqa: S603
         except (OSError, subprocess.SubprocessError) as error:
@@ -112,12 +112,14 @@ def ailment(program: Path | None) -> str:
     return "" if tried.returncode == 0 else f"bubblewrap does not work: {said[:300] or f'exit code {tried.returncode}'}"
 
 
-def leads_loader(name: str) -> bool:
+def affects_loader(name: str) -> bool:
     """Whether a variable has an effect on every program that is started with it, and so on bubblewrap itself."""
     return name.startswith(_LOADER)
 
 
-def wrapped(program: Path, room: Room, argv: Sequence[str], led: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def wrap_command(
+    program: Path, room: SandboxSpec, argv: Sequence[str], led: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
     """The command that runs a program in the room. `led` are variables that only the program gets."""
     env = room.env
     cleared = () if env is None else ("--clearenv",)
@@ -136,7 +138,7 @@ def wrapped(program: Path, room: Room, argv: Sequence[str], led: Mapping[str, st
     )
 
 
-def _mounts(room: Room) -> Iterator[tuple[str, ...]]:
+def _mounts(room: SandboxSpec) -> Iterator[tuple[str, ...]]:
     """What lies over the read-only file system, the outermost first: what is said of an inner place holds there."""
     found = {_real(path): _hidden(path) for path in room.masked if path.exists()}
     found[SERVICES] = ("--tmpfs",)
@@ -157,12 +159,12 @@ def _mounts(room: Room) -> Iterator[tuple[str, ...]]:
     yield ("--remount-ro", "/dev")  # it is memory, which nobody counts
 
 
-def _names(room: Room) -> tuple[Path, ...]:
+def _names(room: SandboxSpec) -> tuple[Path, ...]:
     """What names of other machines are looked up with."""
     return (_RESOLVER,) if room.network and _RESOLVER.is_dir() else ()
 
 
-def shown(room: Room) -> dict[Path, bool]:
+def list_visible(room: SandboxSpec) -> dict[Path, bool]:
     """The same view for a sandbox without mounts: real places, and whether what lies there may be read."""
     found = {_real(path): False for path in (_DEVICES, SERVICES, *SHARED, *room.masked)}
     return found | {_real(path): True for path in (*_names(room), *room.writable, room.temporary, *room.readable)}

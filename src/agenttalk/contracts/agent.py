@@ -73,12 +73,12 @@ class CliUse(Part):
     """What its model costs, for budgets in dollars. Without it a price is known of well-known models only."""
 
 
-def cli_named(value: object) -> object:
+def normalize_cli(value: object) -> object:
     """A coding agent that is named by its name alone, as an object."""
     return {"agent": value} if isinstance(value, str) else value
 
 
-AnyCliUse = Annotated[CliUse, BeforeValidator(cli_named)]
+AnyCliUse = Annotated[CliUse, BeforeValidator(normalize_cli)]
 """The same; a name alone is enough."""
 
 
@@ -137,7 +137,7 @@ class AgentProfile(Document):
     """Which model it is and where that is asked, with the driver `llm`."""
     local: LocalUse | None = None
     """Which model it is and where its file lies, with the driver `local`."""
-    acp: Annotated[AcpUse, BeforeValidator(cli_named)] | None = None
+    acp: Annotated[AcpUse, BeforeValidator(normalize_cli)] | None = None
     """Which coding agent it is and what it may do, with the driver `acp`."""
     prompt: str | None = None
     """Its role, in words."""

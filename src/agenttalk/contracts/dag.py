@@ -58,7 +58,7 @@ def _check_receiver(text: str) -> str:
     return text
 
 
-quick_validation.plain(_check_receiver, ID_PATTERN, 128)
+quick_validation.register_plain(_check_receiver, ID_PATTERN, 128)
 
 ScoreCondition = Annotated[
     str, AfterValidator(_check_condition), WithJsonSchema({"type": "string", "pattern": CONDITION_PATTERN})
@@ -277,7 +277,7 @@ class TaskDag(Document):
     @classmethod
     def read(cls, data: object) -> Self:
         """Read from JSON values, however many nodes there are."""
-        return quick_validation.validated(cls, data, "nodes") or super().read(data)
+        return quick_validation.validate_quickly(cls, data, "nodes") or super().read(data)
 
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class CommandEnvelope(Envelope):
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
         """A re-execution may say at the top of its command what was refused."""
-        found: dict[str, Any] = lifted(data)
+        found: dict[str, Any] = lift_reexecution(data)
         return found
 
     @property
@@ -141,7 +141,7 @@ class CommandEnvelope(Envelope):
 _REFUSED: Final = ("original_task_id", "original_agent", "validation_result")
 
 
-def lifted(document: Any) -> Any:
+def lift_reexecution(document: Any) -> Any:
     """A command that says at its top what was refused says it in `reexecute` afterwards. Anything else is as it was."""
     payload = document.get("payload") if isinstance(document, dict) else None
     command = payload.get("command") if isinstance(payload, dict) else None

@@ -40,7 +40,7 @@ EventName = Literal[
     "repository_deleted",
 ]
 ReviewVerdict = Literal["APPROVED", "REQUEST_CHANGES", "COMMENT"]
-Outcome = Literal["success", "failure", "other"]
+CheckOutcome = Literal["success", "failure", "other"]
 UserId = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 
 
@@ -132,7 +132,7 @@ class PullRequest(Part):
     """When it changed last, as the forge writes it."""
 
 
-class Issue(Part):
+class ForgeIssue(Part):
     """An issue, or the part of a pull request that the forge treats as one."""
 
     number: Positive
@@ -200,7 +200,7 @@ class Status(Part):
 
     sha: str
     """The commit."""
-    outcome: Outcome
+    outcome: CheckOutcome
     """Whether it is good."""
     context: str = ""
     """What was tried."""
@@ -219,7 +219,7 @@ class Run(Part):
 
     sha: str
     """The commit it ran for."""
-    outcome: Outcome
+    outcome: CheckOutcome
     """Whether it is good."""
     name: str = ""
     """The workflow's name."""
@@ -244,7 +244,7 @@ class Deployment(Part):
 
     sha: str
     """The commit."""
-    outcome: Outcome
+    outcome: CheckOutcome
     """Whether it is good."""
     environment: str = ""
     """Where to."""
@@ -270,7 +270,7 @@ class Change(Part):
     """When, by the forge's clock."""
 
 
-class Branch(Part):
+class ForgeBranch(Part):
     """What a branch asks of those who merge into it, as far as the forge shows it."""
 
     name: str
@@ -331,7 +331,7 @@ class ForgeEvent(Part):
     """Who did it, where the forge says it."""
     pull_request: PullRequest | None = None
     """The pull request it is about."""
-    issue: Issue | None = None
+    issue: ForgeIssue | None = None
     """The issue it is about; for comments also the pull request, seen as an issue."""
     comment: Comment | None = None
     """The comment that was written, edited or deleted."""
@@ -370,7 +370,7 @@ class Sighting(Part):
     """`owner/name`."""
     pull_request: PullRequest | None = None
     """The pull request."""
-    issue: Issue | None = None
+    issue: ForgeIssue | None = None
     """The issue."""
     at: str = ""
     """As of when."""

@@ -7,12 +7,12 @@ from pydantic import BaseModel
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import Count, Document, Many, Part, Positive, Text
-from agenttalk.contracts.core.problems import field_path, nearest
+from agenttalk.contracts.core.problems import field_path, find_nearest
 from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
 from agenttalk.contracts.planfile import yaml_text
 from agenttalk.contracts.promise import Trust
 
-Refused = Literal["accepted", "claimed", "flaky", "not_isolated", "overridden", "unverified", "weak"]
+RefusalKind = Literal["accepted", "claimed", "flaky", "not_isolated", "overridden", "unverified", "weak"]
 Kind = Literal["run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"]
 
 
@@ -36,7 +36,7 @@ class AuditPolicy(Document):
     """Kinds of checks, one of each of which must have passed."""
     red_first: Literal["required"] | None = None
     """Whether every check that runs something must have been seen to fail before the work."""
-    refuse: Many[Refused] = ()
+    refuse: Many[RefusalKind] = ()
     """What is refused: `weak` (a check was not seen to fail before), `not_isolated` (a check, or the agent, ran
     without a sandbox), `claimed` (it rests on the agent's word), `unverified` (a claim that nothing proves is left),
     `flaky` (a check passed only when it was made again), `overridden` (somebody overrode a checkpoint), `accepted` (a
@@ -52,7 +52,9 @@ class AuditPolicy(Document):
 def read_policy(data: bytes, *, yaml: bool) -> AuditPolicy:
     """Read a policy file; raises ContractError with everything that is wrong, also keys that nobody knows."""
     try:
-        source = yaml_text.parse(data) if yaml else yaml_text.Source(wire.read(data, limit=wire.DOCUMENT_LIMIT))
+        source = (
+            yaml_text.parse_yaml(data) if yaml else yaml_text.YamlSource(wire.read(data, limit=wire.DOCUMENT_LIMIT))
+        )
     except JsonError as error:
         raise _refusal((Problem(error.code, "", error.message, error.hint),)) from error
     except ContractError as error:
@@ -86,7 +88,7 @@ def _strange(loc: tuple[int | str, ...], value: object, kind: type[BaseModel]) -
     known = tuple(kind.model_fields)
     for key in value if isinstance(value, dict) else ():
         if key not in known:
-            near = nearest(str(key), known, cutoff=0.6)
+            near = find_nearest(str(key), known, cutoff=0.6)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
             yield Problem(
                 Code.FIELD_UNKNOWN, field_path((*loc, str(key))), f"there is no key {str(key)[:80]!r} here", hint

@@ -24,7 +24,7 @@ class PromisePart(Part):
     model_config = ConfigDict(alias_generator=to_camel)
 
 
-class TwoSpellings(PromisePart):
+class TwoSpellingPart(PromisePart):
     """A part in which a field has two spellings, so that both could be given at once."""
 
     @model_validator(mode="before")
@@ -60,7 +60,7 @@ class AbortCondition(StopCondition):
     """Which kind."""
 
 
-class AcceptanceCriterion(TwoSpellings):
+class AcceptanceCriterion(TwoSpellingPart):
     """One thing that must be shown."""
 
     id: str
@@ -285,7 +285,7 @@ DEFAULT_ABORT = (
 )
 
 
-class CompletionPromise(TwoSpellings):
+class CompletionPromise(TwoSpellingPart):
     """What done means for a task.
 
     The model reads even a promise that is not worth much (no criteria, a bad id), because judging it,
@@ -314,7 +314,7 @@ class CompletionPromise(TwoSpellings):
     """What the run may use."""
 
 
-class GateResult(TwoSpellings):
+class GateResult(TwoSpellingPart):
     """The decision of one checkpoint."""
 
     allowed: bool

@@ -12,7 +12,7 @@ from agenttalk.contracts.errors import Code
 
 def _check_cron(text: str) -> str:
     try:
-        cron.parse(text)
+        cron.parse_cron(text)
     except ValueError as error:
         raise PydanticCustomError(Code.FIELD_VALUE, "{why}", {"why": str(error)}) from error
     return text

@@ -20,7 +20,7 @@ from agenttalk.contracts.core.base import (
 )
 
 IssueSeverity = Literal["HIGH", "MEDIUM", "LOW"]
-Outcome = Literal["PASS", "REJECT"]
+GateDecision = Literal["PASS", "REJECT"]
 
 
 class Issue(Part):
@@ -123,7 +123,7 @@ class ArtifactValidationResult(Document):
     """What was judged."""
     score: Score | None = None
     """0 to 100."""
-    decision: Outcome
+    decision: GateDecision
     """PASS or REJECT."""
     criteria: dict[str, Any] = {}
     """What it was measured by."""
@@ -149,7 +149,7 @@ class ReleaseGateResult(Document):
     """The plan it belongs to."""
     gate: str | None = None
     """Which gate: build, deploy, smoke, e2e or security; by default what its file is called after."""
-    decision: Outcome
+    decision: GateDecision
     """PASS or REJECT."""
     score: Score | None = None
     """0 to 100."""

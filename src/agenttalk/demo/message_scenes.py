@@ -66,7 +66,7 @@ def play_kill(out: Output, root: Path) -> bool:
     """The process that drives an agent is killed while its program runs; nothing is lost, nothing done twice."""
     heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
     child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
-    begun = root / root_layout.task("backend", PLAN, "implement") / "begun"
+    begun = root / root_layout.task_folder("backend", PLAN, "implement") / "begun"
     if not _waited(begun.exists):
         child.kill()
         return False
@@ -89,8 +89,8 @@ def play_kill(out: Output, root: Path) -> bool:
 
 def play_refusal(out: Output, root: Path) -> bool:
     """A forged, a broken and a repeated message: none gets through, none is lost."""
-    outbox = root / root_layout.box("backend", "outbox", PLAN)
-    lead = root / root_layout.box("lead", "outbox", PLAN)
+    outbox = root / root_layout.box_folder("backend", "outbox", PLAN)
+    lead = root / root_layout.box_folder("lead", "outbox", PLAN)
     sent = next((lead / root_layout.SENT).glob("*.msg.json")).read_bytes()
     fsio.write_file(lead / "again.msg.json", sent)
     fsio.write_file(outbox / "forged.msg.json", sent)
@@ -111,7 +111,7 @@ async def _checked(root: Path) -> tuple[list[dead_letters.DeadLetter], list[fsck
 
 
 def _profile(root: Path, agent: str, program: str) -> None:
-    folder = root / root_layout.agent(agent)
+    folder = root / root_layout.agent_folder(agent)
     fsio.write_file(folder / "work.py", program.encode())
     profile = {
         "schema_version": "1.0",
@@ -123,13 +123,13 @@ def _profile(root: Path, agent: str, program: str) -> None:
 
 
 def _order(root: Path, sender: str, task: str, prompt: str, **fields: Any) -> None:
-    known = tree.known(root, PLAN, task)
+    known = tree.read_known(root, PLAN, task)
     answer = generation.generate({"plan_id": PLAN, "task_id": task, "prompt": prompt, **fields}, known)
     if answer.command is None:
         raise ValueError(answer.errors)
     producer, message_id = AgentId(sender), MessageId(f"msg_{task}")
     wrapped = envelopes.wrap(answer.command, producer=producer, message_id=message_id, now=SystemClock().now())
-    fsio.write_file(root / root_layout.box(sender, "outbox", PLAN) / wrapped.file_name, wrapped.to_bytes())
+    fsio.write_file(root / root_layout.box_folder(sender, "outbox", PLAN) / wrapped.file_name, wrapped.to_bytes())
 
 
 def _route(root: Path) -> RouterReport:

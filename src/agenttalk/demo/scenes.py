@@ -122,7 +122,7 @@ def _refused(out: Output, root: Path) -> bool:
 
 def _tampered(out: Output, root: Path) -> bool:
     """A command is changed on its way, and another was made for a DAG that is no longer in force."""
-    known = tree.known(root, PLAN, "implement")
+    known = tree.read_known(root, PLAN, "implement")
     fields = {"plan_id": PLAN, "task_id": "implement", "prompt": "Implement the price function."}
     good = generation.generate(fields, known, with_hash=True).command
     if good is None:
@@ -179,7 +179,7 @@ def _lay_tree(root: Path) -> None:
 def _generate(out: Output, params: dict[str, Any], root: Path) -> GenerateResult:
     if not out.as_json:
         out.say("  ".join(f"[blue]{key}[/]={shortened(value)}" for key, value in params.items()))
-    answer = generation.generate(params, tree.known(root, params["plan_id"], params["task_id"]))
+    answer = generation.generate(params, tree.read_known(root, params["plan_id"], params["task_id"]))
     if not out.as_json:
         out.repairs(answer.repairs if answer.ok else (), err=False)
     _problems(out, answer.errors)

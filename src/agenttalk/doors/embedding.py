@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agenttalk import wiring
-from agenttalk.adapters.drivers.python_calls import Agent, Calls, Result, Turn
+from agenttalk.adapters.drivers.python_calls import Agent, PythonPerformer, Result, Turn
 from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
 from agenttalk.wiring import settings
 
@@ -69,7 +69,7 @@ class Plan:
         for name in agents:
             described[name] = {"driver": "python", **described.get(name, {})}
         document = {"plan_id": self.plan_id, "name": self.name, **self.more, "agents": described, "tasks": self.tasks}
-        compiled = with_check_files(compile_plan(reader.plan_of(Source(document))), Path.cwd())
+        compiled = with_check_files(compile_plan(reader.plan_of(YamlSource(document))), Path.cwd())
         if compiled.problems:
             first = compiled.problems[0]
             raise ContractError(first.code, f"{first.field}: {first.message}", compiled.problems, hint=first.hint)
@@ -126,7 +126,7 @@ async def run(
                 await news.wait()
 
     def performers(deps: Deps) -> Mapping[str, Performer]:
-        return {"python": Calls(functions, deps.stores.blobs)}
+        return {"python": PythonPerformer(functions, deps.stores.blobs)}
 
     loaded = await asyncio.to_thread(settings.load, folder)
     await wiring.serve(folder, loaded, stop=asyncio.Event(), port=0, job=job, performers=performers)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agenttalk.rules.proof.rework import Judgement
 
 
-class Owner(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """A process, so that nobody mistakes another one for it after it died or the machine restarted."""
 
     boot_id: str
@@ -28,7 +28,7 @@ class Owner(NamedTuple):
     """When it started, in ticks since the machine did."""
 
 
-class Bind(NamedTuple):
+class BindMount(NamedTuple):
     """Something that is seen at another place than where it lies. Only bubblewrap can do that."""
 
     source: Path
@@ -58,9 +58,9 @@ class Confinement:
     """What they may only read, although it lies in something writable, hidden or temporary."""
     hidden: tuple[Path, ...] = ()
     """What they must not see, in a sandbox."""
-    binds: tuple[Bind, ...] = ()
+    binds: tuple[BindMount, ...] = ()
     """What they see at another place. A tier that cannot do it is not taken."""
-    lent: tuple[Bind, ...] = ()
+    lent: tuple[BindMount, ...] = ()
     """Files that they see at another place, to be read, in every tier; those that are not there are left out."""
     guarded: bool = False
     """Whether they are kept from each other's memory: no debugging, nothing of /proc can be written. Not by `plain`."""
@@ -71,7 +71,7 @@ class Confinement:
     `home` is their home folder. TMPDIR and HOME name both as they see them, unless the turn says otherwise."""
 
 
-class Pen(Protocol):
+class ProgramInput(Protocol):
     """The standard input of a program with which somebody speaks."""
 
     def write(self, data: bytes) -> None:
@@ -81,13 +81,13 @@ class Pen(Protocol):
         """Say nothing any more: the program is to end by itself, and is ended soon if it does not."""
 
 
-class Talk(Protocol):
+class StdioClient(Protocol):
     """Somebody who speaks with a program, by its standard input and the lines that it prints. All in the loop's thread.
 
     `hear` of the turn gets the lines.
     """
 
-    def begin(self, pen: Pen) -> None:
+    def begin(self, pen: ProgramInput) -> None:
         """The program was asked for, and may be spoken to."""
 
     def part(self) -> None:
@@ -95,7 +95,7 @@ class Talk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class ResourceBudget:
     """What all processes of a turn may use together. It is looked at while they run; who uses more is ended."""
 
     disk: int
@@ -119,7 +119,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ProgramTurn:
     """What a driver is asked to do once."""
 
     lease: str
@@ -138,7 +138,7 @@ class Turn:
     """How many bytes of standard output are kept; of standard error the last 16 KiB."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """The kernel's limits for each process of the turn, by their names: AS and FSIZE in bytes, CPU in seconds."""
-    budget: Budget | None = None
+    budget: ResourceBudget | None = None
     """What its processes may use together."""
     confinement: Confinement | None = None
     """What the processes may touch; None lets them do what this user may do."""
@@ -148,12 +148,12 @@ class Turn:
     """Gets each line of standard output as it comes. Whoever listens may have the turn cancelled for it."""
     longest: int | None = None
     """Bytes of a line that `hear` gets. When it is said, `hear` gets the last line also if it has no end."""
-    talk: Talk | None = None
+    talk: StdioClient | None = None
     """Who speaks with the program. Its standard input then stays open behind the prompt, until the pen is closed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnEnd:
     """How a turn ended. A claim of the program, nothing more."""
 
     how: Literal["exited", "killed", "timeout", "cancelled", "not_started"]
@@ -176,7 +176,7 @@ class Ended:
 class Driver(Protocol):
     """How an agent is driven."""
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         """Start it, feed it, wait; returns only when every process of its tree is dead.
 
         Cancelling kills the tree first. Never raises for what the program does.
@@ -184,14 +184,14 @@ class Driver(Protocol):
 
 
 @runtime_checkable
-class Tiers(Protocol):
+class SandboxSelector(Protocol):
     """The sandboxes of this machine."""
 
     async def tier(self, asked: Confinement) -> Tier:
         """In which tier a turn would run here. Raises ValueError, with what to do, rather than say a lower one."""
 
 
-class Handed(NamedTuple):
+class InputContent(NamedTuple):
     """A file that an agent is given."""
 
     input_name: str
@@ -203,7 +203,7 @@ class Handed(NamedTuple):
     """Its content when it is small; larger ones are read from the blobs."""
 
 
-class Watch(Protocol):
+class JobMonitor(Protocol):
     """Whoever looks on while a job is carried out, and stops it when it uses too much or gets nowhere.
 
     A performer tells what it hears; it is cancelled when that is a reason to stop. Tell it in the loop's thread.
@@ -238,7 +238,7 @@ class Job:
     prompt: str
     timeout: float
     """Seconds that it may take."""
-    inputs: tuple[Handed, ...] = ()
+    inputs: tuple[InputContent, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     """Outputs that must be of a media type, and of which."""
     outputs: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ class Job:
     """Where the agent works, from the root; empty means its own folder for the task."""
     readonly: tuple[Path, ...] = ()
     """What that place needs from elsewhere, to be read."""
-    watch: Watch | None = None
+    watch: JobMonitor | None = None
     """Who is told what is used and done meanwhile."""
     others: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Outputs of other tasks that the promise wants to see, as they are stored."""
@@ -275,7 +275,7 @@ class Job:
         return self.repo is not None or self.checked
 
 
-class Made(NamedTuple):
+class OutputContent(NamedTuple):
     """A file that an agent made."""
 
     output_name: str
@@ -297,7 +297,7 @@ class Performance:
     result: Any = None
     score: float | None = None
     explanation: str | None = None
-    outputs: tuple[Made, ...] = ()
+    outputs: tuple[OutputContent, ...] = ()
     code: str | None = None
     """What was wrong with an answer that came: a code, e.g. SCORE_MISSING."""
     error: str = ""
@@ -345,10 +345,10 @@ class Performer(Protocol):
 class Processes(Protocol):
     """Whose processes live on this machine."""
 
-    def me(self) -> Owner:
+    def me(self) -> ProcessIdentity:
         """This process."""
 
-    def alive(self, owner: Owner) -> bool:
+    def alive(self, owner: ProcessIdentity) -> bool:
         """Whether it still lives. Another boot, or another process with its number, is not it."""
 
     async def end(self, lease: str) -> int:

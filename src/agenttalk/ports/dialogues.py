@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class SessionParameters:
     """What a session is opened with."""
 
     cwd: str
@@ -34,7 +34,7 @@ class Opening:
     """Further folders that it may use, by absolute paths."""
 
 
-class Asks(NamedTuple):
+class PermissionRequest(NamedTuple):
     """The agent waits to be told whether it may do something."""
 
     number: int
@@ -63,10 +63,10 @@ class Dialogue(Protocol):
     def begin(self) -> None:
         """Say the first words."""
 
-    def take(self, line: bytes) -> Iterator[AgentEvent | Asks]:
+    def take(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
         """A line of what it prints."""
 
-    def rule(self, asks: Asks, *, allow: bool) -> bool:
+    def rule(self, asks: PermissionRequest, *, allow: bool) -> bool:
         """Tell it whether it may; False when it could not be told so, and was refused."""
 
     def cancel(self) -> None:
@@ -79,13 +79,13 @@ class Dialogue(Protocol):
         """What is to be said to it since this was asked last."""
 
 
-Dialogues = Callable[[Opening], Dialogue]
+DialogueFactory = Callable[[SessionParameters], Dialogue]
 """Begins a dialogue. Raises ValueError, with what to do, where the protocol is not spoken here. May take a second."""
 
 
 @runtime_checkable
-class Speaks(Protocol):
+class DialogueDriver(Protocol):
     """A driver whose programs can be spoken with by a protocol."""
 
-    def dialogue(self, opening: Opening) -> Dialogue:
-        """Begin a dialogue, as `Dialogues` says."""
+    def dialogue(self, opening: SessionParameters) -> Dialogue:
+        """Begin a dialogue, as `DialogueFactory` says."""

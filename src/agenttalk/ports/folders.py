@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """What a folder holds under a name. A symlink is described itself, not what it points to."""
 
     name: str
@@ -54,10 +54,10 @@ class Folder(Protocol):
     def names(self) -> Iterator[str]:
         """Every name in the folder, hidden ones too, in no order."""
 
-    def scan(self) -> Iterator[Entry]:
+    def scan(self) -> Iterator[FolderEntry]:
         """Every entry of the folder, in no order."""
 
-    def entry(self, relative: str) -> Entry | None:
+    def entry(self, relative: str) -> FolderEntry | None:
         """What has this name; None if nothing has."""
 
     def exists(self, relative: str) -> bool:

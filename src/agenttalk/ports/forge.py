@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from agenttalk.contracts.core.vocabulary import ForgeKind
     from agenttalk.contracts.errors import Code
     from agenttalk.contracts.forge import (
-        Branch,
         Change,
         Comment,
         Commit,
         Comparison,
+        ForgeBranch,
         ForgeEvent,
+        ForgeIssue,
         ForgeUser,
-        Issue,
         PullRequest,
         Push,
         Repository,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Status,
     )
 
-Merged: TypeAlias = 'Literal["merged", "scheduled"]'
+MergeResult: TypeAlias = 'Literal["merged", "scheduled"]'
 """Whether a pull request is merged, or will be when its checks are green."""
 
 
@@ -56,7 +56,7 @@ class Forge(Protocol):
     async def changes(self, repository: str, number: int) -> tuple[Change, ...]:
         """What was done to an issue or pull request, the oldest first."""
 
-    async def branch(self, repository: str, name: str) -> Branch:
+    async def branch(self, repository: str, name: str) -> ForgeBranch:
         """What a branch asks of those who merge into it."""
 
     async def pull_request(self, repository: str, number: int) -> PullRequest:
@@ -95,7 +95,7 @@ class Forge(Protocol):
     async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
         """The newest status of each context of a commit. What an agent wrote of its own work is no success."""
 
-    async def issue(self, repository: str, number: int) -> Issue:
+    async def issue(self, repository: str, number: int) -> ForgeIssue:
         """An issue as it is now."""
 
     async def compare(self, repository: str, base: str, head: str) -> Comparison:
@@ -107,10 +107,10 @@ class Forge(Protocol):
     async def pull_requests_since(self, repository: str, at: str) -> tuple[PullRequest, ...]:
         """Pull requests, open or not, that changed since then."""
 
-    async def open_issues(self, repository: str) -> tuple[Issue, ...]:
+    async def open_issues(self, repository: str) -> tuple[ForgeIssue, ...]:
         """All issues that are open, without pull requests."""
 
-    async def issues_since(self, repository: str, since: str) -> tuple[Issue, ...]:
+    async def issues_since(self, repository: str, since: str) -> tuple[ForgeIssue, ...]:
         """All issues that changed since a time, closed ones too, without pull requests."""
 
     async def submit_review(
@@ -121,10 +121,12 @@ class Forge(Protocol):
     async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
         """Write a comment on an issue or pull request."""
 
-    async def create_issue(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> Issue:
+    async def create_issue(
+        self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()
+    ) -> ForgeIssue:
         """Open an issue. `assignees` of the answer are those who really have it; a forge may drop them silently."""
 
-    async def assign(self, repository: str, number: int, assignees: Sequence[str]) -> Issue:
+    async def assign(self, repository: str, number: int, assignees: Sequence[str]) -> ForgeIssue:
         """Give an issue to these people."""
 
     async def create_pull_request(
@@ -132,7 +134,7 @@ class Forge(Protocol):
     ) -> PullRequest:
         """Open a pull request from a branch."""
 
-    async def merge(self, repository: str, number: int, head: str) -> Merged:
+    async def merge(self, repository: str, number: int, head: str) -> MergeResult:
         """Merge exactly this head; also "merged" when it was before. FORGE_CONFLICT when the head is another one."""
 
 
@@ -140,7 +142,7 @@ Headers: TypeAlias = "Sequence[tuple[str, str]]"
 """Names and values as they came, each as often as it came."""
 
 
-class Unread(Protocol):
+class EventlessDelivery(Protocol):
     """A delivery that nothing follows from."""
 
     @property
@@ -152,7 +154,7 @@ class Unread(Protocol):
         """What is wrong with it, when it is not simply of no interest."""
 
 
-class Signed(Protocol):
+class DeliverySignature(Protocol):
     """A signature that is computed while a body is read."""
 
     refusal: str
@@ -185,11 +187,11 @@ class EventSource(Protocol):
     def refusal(self, headers: Headers, body: bytes) -> str:
         """Why a delivery is not genuine; empty when it is. It never repeats what was sent."""
 
-    def signing(self, headers: Headers) -> Signed | None:
+    def signing(self, headers: Headers) -> DeliverySignature | None:
         """The signature of a delivery, computed while its body is read; None where none is asked for."""
 
     def label(self, headers: Headers) -> tuple[str, str]:
         """The forge's number of a delivery, and what it calls the event."""
 
-    def read(self, headers: Headers, body: bytes) -> ForgeEvent | Unread:
+    def read(self, headers: Headers, body: bytes) -> ForgeEvent | EventlessDelivery:
         """What happened. Never raises for what was sent."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.core.wire import JsonValue
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.ports.agents import Performance
-    from agenttalk.ports.proof import Confirm
+    from agenttalk.ports.proof import Confirmer
     from agenttalk.ports.storage import Row, Tx
     from agenttalk.rules.prompts.context import PromptContext, PromptSection
     from agenttalk.rules.prompts.wording import Locale
@@ -47,15 +47,15 @@ class KindTask:
     """How often it was sent back."""
 
 
-Read: TypeAlias = "Callable[..., Awaitable[list[Row]]]"
+QueryReader: TypeAlias = "Callable[..., Awaitable[list[Row]]]"
 """A query by its name and its values, as `Store.read`."""
-Wait: TypeAlias = "Callable[[str, Coroutine[Any, Any, None]], Awaitable[None]]"
+ForgeWaiter: TypeAlias = "Callable[[str, Coroutine[Any, Any, None]], Awaitable[None]]"
 """Waits for a while, or until something was heard of the forge: why, and for what at the longest."""
-Away: TypeAlias = "Callable[[str], Awaitable[None]]"
+OutageReporter: TypeAlias = "Callable[[str], Awaitable[None]]"
 """Tells why something cannot be asked."""
 
 
-class Said(NamedTuple):
+class Submission(NamedTuple):
     """A comment or output that was handed in for a task."""
 
     kind: Literal["comment", "output"]
@@ -75,17 +75,17 @@ class KindTurn:
     began_at: str
     """When the agent got the command first."""
     performance: Performance
-    said: tuple[Said, ...]
+    said: tuple[Submission, ...]
     """What was handed in since then."""
     at: str
     """Now."""
-    confirm: Confirm | None = None
+    confirm: Confirmer | None = None
     """Asks a person about what the turn left; None where nobody can be asked."""
-    read: Read | None = None
+    read: QueryReader | None = None
     """Reads something of the kind's own board, by the name of a query."""
-    wait: Wait | None = None
+    wait: ForgeWaiter | None = None
     """Waits, with the agent free for other tasks: why, and for what at the longest; None where nobody waits."""
-    away: Away | None = None
+    away: OutageReporter | None = None
     """Tells whoever has to know, and why, that what has to be asked is out of order; None where nobody can be told."""
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import ValidationCriteria
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
-    from agenttalk.ports.agents import Handed, Job, Made, Performance
+    from agenttalk.ports.agents import InputContent, Job, OutputContent, Performance
     from agenttalk.rules.proof.check_results import Confirmation
     from agenttalk.rules.proof.done import Evidence
     from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class WorkProof:
     """What was found out about the work of a turn, by others than whoever did it."""
 
     evidence: tuple[Evidence, ...] = ()
@@ -64,7 +64,7 @@ class Baseline:
     """By the ids of the checks that were looked at."""
 
 
-class Findings(Protocol):
+class CheckResultStore(Protocol):
     """What was found out before, kept where the next start finds it. Only the engine writes here."""
 
     async def baseline(self, job: Job) -> Baseline | None:
@@ -81,7 +81,7 @@ class Findings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
+class BranchTip:
     """Where a plan's branch stands, and how everything stands there that evidence can rest on."""
 
     commit: str
@@ -100,7 +100,7 @@ class Shipment:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ShipmentReport:
     """What came of looking at a shipment."""
 
     told: tuple[dict[str, Any], ...] = ()
@@ -115,7 +115,7 @@ class Examined:
 class Exhibit:
     """What a person is shown of what there is to judge."""
 
-    files: tuple[Made | Handed, ...] = ()
+    files: tuple[OutputContent | InputContent, ...] = ()
     diff: str = ""
     """What it changes in a repository, as text for people."""
 
@@ -123,7 +123,7 @@ class Exhibit:
 NO_EXHIBIT: Final = Exhibit()
 
 
-class Confirm(Protocol):
+class Confirmer(Protocol):
     """Asks a person the question of a check about something with a hash, and waits for the answer."""
 
     def __call__(
@@ -133,7 +133,7 @@ class Confirm(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class AcceptedWork:
     """What an attempt left in a repository, which a person accepts as it is."""
 
     plan_id: str
@@ -164,20 +164,22 @@ class Prover(Protocol):
         The job that comes back says where the agent works. Raises InputError when the task must not begin.
         """
 
-    async def prove(self, job: Job, performance: Performance, done: Callable[[Proof], bool], confirm: Confirm) -> Proof:
+    async def prove(
+        self, job: Job, performance: Performance, done: Callable[[WorkProof], bool], confirm: Confirmer
+    ) -> WorkProof:
         """Make the checks of a job's promise on what was left; every process of the agent is dead.
 
         If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. A person
         is asked (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
         """
 
-    async def accept(self, left: Left) -> str:
+    async def accept(self, left: AcceptedWork) -> str:
         """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
 
         Protected paths are put back all the same. Raises InputError when it cannot be merged.
         """
 
-    async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> Examined:
+    async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
         """Make checks at the `tip` of the plan's branch, or on the `artifacts` that are shipped, as each check says."""
 
     def leave(self, job: Job) -> None:
@@ -186,7 +188,7 @@ class Prover(Protocol):
     async def head(self, plan_id: str, repo: Workspace) -> str:
         """Where the branch of a plan stands; empty when it is gone. Nothing is made, and nothing else looked at."""
 
-    async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
+    async def tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
         """Where the branch of a job's plan stands now, and what each glob matches there."""
 
     async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:

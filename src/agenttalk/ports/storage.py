@@ -70,7 +70,7 @@ class Tx(Protocol):
         """
 
 
-class Lasting(asyncio.Future[T]):
+class UncancellableFuture(asyncio.Future[T]):
     """A future that cannot be cancelled: a task that waits for it and is cancelled hears of that when it is done."""
 
     def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002 - part of what a future is
@@ -98,7 +98,7 @@ class Store(Protocol):
         when whoever awaits it is cancelled.
         """
 
-    def handed_over(self, work: Callable[[Tx], T]) -> Lasting[T]:
+    def handed_over(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
         """The same as `transact`, begun at once. It cannot be cancelled: whoever awaits it is when it is done."""
 
     async def read(self, query_name: str, /, **params: Value) -> list[Row]:

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeAlias
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.adapters.mailbox.watch import Watch, watching
+from agenttalk.adapters.mailbox.watch import FolderWatcher, open_watcher
 from agenttalk.adapters.store import audit, operator_folder
-from agenttalk.adapters.store.ledger_heads import kept_heads
+from agenttalk.adapters.store.ledger_heads import read_heads
 from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.root_lock import RootLock, running_engine
-from agenttalk.contracts.core.large_documents import what_is_there_spared
+from agenttalk.contracts.core.large_documents import spare_existing_objects
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.doors.api.server import Listening
 from agenttalk.engine.core import access
@@ -87,12 +87,12 @@ async def serve(
             async with (
                 engine_api(root, settings, running.service, port) as where,
                 collect_periodically(collector, settings),
-                watching(Watch(root, boxes=("inbox", "outbox"), plans=True)) as watch,
+                open_watcher(FolderWatcher(root, boxes=("inbox", "outbox"), plans=True)) as watch,
             ):
                 lock.announce(http=where.http, socket=where.socket, passing=job is not None)
                 key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
                 tell(where._replace(pages=f"{where.http}/login?key={key}"))
-                with what_is_there_spared(), _guarding(lock, stop):
+                with spare_existing_objects(), _guarding(lock, stop):
                     await _until(
                         running,
                         running.run(stop, watch, EngineAddress(where.http, where.socket, where.doors)),
@@ -138,7 +138,7 @@ async def _locked(root: Path) -> RootLock:
 
 async def _let_operator_in(root: Path, deps: Deps) -> None:
     """The operator of a root has a token, which nobody else gets to see."""
-    own = operator_folder.made_token(root)
+    own = operator_folder.ensure_token(root)
     deps.discretion.keep({"the operator's token": own})
     await access.admit(deps, own, "operator", access.ENGINE_TOKEN_LABEL)
 
@@ -178,8 +178,8 @@ def _equip(running: Engine, root: Path, deps: Deps, settings: Settings, collecto
 
 def _verified(root: Path, url: str) -> list[dict[str, Any]]:
     """What came of checking every chain of the ledger."""
-    kept = kept_heads(root, shared=bool(url))
-    return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
+    kept = read_heads(root, shared=bool(url))
+    return [audit.to_json(each) for each in audit.verify(root, kept, url=url)]
 
 
 async def _trace(running: Engine, root: Path, deps: Deps, settings: Settings) -> None:

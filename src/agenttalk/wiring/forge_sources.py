@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agenttalk.adapters.forge import fields, webhooks
 from agenttalk.adapters.forge.read_back import ReadBack
-from agenttalk.adapters.forge.webhooks import Ignored
+from agenttalk.adapters.forge.webhooks import IgnoredDelivery
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code, ForgeError, UsageError
@@ -64,20 +64,20 @@ class ConfiguredSource:
         found = webhooks.check_signature(self.kind, headers, body, self.secret)
         return "" if found.good else found.reason
 
-    def signing(self, headers: Headers) -> webhooks.Signing | None:
+    def signing(self, headers: Headers) -> webhooks.StreamedSignature | None:
         """The signature of a delivery, computed while its body is read; None where none is asked for."""
         if self.insecure and not self.secret:
             return None
-        return webhooks.Signing(self.kind, headers, self.secret)
+        return webhooks.StreamedSignature(self.kind, headers, self.secret)
 
     def label(self, headers: Headers) -> tuple[str, str]:
         """The forge's number of a delivery, and what it calls the event."""
-        return webhooks.label(self.kind, headers)
+        return webhooks.read_label(self.kind, headers)
 
-    def read(self, headers: Headers, body: bytes) -> ForgeEvent | Ignored:
+    def read(self, headers: Headers, body: bytes) -> ForgeEvent | IgnoredDelivery:
         """What happened. Addresses that a forge writes without its own are made whole."""
-        found = webhooks.read(self.name, self.kind, headers, body)
-        return found if isinstance(found, Ignored) else fields.made_whole(found, self.web or self.api_url)
+        found = webhooks.read_delivery(self.name, self.kind, headers, body)
+        return found if isinstance(found, IgnoredDelivery) else fields.complete_log_url(found, self.web or self.api_url)
 
 
 def make_sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, EventSource]:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store.backup import blob_references
 from agenttalk.adapters.workspaces import folders
 from agenttalk.contracts.core import root_layout
@@ -110,7 +110,7 @@ class GarbageCollector:
         if self.deps.shared:
             return []
         old = list(_old_blobs(root / _BLOBS, now.timestamp() - _DAY))
-        named = blob_references.named(root) if old else set()
+        named = blob_references.find_references(root) if old else set()
         return [
             RemovableItem("blobs", str(path.relative_to(root)), status.st_blocks * _BLOCK, _time(status.st_mtime))
             for path, status in old
@@ -155,16 +155,18 @@ def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Rem
     for plan_id, task_id in ended:
         if not task_id and is_id(plan_id):
             yield from _clones(root, plan_id, ended[plan_id, task_id])
-    with Folder.open(root) as top:
+    with SafeFolder.open(root) as top:
         for agent in _folders(top, root_layout.AGENTS):
-            for plan_id in _folders(top, f"{root_layout.agent(agent)}/workspace"):
-                for task in _folders(top, f"{root_layout.agent(agent)}/workspace/{plan_id}"):
+            for plan_id in _folders(top, f"{root_layout.agent_folder(agent)}/workspace"):
+                for task in _folders(top, f"{root_layout.agent_folder(agent)}/workspace/{plan_id}"):
                     at = ended.get((plan_id, "")) or ended.get((plan_id, task))
                     if at is not None and task not in {"inputs", TRASH}:
-                        yield from _of_task(top, f"{root_layout.agent(agent)}/workspace/{plan_id}/{task}", plan_id, at)
+                        yield from _of_task(
+                            top, f"{root_layout.agent_folder(agent)}/workspace/{plan_id}/{task}", plan_id, at
+                        )
 
 
-def _folders(top: Folder, path: str) -> list[str]:
+def _folders(top: SafeFolder, path: str) -> list[str]:
     """The folders in one; none if it is not there, or a link leads to it."""
     try:
         with top.sub(path) as here:
@@ -180,7 +182,7 @@ def _clones(root: Path, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
             yield RemovableItem("clones", str(path.relative_to(root)), _size(path), at, plan_id)
 
 
-def _of_task(top: Folder, path: str, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
+def _of_task(top: SafeFolder, path: str, plan_id: str, at: datetime) -> Iterator[RemovableItem]:
     """A working folder and the transcripts in it. A folder that holds nothing else is no item."""
     size = sum(_size(top.path / path / name) for name in _rubbish(top, path))
     if size:
@@ -190,7 +192,7 @@ def _of_task(top: Folder, path: str, plan_id: str, at: datetime) -> Iterator[Rem
         yield RemovableItem("transcripts", where, _size(top.path / where), at, plan_id)
 
 
-def _names(top: Folder, path: str) -> list[tuple[str, str]]:
+def _names(top: SafeFolder, path: str) -> list[tuple[str, str]]:
     try:
         with top.sub(path) as here:
             return sorted((entry.name, entry.kind) for entry in here.scan())
@@ -198,12 +200,12 @@ def _names(top: Folder, path: str) -> list[tuple[str, str]]:
         return []
 
 
-def _transcripts(top: Folder, path: str) -> list[str]:
+def _transcripts(top: SafeFolder, path: str) -> list[str]:
     found = _names(top, f"{path}/{_TURNS}")
     return [name for name, kind in found if kind == "regular" and name.endswith((_TRANSCRIPT, prompt_record.SUFFIX))]
 
 
-def _rubbish(top: Folder, path: str) -> list[str]:
+def _rubbish(top: SafeFolder, path: str) -> list[str]:
     """What of a working folder can go: all but transcripts, and prompts beside them."""
     kept = set(_transcripts(top, path))
     own = [name for name, kind in _names(top, path) if (name, kind) != (_TURNS, "folder")]
@@ -217,7 +219,7 @@ def _remove(root: Path, item: RemovableItem) -> bool:
         folders.remove(root / item.path, home / "trash")
         return True
     above, _, name = item.path.rpartition("/")
-    with suppress(AgentTalkError), Folder.open(root) as top:
+    with suppress(AgentTalkError), SafeFolder.open(root) as top:
         names = [name] if item.kind == "transcripts" else [f"{name}/{each}" for each in _rubbish(top, item.path)]
         with top.sub(above) as here:
             here.make(TRASH)
@@ -229,7 +231,7 @@ def _remove(root: Path, item: RemovableItem) -> bool:
     return False
 
 
-def _prune(top: Folder, path: str) -> None:
+def _prune(top: SafeFolder, path: str) -> None:
     """Remove a folder and those above it, up to that of the plan, as far as they are empty."""
     while path.count("/") >= 3:  # agents/<agent>/workspace/<plan>
         with suppress(AgentTalkError):  # something is kept in it
@@ -237,7 +239,7 @@ def _prune(top: Folder, path: str) -> None:
         path = path.rpartition("/")[0]
 
 
-def _discard(here: Folder, name: str) -> None:
+def _discard(here: SafeFolder, name: str) -> None:
     try:
         here.move(name, here, f"{TRASH}/{secrets.token_hex(8)}")
     except MachineError:  # a folder without rights cannot be moved
@@ -254,11 +256,11 @@ def _finish(root: Path, ended: Mapping[tuple[str, str], datetime], now: datetime
         _forgotten(path, now.timestamp() - _DAY)
     for plan_id, task_id in ended:
         if not task_id and is_id(plan_id):
-            folders.empty(root / _CLONES / plan_id / "trash")
-    with Folder.open(root) as top:
+            folders.empty_folder(root / _CLONES / plan_id / "trash")
+    with SafeFolder.open(root) as top:
         for agent in _folders(top, root_layout.AGENTS):
-            for plan_id in _folders(top, f"{root_layout.agent(agent)}/workspace"):
-                above = f"{root_layout.agent(agent)}/workspace/{plan_id}"
+            for plan_id in _folders(top, f"{root_layout.agent_folder(agent)}/workspace"):
+                above = f"{root_layout.agent_folder(agent)}/workspace/{plan_id}"
                 for where in (above, *(f"{above}/{task}/{_TURNS}" for task in _folders(top, above))):
                     if TRASH in _folders(top, where):
                         with suppress(AgentTalkError), top.sub(where) as here:
@@ -268,8 +270,10 @@ def _finish(root: Path, ended: Mapping[tuple[str, str], datetime], now: datetime
                         _prune(top, f"{above}/{task}/{_TURNS}")
 
 
-def _emptied(here: Folder) -> None:
-    folders.empty(Path(f"/proc/self/fd/{here.descriptor}") / TRASH)  # by the descriptor: no name on the way can change
+def _emptied(here: SafeFolder) -> None:
+    folders.empty_folder(
+        Path(f"/proc/self/fd/{here.descriptor}") / TRASH
+    )  # by the descriptor: no name on the way can change
     here.remove(TRASH)
 
 

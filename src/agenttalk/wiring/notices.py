@@ -36,7 +36,7 @@ def make_notifier(root: Path, deps: Deps, settings: Settings) -> Notifier | None
 
 async def _post(target: NotificationTarget, headers: Mapping[str, str], body: bytes) -> NoticeResult:
     allowed = [read_allowed(each) for each in target.allow]
-    return NoticeResult(*await notice_sender.told(target.url, headers, body, allowed=allowed))
+    return NoticeResult(*await notice_sender.send_notice(target.url, headers, body, allowed=allowed))
 
 
 def _signing_secret(name: str, variable: str | None) -> str | None:

@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.mailbox.sweep import file_time, sweep
 from agenttalk.adapters.store import files, operator_folder
-from agenttalk.adapters.store.ledger_heads import Heads
+from agenttalk.adapters.store.ledger_heads import HeadsFile
 from agenttalk.adapters.store.root import MAIL, RootStores
 from agenttalk.contracts.core import root_layout
 from agenttalk.engine.core.deps import Deps, EngineLimits, SandboxPaths
@@ -60,10 +60,10 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
     everything that lies under the root is seen too.
     """
     clock = clock or SystemClock()
-    heads = Heads(root, shared=bool(url)) if witnessed else None
+    heads = HeadsFile(root, shared=bool(url)) if witnessed else None
     stores = RootStores(root, clock, url=url, witness=heads)
     await asyncio.to_thread(files.close_to_others, root)
-    with Folder.open(root) as folder:
+    with SafeFolder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
             own = operator_folder.folder_of(root).parent  # and that of the operator's other roots
@@ -96,12 +96,12 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
 
 def _price(model: str, billed: BilledTokens) -> float | None:
     """What a request to a model costs; the prices are loaded when something is to be priced."""
-    from agenttalk.adapters.drivers.prices import price
+    from agenttalk.adapters.drivers.prices import price_well_known
 
-    return price(model, billed)
+    return price_well_known(model, billed)
 
 
-async def _keep(heads: Heads) -> None:
+async def _keep(heads: HeadsFile) -> None:
     while True:
         await asyncio.sleep(KEEP)
         await asyncio.to_thread(heads.flush)
@@ -203,5 +203,5 @@ def _discreet_logs(discretion: SecretGuard) -> Iterator[None]:
 
 def sweep_root(root: Path) -> None:
     """Remove what killed processes left behind."""
-    with Folder.open(root) as folder:
+    with SafeFolder.open(root) as folder:
         sweep(folder, LITTER, file_time(folder))

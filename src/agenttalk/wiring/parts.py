@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from agenttalk import wiring
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.adapters.mailbox.watch import Watch, watching
+from agenttalk.adapters.mailbox.watch import FolderWatcher, open_watcher
 from agenttalk.adapters.store.root_lock import PartLock, RootLock
 from agenttalk.contracts.core.root_layout import Box
 from agenttalk.contracts.errors import Code, UsageError
@@ -59,7 +59,7 @@ async def run_router(root: Path, tell: Tell[RouterReport], *, stop: asyncio.Even
         if stop is None:
             tell(await router.run_once())
             return
-        async with watching(Watch(root, boxes=_OUTBOX, plans=True)) as wake:
+        async with open_watcher(FolderWatcher(root, boxes=_OUTBOX, plans=True)) as wake:
             await run_loop(stop, wake, router.pass_, tell, pause=lambda report: report.pause)
 
 
@@ -70,7 +70,7 @@ async def run_monitor(root: Path, tell: Tell[MonitorReport], *, stop: asyncio.Ev
         if stop is None:
             tell(await watcher.pass_())
             return
-        async with watching(Watch(root, boxes=(), plans=True)) as wake:
+        async with open_watcher(FolderWatcher(root, boxes=(), plans=True)) as wake:
             await run_loop(stop, wake, watcher.pass_, tell, pause=lambda _: POLL)
 
 
@@ -87,7 +87,7 @@ async def run_heartbeat(
         if stop is None:
             tell(await beat.run_once())
             return
-        async with watching(Watch(root, boxes=_INBOX, plans=False, agents=(agent_id,))) as wake:
+        async with open_watcher(FolderWatcher(root, boxes=_INBOX, plans=False, agents=(agent_id,))) as wake:
             await beat.run(stop, wake, tell)
 
 

@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import Code, Problem, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.model import PlanFile
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules.core import isolation
 from agenttalk.rules.planfile.compiler import CompiledPlan, compile_plan
@@ -33,7 +33,7 @@ def compile_plan_file(file: Path, root: Path | None = None, *, plan_id: str | No
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
         raise UsageError(Code.FILE_UNREADABLE, message, hint="look at the path") from error
-    plan = reader.read(data, yaml=file.suffix.lower() != ".json")
+    plan = reader.read_plan_file(data, yaml=file.suffix.lower() != ".json")
     if plan_id is not None:
         plan = plan.model_copy(update={"plan_id": PlanId(plan_id)})
     return _compile_for_root(plan, root, file.absolute().parent)
@@ -44,7 +44,7 @@ def compile_schedule(root: Path, schedule: Schedule, plan_id: str) -> CompiledPl
     if schedule.plan is not None:
         return compile_plan_file(root / schedule.plan, root, plan_id=plan_id)
     task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
-    return _compile_for_root(reader.plan_of(Source({"plan_id": plan_id, "tasks": [task]})), root, root)
+    return _compile_for_root(reader.plan_of(YamlSource({"plan_id": plan_id, "tasks": [task]})), root, root)
 
 
 def merge_profiles(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:

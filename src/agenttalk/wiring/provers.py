@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from agenttalk.adapters.checking.checker import AskForge, Checker
-from agenttalk.adapters.checking.command import Context
+from agenttalk.adapters.checking.command import CheckContext
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.adapters.proving import Prover
+from agenttalk.adapters.proving import WorkspaceProver
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.proof.evidence_store import StoredFindings
 from agenttalk.ports import Driver
@@ -20,11 +20,11 @@ from agenttalk.wiring.settings.tables import CheckSettings
 
 def make_prover(
     root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None
-) -> Prover:
+) -> WorkspaceProver:
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
-    context = Context(
+    context = CheckContext(
         path=path,
         network=settings.network == "on",
         prepare_network=settings.prepare_network == "on",
@@ -34,9 +34,9 @@ def make_prover(
         readable=deps.walls.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
     )
-    return Prover(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
+    return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
 
 
-def make_local_prover(root: Path, deps: Deps) -> Prover:
+def make_local_prover(root: Path, deps: Deps) -> WorkspaceProver:
     """Whoever makes checks for a command that works without an engine."""
     return make_prover(root, deps, ScriptDriver(LocalProcesses()), load(root).checks)

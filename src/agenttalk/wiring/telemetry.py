@@ -26,7 +26,7 @@ def make_trace_exporter(root: Path, instance: str, deps: Deps, said: TelemetrySe
     deps.discretion.keep({f"the header {name} of telemetry": value for name, value in known.items()})
 
     async def send(body: bytes) -> SpanExportResult:
-        return SpanExportResult(*await otlp_exporter.sent(said.traces_url, known, body))
+        return SpanExportResult(*await otlp_exporter.send_spans(said.traces_url, known, body))
 
     own = version("agenttalk")
     resource = (("service.name", said.service_name), ("service.version", own), ("service.instance.id", instance))

@@ -6,7 +6,7 @@ import os
 import sys
 
 from agenttalk.adapters.answering import exchange
-from agenttalk.adapters.answering.exchange import Tell, UnansweredError
+from agenttalk.adapters.answering.exchange import LineSink, UnansweredError
 from agenttalk.contracts.errors import Code
 from agenttalk.rules.agents import model_protocol
 from agenttalk.rules.agents.model_answers import ModelAnswer
@@ -23,7 +23,7 @@ def main() -> int:
 
     request = ModelRequest.read(sys.stdin.buffer.read())
     try:
-        exchange.leave(_answered(request, tell))
+        exchange.write_answer(_answered(request, tell))
     except UnansweredError as error:
         why = error.why.encode("utf-8", "replace").decode()
         tell(model_protocol.format_line("fault", code=error.code, text=why))
@@ -32,7 +32,7 @@ def main() -> int:
     return 0
 
 
-def _answered(request: ModelRequest, tell: Tell) -> ModelAnswer:
+def _answered(request: ModelRequest, tell: LineSink) -> ModelAnswer:
     if request.driver == "local":
         from agenttalk.adapters.answering import local
 

@@ -16,7 +16,7 @@ from agenttalk.rules.agents.model_answers import ModelAnswer
 _SHOWN: Final = 16 * 1024
 """Characters of an answer that are told."""
 
-Tell: TypeAlias = Callable[[bytes], object]
+LineSink: TypeAlias = Callable[[bytes], object]
 """Where lines go to."""
 
 
@@ -30,10 +30,10 @@ class UnansweredError(Exception):
 
 
 @dataclass(slots=True)
-class Account:
+class UsageReporter:
     """Counts what is used, and tells it."""
 
-    tell: Tell
+    tell: LineSink
     read: int = 0
     written: int = 0
     requests: int = 0
@@ -49,9 +49,9 @@ class Account:
         self.tell(model_protocol.format_line("usage", **counts, **more, estimated=self.estimated))
 
 
-def leave(answer: ModelAnswer, environ: Mapping[str, str] = os.environ) -> None:
+def write_answer(answer: ModelAnswer, environ: Mapping[str, str] = os.environ) -> None:
     """Put an answer where programs leave their results."""
     outputs = Path(environ["AGENTTALK_OUTPUTS"])
     for name, text in answer.outputs.items():
-        (outputs / root_layout.segment(name)).write_bytes(text.encode("utf-8", "replace"))
+        (outputs / root_layout.path_segment(name)).write_bytes(text.encode("utf-8", "replace"))
     Path(environ["AGENTTALK_RESULT"]).write_bytes(wire.write(answer.result) + b"\n")

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from agenttalk.adapters.answering.exchange import Account, Tell, UnansweredError
+from agenttalk.adapters.answering.exchange import LineSink, UnansweredError, UsageReporter
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LocalUse
 from agenttalk.rules.agents import model_answers, model_protocol
@@ -19,7 +19,7 @@ from agenttalk.rules.text import answer_words
 from agenttalk.rules.text.render import translate
 
 
-def ask(request: ModelRequest, tell: Tell) -> ModelAnswer:
+def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
     """Have the model answer, and again with the reason while it does not answer in the form that was asked for.
 
     Its words are forced into the form as they come, so that what is wrong is mostly what they say.
@@ -27,7 +27,7 @@ def ask(request: ModelRequest, tell: Tell) -> ModelAnswer:
     use = LocalUse.model_validate(dict(request.use))
     server = _loaded(use)
     tell(model_protocol.format_line("model", name=Path(use.model_file).name))
-    account = Account(tell)
+    account = UsageReporter(tell)
     messages = [{"role": "user", "content": request.prompt}]
     form = {
         "type": "json_schema",
@@ -38,7 +38,7 @@ def ask(request: ModelRequest, tell: Tell) -> ModelAnswer:
     fault = TurnFault(Code.ANSWER_INVALID, "it was not asked")
     for number in range(use.retries + 1):
         seed = {"seed": use.seed + number} if use.seed is not None else {}
-        text, whole = _said(server, {"messages": messages, **wanted, **seed}, account)
+        text, whole = _read_answer(server, {"messages": messages, **wanted, **seed}, account)
         found = model_answers.read_answer(request.asked, text)
         if isinstance(found, ModelAnswer):
             return found
@@ -77,7 +77,7 @@ def _loaded(use: LocalUse) -> Any:
         raise UnansweredError(Code.MODEL_UNUSABLE, f"{why} ({str(error)[:200]})") from error
 
 
-def _said(server: Any, wanted: dict[str, Any], account: Account) -> tuple[str, bool]:
+def _read_answer(server: Any, wanted: dict[str, Any], account: UsageReporter) -> tuple[str, bool]:
     """What the model says, and whether that is all that it wanted to say."""
     try:
         reply = server.handle_chat_completions(wanted)

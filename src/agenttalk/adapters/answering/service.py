@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from agenttalk.adapters.answering.exchange import Account, Tell, UnansweredError
+from agenttalk.adapters.answering.exchange import LineSink, UnansweredError, UsageReporter
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LlmUse
 from agenttalk.rules.agents import model_answers, model_protocol, model_services
@@ -37,7 +37,7 @@ _CONNECT = 10.0
 _SHOWN = 500
 
 
-async def ask(request: ModelRequest, tell: Tell, key: str) -> ModelAnswer:
+async def ask(request: ModelRequest, tell: LineSink, key: str) -> ModelAnswer:
     """Have the model answer, and again with the reason while it does not answer in the form that was asked for."""
     use = LlmUse.model_validate(dict(request.use))
     ends = time.monotonic() + request.seconds
@@ -77,12 +77,12 @@ def _model(use: LlmUse, key: str, client: httpx2.AsyncClient) -> Model[Any]:
 class _Conversation:
     """One conversation with a model, until it has answered."""
 
-    def __init__(self, use: LlmUse, request: ModelRequest, tell: Tell, ends: float) -> None:
+    def __init__(self, use: LlmUse, request: ModelRequest, tell: LineSink, ends: float) -> None:
         self._use = use
         self._request = request
         self._tell = tell
         self._ends = ends
-        self._account = Account(tell)
+        self._account = UsageReporter(tell)
         self._said = len(request.prompt)
         """Characters of the conversation so far."""
         self._fault = TurnFault(Code.ANSWER_INVALID, "it did not answer")
@@ -119,7 +119,7 @@ class _Conversation:
             output_type=ToolOutput(form, name="answer", description="Your one answer, which ends this conversation"),
             retries={"output": use.retries, "tools": use.retries},
             model_settings=settings,
-            capabilities=[_Patience(use.retries, self._ends, self._tell)],
+            capabilities=[_ServiceRetries(use.retries, self._ends, self._tell)],
         )
         agent.output_validator(self._judge)
         return agent
@@ -177,10 +177,10 @@ def _first_fault(response: ModelResponse, text: str, *, called: bool) -> TurnFau
     return TurnFault(Code.ANSWER_INVALID, f"the answer {what}: {' '.join(text.split())[:_SHOWN]!r}")
 
 
-class _Patience(AbstractCapability[Any]):  # type: ignore[misc]  # its types are not looked into
+class _ServiceRetries(AbstractCapability[Any]):  # type: ignore[misc]  # its types are not looked into
     """Asks a service again that is busy or out of order, when that makes sense."""
 
-    def __init__(self, retries: int, ends: float, tell: Tell) -> None:
+    def __init__(self, retries: int, ends: float, tell: LineSink) -> None:
         self._retries = retries
         self._ends = ends
         self._tell = tell

@@ -13,7 +13,7 @@ from typing import Final
 
 from agenttalk.adapters import http_client
 from agenttalk.adapters.checking import schema_check
-from agenttalk.adapters.checking.command import Command, Context, Done, Runner
+from agenttalk.adapters.checking.command import CheckContext, CommandOutcome, CommandRunner, ShellCommand
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
@@ -31,14 +31,14 @@ from agenttalk.contracts.promise import (
     TestsCheck,
     Trust,
 )
-from agenttalk.ports import Clock, Driver, Folder, Ids, Turn
+from agenttalk.ports import Clock, Driver, Folder, Ids, ProgramTurn
 from agenttalk.rules.proof import check_results, evidence, junit
 from agenttalk.rules.proof.check_results import Confirmation, FileFacts, GitFacts, ProgramExit, StoredOutput
 from agenttalk.rules.proof.evidence import CheckFinding, CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 
-Again = Callable[[], Awaitable[Folder]]
+CheckoutFactory = Callable[[], Awaitable[Folder]]
 """Makes another checkout of the same tree."""
 AskForge = Callable[[ForgeCheck], Awaitable[CheckFinding]]
 """Reads at a forge whether what a check asks for is so."""
@@ -50,7 +50,7 @@ _PREPARE_SECONDS: Final = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class CheckFacts:
     """What the engine knows that a check needs. What is not known is not fine."""
 
     tree: str = ""
@@ -83,11 +83,11 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CheckOutcome:
     """What came of a check, before it is written up."""
 
     finding: CheckFinding
-    done: Done | None = None
+    done: CommandOutcome | None = None
     tests: Outcomes | None = None
     flaky: tuple[str, ...] = ()
     by: str = evidence.ENGINE
@@ -96,13 +96,13 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sealed:
+class _CommandSite:
     """Where a command runs, and what is known of it."""
 
     checkout: Folder
-    facts: Facts
-    context: Context
-    again: Again | None
+    facts: CheckFacts
+    context: CheckContext
+    again: CheckoutFactory | None
 
 
 class Checker:
@@ -114,7 +114,7 @@ class Checker:
         clock: Clock,
         ids: Ids,
         *,
-        resolve: http_client.Resolve = http_client.resolved,
+        resolve: http_client.Resolve = http_client.resolve_host,
         forge: AskForge | None = None,
     ) -> None:
         """`forge` makes checks of kind forge; without it none passes."""
@@ -123,10 +123,16 @@ class Checker:
         self._ids = ids
         self._resolve = resolve
         self._forge = forge
-        self._runner = Runner(driver, ids)
+        self._runner = CommandRunner(driver, ids)
 
     async def check(
-        self, check: AnyCheck, checkout: Folder | None, facts: Facts, context: Context, *, again: Again | None = None
+        self,
+        check: AnyCheck,
+        checkout: Folder | None,
+        facts: CheckFacts,
+        context: CheckContext,
+        *,
+        again: CheckoutFactory | None = None,
     ) -> CheckResult:
         """Make a check in a sealed checkout, which nobody else touches meanwhile.
 
@@ -140,9 +146,9 @@ class Checker:
             fingerprint = await self.fingerprint(check, facts, context)
             found = await self._find(check, checkout, facts, context, again)
         except AgentTalkError as error:
-            found = _Found(_of_error(error))
+            found = _CheckOutcome(_finding_of_error(error))
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            found = _Found(
+            found = _CheckOutcome(
                 CheckFinding(False, "fault", check_words.CHECK_BROKE(kind=type(error).__name__, error=error))
             )
         done = found.done
@@ -165,16 +171,16 @@ class Checker:
             by=found.by,
         )
 
-    async def isolates(self, context: Context) -> bool:
+    async def isolates(self, context: CheckContext) -> bool:
         """Whether commands run in a sandbox here."""
         return await self._runner.isolates(context)
 
-    async def prepare(self, folder: Path, run: str, context: Context) -> Done:
+    async def prepare(self, folder: Path, run: str, context: CheckContext) -> CommandOutcome:
         """Run a command line that makes a folder ready for checks, confined as they are. Nothing of it lives on."""
         allowed = replace(context, network=context.prepare_network)
-        return await self._runner.run(Command(run, folder, folder, None, _PREPARE_SECONDS), allowed)
+        return await self._runner.run(ShellCommand(run, folder, folder, None, _PREPARE_SECONDS), allowed)
 
-    async def fingerprint(self, check: AnyCheck, facts: Facts, context: Context) -> Fingerprint:
+    async def fingerprint(self, check: AnyCheck, facts: CheckFacts, context: CheckContext) -> Fingerprint:
         """What a check's result would rest on: `evidence.cache_key` says whether that is known already."""
         runs = isinstance(check, RunCheck | TestsCheck)
         return Fingerprint(
@@ -190,29 +196,36 @@ class Checker:
         )
 
     async def _find(
-        self, check: AnyCheck, checkout: Folder | None, facts: Facts, context: Context, again: Again | None
-    ) -> _Found:
+        self,
+        check: AnyCheck,
+        checkout: Folder | None,
+        facts: CheckFacts,
+        context: CheckContext,
+        again: CheckoutFactory | None,
+    ) -> _CheckOutcome:
         if isinstance(check, HttpCheck):
-            return _Found(await self._asked(check, context))
+            return _CheckOutcome(await self._asked(check, context))
         if isinstance(check, ForgeCheck):
             if self._forge is None:
-                return _Found(CheckFinding(False, "facts_missing", check_words.NO_FORGE()))
-            return _Found(await self._forge(check))
+                return _CheckOutcome(CheckFinding(False, "facts_missing", check_words.NO_FORGE()))
+            return _CheckOutcome(await self._forge(check))
         if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck):
-            return _known(check, facts)
+            return _check_known_facts(check, facts)
         if checkout is None:
-            return _Found(CheckFinding(False, "facts_missing", check_words.NO_CHECKOUT()))
+            return _CheckOutcome(CheckFinding(False, "facts_missing", check_words.NO_CHECKOUT()))
         match check:
             case RunCheck():
-                return await self._command(check, _Sealed(checkout, facts, context, again))
+                return await self._command(check, _CommandSite(checkout, facts, context, again))
             case TestsCheck():
-                return await self._suite(check, _Sealed(checkout, facts, context, again))
+                return await self._suite(check, _CommandSite(checkout, facts, context, again))
             case FileCheck():
-                return _Found(check_results.judge_file(check, await asyncio.to_thread(_seen, check, checkout, context)))
+                return _CheckOutcome(
+                    check_results.judge_file(check, await asyncio.to_thread(_look_at_file, check, checkout, context))
+                )
             case JsonCheck():
-                return _Found(await self._document(check, checkout, context))
+                return _CheckOutcome(await self._document(check, checkout, context))
 
-    async def _command(self, check: RunCheck, sealed: _Sealed) -> _Found:
+    async def _command(self, check: RunCheck, sealed: _CommandSite) -> _CheckOutcome:
         done = await self._once(check, sealed.checkout, sealed)
         finding = check_results.judge_run(done.ran)
         left = check.retries
@@ -221,9 +234,9 @@ class Checker:
             done = await self._once(check, await sealed.again(), sealed)
             finding = check_results.judge_run(done.ran)
         flaky = (check.id,) if finding.passed and left < check.retries else ()
-        return _Found(finding, done, flaky=flaky)
+        return _CheckOutcome(finding, done, flaky=flaky)
 
-    async def _suite(self, check: TestsCheck, sealed: _Sealed) -> _Found:
+    async def _suite(self, check: TestsCheck, sealed: _CommandSite) -> _CheckOutcome:
         done, report = await self._reported(check, sealed.checkout, sealed)
         ran, base = done.ran, sealed.facts.base
         finding = check_results.judge_tests(check, ran, report, base)
@@ -245,11 +258,11 @@ class Checker:
             ran = ProgramExit("exited", 1 if report.failed or report.beyond else 0)
             finding = check_results.judge_tests(check, ran, report, base)
         tests = report if isinstance(report, Outcomes) else None
-        return _Found(finding, done, tests, tuple(sorted(flaky)))
+        return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)))
 
     async def _reported(
-        self, check: TestsCheck, checkout: Folder, sealed: _Sealed
-    ) -> tuple[Done, Outcomes | UnreadableReport | None]:
+        self, check: TestsCheck, checkout: Folder, sealed: _CommandSite
+    ) -> tuple[CommandOutcome, Outcomes | UnreadableReport | None]:
         """Run a suite; its report is read when nothing of the run lives any more."""
         await asyncio.to_thread(checkout.remove, check.junit)  # one that is there already
         done = await self._once(check, checkout, sealed)
@@ -257,7 +270,7 @@ class Checker:
             return done, None
         return done, await asyncio.to_thread(_report, check, checkout, sealed.context.limits.report_bytes)
 
-    async def _once(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _Sealed) -> Done:
+    async def _once(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _CommandSite) -> CommandOutcome:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
         await asyncio.to_thread(_unshadowed, check, checkout, sealed.facts.standing)
         if check.cwd is not None:
@@ -266,7 +279,7 @@ class Checker:
         else:
             cwd = checkout.path
         facts, context = sealed.facts, sealed.context
-        command = Command(
+        command = ShellCommand(
             check.run,
             checkout.path,
             cwd,
@@ -277,25 +290,25 @@ class Checker:
         )
         return await self._runner.run(command, _demanding(context, facts))
 
-    async def _asked(self, check: HttpCheck, context: Context) -> CheckFinding:
+    async def _asked(self, check: HttpCheck, context: CheckContext) -> CheckFinding:
         limits = context.limits
-        asking = http_client.Asking(
+        asking = http_client.HttpRequest(
             context.allowed,
             check.timeout or limits.answer_seconds,
             limits.answer_bytes,
             follow=not 300 <= check.status < 400,
         )
-        answer = await http_client.get(check.url, asking, resolve=self._resolve)
+        answer = await http_client.send_request(check.url, asking, resolve=self._resolve)
         return answer if isinstance(answer, CheckFinding) else check_results.judge_http(check, answer)
 
-    async def _document(self, check: JsonCheck, checkout: Folder, context: Context) -> CheckFinding:
+    async def _document(self, check: JsonCheck, checkout: Folder, context: CheckContext) -> CheckFinding:
         limit = context.limits.read_bytes
         data = await asyncio.to_thread(checkout.read, check.path, limit)
         document = await asyncio.to_thread(wire.read, data, limit=limit)
         if check.json_schema is None:
             return check_results.judge_json(check, document, ())
         given = json.dumps({"schema": check.json_schema, "document": document})
-        turn = Turn(
+        turn = ProgramTurn(
             lease=self._ids.new("check"),
             argv=(sys.executable, "-I", str(Path(schema_check.__file__))),
             cwd=Path("/"),
@@ -309,27 +322,27 @@ class Checker:
         return check_results.judge_json(check, document, [str(each) for each in json.loads(ended.stdout)])
 
 
-def _known(check: AnyCheck, facts: Facts) -> _Found:
+def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:
     """Checks that look only at what the engine knows already."""
     match check:
         case GitCheck():
-            return _Found(check_results.judge_git(check, facts.git))
+            return _CheckOutcome(check_results.judge_git(check, facts.git))
         case ArtifactCheck():
-            return _Found(check_results.judge_artifact(check, facts.artifacts.get(check.output)))
+            return _CheckOutcome(check_results.judge_artifact(check, facts.artifacts.get(check.output)))
         case ReportCheck():
-            return _Found(check_results.judge_report(facts.report))
+            return _CheckOutcome(check_results.judge_report(facts.report))
         case HumanCheck():
             said = facts.confirmation
             found = check_results.judge_human(said, facts.shown)
-            return _Found(found, by=said.by if said else evidence.ENGINE, trust=said.trust if said else None)
-    return _Found(CheckFinding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
+            return _CheckOutcome(found, by=said.by if said else evidence.ENGINE, trust=said.trust if said else None)
+    return _CheckOutcome(CheckFinding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
 
 
 class _CheckFileError(InputError):
     """A check's own file is not as it was when the promise was made."""
 
 
-def _own_files(check: AnyCheck, checkout: Folder, facts: Facts) -> None:
+def _own_files(check: AnyCheck, checkout: Folder, facts: CheckFacts) -> None:
     for path in check.files or ():
         try:
             found = checkout.digest(path, _LARGEST).sha256
@@ -342,7 +355,7 @@ def _own_files(check: AnyCheck, checkout: Folder, facts: Facts) -> None:
             )
 
 
-def _demanding(context: Context, facts: Facts) -> Context:
+def _demanding(context: CheckContext, facts: CheckFacts) -> CheckContext:
     """What the operator says, and what the work demands beyond that."""
     return replace(context, least=facts.tier, isolation="required" if facts.required else context.isolation)
 
@@ -374,7 +387,7 @@ def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | Unrea
         return UnreadableReport(error.message)
 
 
-def _seen(check: FileCheck, checkout: Folder, context: Context) -> FileFacts:
+def _look_at_file(check: FileCheck, checkout: Folder, context: CheckContext) -> FileFacts:
     if check.contains is None:
         digest = checkout.digest(check.path, _LARGEST)
         return FileFacts(digest.size, digest.sha256)
@@ -382,7 +395,7 @@ def _seen(check: FileCheck, checkout: Folder, context: Context) -> FileFacts:
     return FileFacts(len(content), wire.sha256(content), content)
 
 
-def _of_error(error: AgentTalkError) -> CheckFinding:
+def _finding_of_error(error: AgentTalkError) -> CheckFinding:
     reason: evidence.Reason = "unreadable"
     if isinstance(error, _CheckFileError):
         reason = "check_file"

@@ -17,7 +17,7 @@ from agenttalk.adapters import sandbox
 from agenttalk.adapters.checking import touched_files
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.ports import Confinement, Driver, Ended, Ids, Tiers, Turn
+from agenttalk.ports import Confinement, Driver, Ids, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.rules.core.http_addresses import AllowedAddress
 from agenttalk.rules.proof import check_results
 from agenttalk.rules.proof.check_results import ExitKind, ProgramExit
@@ -33,7 +33,7 @@ _MOUNTS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CheckLimits:
     """What a check may use."""
 
     seconds: float = 600.0
@@ -58,7 +58,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class CheckContext:
     """What the operator says of the checks."""
 
     path: str = os.defpath
@@ -82,13 +82,13 @@ class Context:
     """Paths of the checkout that were prepared."""
     allowed: tuple[AllowedAddress, ...] = ()
     """Addresses besides public ones that `http` checks may ask."""
-    limits: Limits = field(default_factory=Limits)
+    limits: CheckLimits = field(default_factory=CheckLimits)
     temporary: Path | None = None
     """Where temporary folders are made; the system's place by default."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """What is to be run."""
 
     run: str
@@ -104,7 +104,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CommandOutcome:
     """What came of it. Every process is dead by then, unless `ran.how` is `stuck`."""
 
     ran: ProgramExit
@@ -114,7 +114,7 @@ class Done:
     size: int = 0
 
 
-class _Room(NamedTuple):
+class _RunSandbox(NamedTuple):
     """The sandbox of one run."""
 
     tier: Tier
@@ -127,7 +127,7 @@ class _Room(NamedTuple):
         return self.tier != "plain"
 
 
-class Runner:
+class CommandRunner:
     """Runs commands of checks, and those that prepare checkouts, through the driver of agents' programs."""
 
     def __init__(self, driver: Driver, ids: Ids) -> None:
@@ -135,22 +135,22 @@ class Runner:
         self._ids = ids
         self._shell = shutil.which("sh", path=os.defpath) or "/bin/sh"
 
-    async def isolates(self, context: Context) -> bool:
+    async def isolates(self, context: CheckContext) -> bool:
         """Whether commands run in a sandbox here."""
         return (await self._room(context)).isolated
 
-    async def run(self, command: Command, context: Context) -> Done:
+    async def run(self, command: ShellCommand, context: CheckContext) -> CommandOutcome:
         """Run it to its end. Never raises for what the command does; cancelling kills it first."""
         room = await self._room(context)
         if room.refusal:
-            return Done(ProgramExit("not_isolated", None, room.refusal), isolated=False)
+            return CommandOutcome(ProgramExit("not_isolated", None, room.refusal), isolated=False)
         kept = (*command.kept, *(command.made if room.tier == "landlock" else ()))
-        with touched_files.watched(command.checkout, kept) as touched:
+        with touched_files.watch_files(command.checkout, kept) as touched:
             done = await self._run(command, context, room)
             changed = touched()
         if changed and done.ran.how == "exited":
             names = ", ".join(changed[:5])
-            return Done(
+            return CommandOutcome(
                 ProgramExit("tampered", None, check_words.TAMPERED(names=names)),
                 done.isolated,
                 done.tail,
@@ -159,10 +159,10 @@ class Runner:
             )
         return done
 
-    async def _room(self, context: Context) -> _Room:
+    async def _room(self, context: CheckContext) -> _RunSandbox:
         """The best sandbox that is asked for and works. One that is required, and does not, is a refusal."""
         why = check_words.SANDBOX_SWITCHED_OFF()
-        if context.sandbox != "plain" and isinstance(self._driver, Tiers):
+        if context.sandbox != "plain" and isinstance(self._driver, SandboxSelector):
             for network in dict.fromkeys((context.network, True)):
                 asked = Confinement(context.sandbox, required=True, network=network, guarded=True)
                 try:
@@ -173,28 +173,28 @@ class Runner:
                 if _RANKS[tier] < _RANKS[context.least]:
                     why = check_words.WEAKER_THAN_AGENT(tier=tier, least=context.least)
                     continue
-                return _Room(tier, network)
+                return _RunSandbox(tier, network)
         demanded = context.isolation == "required" or context.least != "plain"
         demanded = demanded or context.sandbox not in {"best", "plain"}
-        return _Room("plain", network=True, refusal=check_words.NO_SANDBOX(error=why) if demanded else "")
+        return _RunSandbox("plain", network=True, refusal=check_words.NO_SANDBOX(error=why) if demanded else "")
 
-    async def _run(self, command: Command, context: Context, room: _Room) -> Done:
+    async def _run(self, command: ShellCommand, context: CheckContext, room: _RunSandbox) -> CommandOutcome:
         async with _place(context.temporary) as temporary:
             try:
                 turn = self._turn(command, context, room, temporary)
             except ValueError as error:
-                return Done(ProgramExit("not_started", None, str(error)), room.isolated)
-            printed = _Printed(context.limits.output_bytes)
+                return CommandOutcome(ProgramExit("not_started", None, str(error)), room.isolated)
+            printed = _OutputDigest(context.limits.output_bytes)
             ran = await self._watched(turn, printed)
-        return Done(ran, room.isolated, printed.text, printed.sha256, printed.size)
+        return CommandOutcome(ran, room.isolated, printed.text, printed.sha256, printed.size)
 
-    def _turn(self, command: Command, context: Context, room: _Room, temporary: Path) -> Turn:
+    def _turn(self, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path) -> ProgramTurn:
         checkout = command.checkout.resolve()
         path = ":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":"))
         env = check_results.make_environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
         if "\0" in command.run:
             raise ValueError(check_words.NUL_IN_COMMAND())
-        return Turn(
+        return ProgramTurn(
             lease=self._ids.new("check"),
             argv=(self._shell, "-c", _RUN, "sh", self._shell, command.run),
             cwd=command.cwd.resolve(),
@@ -205,7 +205,7 @@ class Runner:
             confinement=_confinement(checkout, command, context, room, temporary),
         )
 
-    async def _watched(self, turn: Turn, printed: _Printed) -> ProgramExit:
+    async def _watched(self, turn: ProgramTurn, printed: _OutputDigest) -> ProgramExit:
         """Run a turn, and end it when it prints too much."""
         task = asyncio.ensure_future(self._driver.run(printed.heard(turn)))
         flood = asyncio.ensure_future(printed.flooded.wait())
@@ -217,10 +217,12 @@ class Runner:
                 task.cancel()
                 with suppress(asyncio.CancelledError, AgentTalkError):
                     await asyncio.wait({task})
-        return _told(task, printed)
+        return _describe_run(task, printed)
 
 
-def _confinement(checkout: Path, command: Command, context: Context, room: _Room, temporary: Path) -> Confinement:
+def _confinement(
+    checkout: Path, command: ShellCommand, context: CheckContext, room: _RunSandbox, temporary: Path
+) -> Confinement:
     """The checkout, and nothing else, can be written; in it not what decides about the check."""
     if not room.isolated:
         return Confinement("plain", bare=True, temporary=temporary)
@@ -238,7 +240,7 @@ def _confinement(checkout: Path, command: Command, context: Context, room: _Room
     )
 
 
-class _Printed:
+class _OutputDigest:
     """What a program prints: its end, and the hash of all of it."""
 
     def __init__(self, limit: int) -> None:
@@ -249,7 +251,7 @@ class _Printed:
         self._digest = hashlib.sha256()
         self._tail = b""
 
-    def heard(self, turn: Turn) -> Turn:
+    def heard(self, turn: ProgramTurn) -> ProgramTurn:
         """The turn, with us listening."""
         return replace(turn, pieces=self._take)
 
@@ -271,7 +273,7 @@ class _Printed:
         return f"sha256:{self._digest.hexdigest()}"
 
 
-def _told(task: asyncio.Future[Ended], printed: _Printed) -> ProgramExit:
+def _describe_run(task: asyncio.Future[TurnEnd], printed: _OutputDigest) -> ProgramExit:
     if not task.cancelled() and isinstance(task.exception(), AgentTalkError):
         return ProgramExit("stuck", None, str(task.exception()))
     if printed.flooded.is_set():

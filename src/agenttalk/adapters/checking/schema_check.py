@@ -15,7 +15,7 @@ MOST = 10
 """How many violations are told."""
 
 
-def violations(schema: object, document: object) -> list[str]:
+def find_violations(schema: object, document: object) -> list[str]:
     """What is wrong with the document. Raises whatever is wrong with the schema."""
     from jsonschema import Draft202012Validator, validators
     from referencing.jsonschema import EMPTY_REGISTRY
@@ -30,7 +30,7 @@ def main() -> None:
     """The program."""
     given = json.load(sys.stdin)
     try:
-        found = violations(given["schema"], given["document"])
+        found = find_violations(given["schema"], given["document"])
     except Exception as error:  # noqa: BLE001 - whatever it is, the document was not judged
         sys.exit(f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
     json.dump(found, sys.stdout)

@@ -21,11 +21,11 @@ _OVERFLOW: Final = 0x4000
 _HEAD: Final = 16
 """Bytes of an event, before the name that it carries."""
 
-Mark = tuple[int, ...] | None
+FileStamp = tuple[int, ...] | None
 
 
 @contextmanager
-def watched(top: Path, paths: Iterable[Path]) -> Iterator[Callable[[], list[str]]]:
+def watch_files(top: Path, paths: Iterable[Path]) -> Iterator[Callable[[], list[str]]]:
     """Watch files in `top`, and folders with all that is in them; what is yielded tells which were touched since."""
     kept = tuple(paths)
     before = {path: _mark(path) for path in _each(kept)}
@@ -49,7 +49,7 @@ def _each(paths: Iterable[Path]) -> Iterator[Path]:
                 yield from _each(sorted(path.iterdir()))
 
 
-def _mark(path: Path) -> Mark:
+def _mark(path: Path) -> FileStamp:
     """What changes whenever anybody touches a file; None when there is none."""
     try:
         found = path.lstat()

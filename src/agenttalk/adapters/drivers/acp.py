@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from agenttalk.adapters.drivers import wishes
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
-from agenttalk.ports import Asks, Opening
+from agenttalk.ports import PermissionRequest, SessionParameters
 from agenttalk.rules.agents import permissions
 from agenttalk.rules.agents.codecs import LONGEST
 from agenttalk.rules.agents.events import AgentEvent
@@ -54,7 +54,9 @@ Model = TypeVar("Model", bound=BaseModel)
 class AcpDialogue:
     """One prompt of a session, with an agent that may say anything in any order."""
 
-    def __init__(self, opening: Opening, *, most_bytes: int = MOST_BYTES, most_messages: int = MOST_MESSAGES) -> None:
+    def __init__(
+        self, opening: SessionParameters, *, most_bytes: int = MOST_BYTES, most_messages: int = MOST_MESSAGES
+    ) -> None:
         """`most_bytes`, `most_messages`: what it may tell."""
         self._opening = opening
         self._most = (most_bytes, most_messages)
@@ -120,7 +122,7 @@ class AcpDialogue:
         yield from self._told_all()
         yield from self._break(why)
 
-    def take(self, line: bytes) -> Iterator[AgentEvent | Asks]:
+    def take(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
         """A line of what it prints."""
         if self.over or not line.strip():
             return
@@ -140,7 +142,7 @@ class AcpDialogue:
         else:
             yield from self._garbage(line)
 
-    def rule(self, asks: Asks, *, allow: bool) -> bool:
+    def rule(self, asks: PermissionRequest, *, allow: bool) -> bool:
         """Tell it whether it may. An answer that it does not offer is a refusal."""
         _, options = self._wishes.get(asks.number, (None, ()))
         chosen = permissions.choose_option(options, allow=allow)
@@ -175,7 +177,7 @@ class AcpDialogue:
         self.over = True
         yield AgentEvent("error", why)
 
-    def _addressed(self, method: str, said: Mapping[str, Any]) -> Iterator[AgentEvent | Asks]:
+    def _addressed(self, method: str, said: Mapping[str, Any]) -> Iterator[AgentEvent | PermissionRequest]:
         """It tells or asks something."""
         request_id = said.get("id")
         asks = isinstance(request_id, int | str) and not isinstance(request_id, bool)
@@ -187,7 +189,7 @@ class AcpDialogue:
             self._reply(request_id, error={"code": _NO_METHOD, "message": f"{method[:80]} is not offered here"})
             yield AgentEvent("warning", f"it asked for {method[:80]}, which is not offered to it")
 
-    def _wished(self, request_id: Any, params: object) -> Iterator[AgentEvent | Asks]:
+    def _wished(self, request_id: Any, params: object) -> Iterator[AgentEvent | PermissionRequest]:
         wanted = _checked(schema.RequestPermissionRequest, params)
         if wanted is None or wanted.session_id != self._session or len(self._wishes) >= MOST_WISHES:
             self._reply(request_id, error={"code": _WRONG, "message": "this cannot be asked here"})
@@ -206,15 +208,15 @@ class AcpDialogue:
             request_id,
             tuple(PermissionOption(each.option_id, each.kind) for each in wanted.options),
         )
-        yield Asks(self._next, wish)
+        yield PermissionRequest(self._next, wish)
 
     def _wish(self, call: schema.ToolCall | schema.ToolCallUpdate, *, asks: bool = False) -> ToolRequest:
         """What a tool is called for. A call is told of in pieces, of which the later ones say what changes."""
         known = self._tools.get(call.tool_call_id, ToolRequest("other", ""))
-        tool = wishes.own_tool(call) if self._opening.servers else ""
+        tool = wishes.find_own_tool(call) if self._opening.servers else ""
         if tool or (known.tool and not asks):  # who asks has to say itself that it asks for ours
-            return wishes.own_call(call, tool or known.tool, known)
-        return wishes.wish(call, known)
+            return wishes.read_own_call(call, tool or known.tool, known)
+        return wishes.read_tool_call(call, known)
 
     def _updated(self, params: object) -> Iterator[AgentEvent]:
         told = _checked(schema.SessionNotification, params)
@@ -224,7 +226,7 @@ class AcpDialogue:
         if isinstance(update, schema.AgentMessageChunk):
             if isinstance(update.content, schema.TextContentBlock) and len(self._pieces) < _PIECES:
                 self._pieces.append(update.content.text.replace("\0", "\ufffd"))
-            if tokens := _tokens(wishes.part(update.field_meta, "usage"), "totalTokens"):
+            if tokens := _tokens(wishes.read_meta(update.field_meta, "usage"), "totalTokens"):
                 self._tokens += tokens
                 billed = BilledTokens(self._tokens)  # nobody says which of them were written, which cost more
                 yield AgentEvent("usage", used=UsageTotals(self._tokens, self._cost), request="turn", billed=billed)
@@ -375,7 +377,7 @@ class AcpDialogue:
         reason = result.get("stopReason") if isinstance(result, dict) else None
         found = _checked(schema.PromptResponse, result)
         if found is not None:
-            counted = wishes.part(found.field_meta, "quota", "token_count")
+            counted = wishes.read_meta(found.field_meta, "quota", "token_count")
             tokens = found.usage.total_tokens if found.usage else _tokens(counted, "input_tokens", "output_tokens")
             if tokens:
                 yield AgentEvent("usage", used=UsageTotals(measure_usage({"tokens": tokens}).tokens, self._cost))

@@ -30,21 +30,21 @@ def attempt_of(pid: int, environ: Mapping[str, str] | None = None) -> str:
 
     A process that cannot be seen at all says nothing: other users' processes are no agents of ours.
     """
-    if environ is not None and (said := _said(environ)):
+    if environ is not None and (said := _read_attempt(environ)):
         return said
     for _ in range(_MOST):
-        for entry in keeper.contents(pid, "environ").split(b"\0"):
+        for entry in keeper.read_proc_file(pid, "environ").split(b"\0"):
             name, mark, value = entry.partition(b"=")
             if mark and name == LEASE.encode():
                 return f"its process descends from the attempt {os.fsdecode(value)}"
-        process = keeper.look(pid)
+        process = keeper.read_process(pid)
         if process is None or process.parent <= 0:
             return ""
         pid = process.parent
     return "its ancestors have no end"
 
 
-def _said(environ: Mapping[str, str]) -> str:
+def _read_attempt(environ: Mapping[str, str]) -> str:
     for name in _ATTEMPT:
         if environ.get(name):
             return f"its environment has {name}"

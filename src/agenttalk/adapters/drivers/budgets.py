@@ -19,7 +19,7 @@ from typing import Final
 
 from agenttalk.adapters import sandbox
 from agenttalk.adapters.drivers import keeper, memory
-from agenttalk.ports import Budget
+from agenttalk.ports import ResourceBudget
 
 FIRST: Final = 0.25
 """Seconds until the first look."""
@@ -39,10 +39,10 @@ class TooMuchError(Exception):
     """A budget is used up. The message says which one."""
 
 
-class Meter:
+class TurnMeter:
     """Measures one turn."""
 
-    def __init__(self, budget: Budget, keeper_pid: int, temporary: Path | None) -> None:
+    def __init__(self, budget: ResourceBudget, keeper_pid: int, temporary: Path | None) -> None:
         """`keeper_pid`: above all processes of the turn. `temporary`: a folder of its own for temporary files."""
         self._budget = budget
         self._keeper = keeper_pid
@@ -107,7 +107,7 @@ class Meter:
         """Whether too much memory is used; empty if not, or if nothing limits it."""
         most = self._budget.memory
         try:
-            if most is None or memory.used(keeper.hunt(self._keeper), most) <= most:
+            if most is None or memory.measure_memory(keeper.signal_descendants(self._keeper), most) <= most:
                 return ""
         except OSError:  # no descriptor just now: the next look tells
             return ""
@@ -115,14 +115,14 @@ class Meter:
 
     def _busy(self) -> int:
         with suppress(OSError):  # no descriptor or memory just now
-            return sum(process.threads for process in keeper.hunt(self._keeper))
+            return sum(process.threads for process in keeper.signal_descendants(self._keeper))
         return 0
 
     def _nameless(self) -> int:
         """Bytes of files that were removed and are still open: they take their place, and stand in no folder."""
         found: dict[tuple[int, int], int] = {}
         with suppress(OSError):
-            for process in keeper.hunt(self._keeper):
+            for process in keeper.signal_descendants(self._keeper):
                 for status in _open_files(process.pid):
                     if stat.S_ISREG(status.st_mode) and not status.st_nlink:
                         found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
@@ -158,7 +158,7 @@ def _open_files(pid: int) -> Iterator[os.stat_result]:
 class _Sum:
     """Adds up what lies in folders, and raises TooMuchError as soon as it is too much."""
 
-    def __init__(self, budget: Budget, size: int) -> None:
+    def __init__(self, budget: ResourceBudget, size: int) -> None:
         self._budget = budget
         self._size = size
         self._files = 0

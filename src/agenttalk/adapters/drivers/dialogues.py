@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agenttalk.ports import Dialogue, Opening
+from agenttalk.ports import Dialogue, SessionParameters
 
 REMEDY = "pip install 'agenttalk[acp]'"
 
 
-def begun(opening: Opening) -> Dialogue:
+def open_acp_dialogue(opening: SessionParameters) -> Dialogue:
     """A dialogue in the Agent Client Protocol. Raises ValueError where its package is missing."""
     try:
         from agenttalk.adapters.drivers.acp import AcpDialogue

@@ -8,7 +8,7 @@ it is asked to or when the engine is gone.
 What it cannot own: processes that somebody else starts at the program's request (cron, a container service), and
 what is left when a program of the same user kills its keeper first. Only a sandbox prevents that.
 
-The control socket speaks bytes. The engine sends one request (`packed`), then TERM to ask all processes to end;
+The control socket speaks bytes. The engine sends one request (`pack_request`), then TERM to ask all processes to end;
 when it closes its side, all are killed. The keeper answers with lines: `starting`, after which the program may have
 run; `failed STEP ERRNO` when it did not; `ended STATUS` when it has ended; `dead` when nothing is left.
 
@@ -60,7 +60,7 @@ class Process:
         return self.state not in {b"Z", b"X"} or self.threads > 1
 
 
-def contents(pid: int, name: str) -> bytes:
+def read_proc_file(pid: int, name: str) -> bytes:
     """A file that /proc has on a process; empty when the process is gone or not ours to look at."""
     try:
         descriptor = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -77,30 +77,32 @@ def contents(pid: int, name: str) -> bytes:
     return b"".join(parts)
 
 
-def look(pid: int) -> Process | None:
+def read_process(pid: int) -> Process | None:
     """The process of this number, if there is one. It may be a zombie."""
-    stat = contents(pid, "stat")
+    stat = read_proc_file(pid, "stat")
     return Process(pid, stat) if stat else None
 
 
-def everyone() -> list[int]:
+def list_processes() -> list[int]:
     """The number of every process that can be seen, the newest first: they are the ones that may soon be gone."""
     return [int(name) for name in reversed(os.listdir("/proc")) if name.isdigit()]  # noqa: PTH208 - pathlib is slow to load
 
 
-def offspring(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """The children of a process, dead ones that nobody has reaped too, the newest first."""
     threads = f"/proc/{pid}/task"
     try:
-        found = [contents(pid, f"task/{thread}/{CHILDREN}") for thread in os.listdir(threads)]  # noqa: PTH208 - as above
+        found = [read_proc_file(pid, f"task/{thread}/{CHILDREN}") for thread in os.listdir(threads)]  # noqa: PTH208 - as above
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return []
     if not any(found) and not os.path.exists(f"{threads}/{pid}/{CHILDREN}"):  # noqa: PTH110 - as above
-        return [child.pid for child in map(look, everyone()) if child and child.parent == pid]  # a kernel without it
+        return [
+            child.pid for child in map(read_process, list_processes()) if child and child.parent == pid
+        ]  # a kernel without it
     return [int(child) for children in found for child in reversed(children.split())]
 
 
-def hunt(root: int, *signals: int, spare: int = 0) -> list[Process]:
+def signal_descendants(root: int, *signals: int, spare: int = 0) -> list[Process]:
     """Signal everyone who lives below a process, as soon as seen; return them. `spare` and those below it are left.
 
     One hunt may miss whoever is born, or loses its parent, meanwhile.
@@ -109,16 +111,16 @@ def hunt(root: int, *signals: int, spare: int = 0) -> list[Process]:
     parents = [root]
     while parents:
         parent = parents.pop()
-        for pid in offspring(parent):
-            process = None if pid == spare else look(pid)
+        for pid in list_children(parent):
+            process = None if pid == spare else read_process(pid)
             if process and process.parent == parent and process.lives:
-                strike(process, *signals)
+                send_signals(process, *signals)
                 found.append(process)
                 parents.append(pid)
     return found
 
 
-def strike(process: Process, *signals: int) -> None:
+def send_signals(process: Process, *signals: int) -> None:
     """Send signals to exactly this process. One that is gone, or not ours to signal, stays as it is."""
     try:
         handle = os.pidfd_open(process.pid)
@@ -127,7 +129,7 @@ def strike(process: Process, *signals: int) -> None:
     except OSError:  # an old kernel, or no descriptor left
         handle = None
     try:
-        now = look(process.pid)  # the handle cannot change hands any more; did the number, before?
+        now = read_process(process.pid)  # the handle cannot change hands any more; did the number, before?
         if now is None or now.started != process.started:
             return
         for number in signals:
@@ -150,7 +152,7 @@ FILTER = 9
 """The descriptor from which bubblewrap reads the filter."""
 
 
-def packed(
+def pack_request(
     cwd: bytes,
     argv: Collection[bytes],
     env: Mapping[bytes, bytes],
@@ -194,7 +196,7 @@ def main() -> None:
     except OSError as error:
         _tell(control, b"failed %b %d" % (step, error.errno or 0))
         return
-    keeping = _Keeping(control, wake, program, spare=BUBBLEWRAP in request.confined)
+    keeping = _TreeKeeper(control, wake, program, spare=BUBBLEWRAP in request.confined)
     try:
         _let_go()
         keeping.watch()
@@ -394,7 +396,7 @@ def _tell(control: int, line: bytes) -> None:
         pass  # the engine is gone; nobody has to be told
 
 
-class _Keeping:
+class _TreeKeeper:
     """The watch over one program and what it starts."""
 
     def __init__(self, control: int, wake: int, program: int, *, spare: bool = False) -> None:
@@ -423,7 +425,9 @@ class _Keeping:
                 asked = True
                 for process in self._hunt():  # found first, because whoever obeys at once leaves orphans
                     if not (self._spare and process.pid == self._program):
-                        strike(process, signal.SIGTERM, signal.SIGCONT)  # a stopped one would not notice the first
+                        send_signals(
+                            process, signal.SIGTERM, signal.SIGCONT
+                        )  # a stopped one would not notice the first
 
     def kill(self) -> None:
         """Kill until nothing is left, however long that takes."""
@@ -439,7 +443,7 @@ class _Keeping:
 
     def _hunt(self, *signals: int) -> list[Process]:
         try:
-            return hunt(os.getpid(), *signals)
+            return signal_descendants(os.getpid(), *signals)
         except OSError:  # no memory or no descriptor just now: whoever must kill tries again
             return []
 

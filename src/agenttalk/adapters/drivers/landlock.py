@@ -48,7 +48,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """No terminals: those of all programs of a user lie in one folder, and whoever reads them reads what people type."""
 
 
-def version() -> int:
+def read_version() -> int:
     """Which landlock the kernel has; 0 when it has none."""
     if os.uname().sysname != "Linux":
         return 0
@@ -56,9 +56,9 @@ def version() -> int:
     return max(int(found), 0)
 
 
-def ailment(*, network: bool = True) -> str:
+def describe_problem(*, network: bool = True) -> str:
     """Why landlock does not do here what is asked of it; empty if it does."""
-    found = version()
+    found = read_version()
     if found < OLDEST:
         have = f"version {found}" if found else "none"
         return f"the kernel has no landlock that can be used (version {OLDEST} is needed, and there is {have})"
@@ -73,7 +73,7 @@ def restrict(writable: Iterable[bytes], readable: Iterable[bytes], *, network: b
     What is readable and not there any more, or a symlink, is passed over. There is no way back. Raises OSError.
     """
     calls = ctypes.CDLL(None, use_errno=True)
-    known = version()
+    known = read_version()
     if known < (OLDEST if network else OLDEST_OFFLINE):
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
     handled = (_WRITES | _READS).to_bytes(8, "little")
@@ -100,13 +100,13 @@ def restrict(writable: Iterable[bytes], readable: Iterable[bytes], *, network: b
     os.close(rules)
 
 
-def part(program: bytes) -> None:
+def isolate_sockets(program: bytes) -> None:
     """Let this process, and all that it will start, reach no abstract sockets but their own, where the kernel can.
 
     Nothing else is taken away, so `program` can still mount what it likes; it must not need the rights of its owner.
     Raises OSError.
     """
-    if version() < _SCOPES_FROM or os.stat(program).st_mode & _SET_USER_ID:  # noqa: PTH116 - pathlib is slow to load
+    if read_version() < _SCOPES_FROM or os.stat(program).st_mode & _SET_USER_ID:  # noqa: PTH116 - pathlib is slow to load
         return
     calls = ctypes.CDLL(None, use_errno=True)
     handled = bytes(16) + _ABSTRACT.to_bytes(8, "little")

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agenttalk.adapters.drivers.keeper import Process, contents
+from agenttalk.adapters.drivers.keeper import Process, read_proc_file
 
 _WHOLE: Final = (b"RssAnon", b"RssShmem", b"VmSwap")
 """What a process uses, whether it shares it or not: quick to read, and everybody may."""
@@ -23,9 +23,9 @@ _KCMP: Final[Mapping[str, int]] = {"x86_64": 312, "aarch64": 272, "riscv64": 272
 _KCMP_VM: Final = 1
 
 
-def used(processes: Sequence[Process], enough: int) -> int:
+def measure_memory(processes: Sequence[Process], enough: int) -> int:
     """Bytes that processes use together; when that is at most `enough`, it may be less than is said."""
-    whole = {process.pid: whole_of(contents(process.pid, "status")) for process in processes}
+    whole = {process.pid: whole_of(read_proc_file(process.pid, "status")) for process in processes}
     if sum(whole.values()) <= enough:
         return sum(whole.values())
     apart = (each for each in processes if each.parent not in whole or not _same_memory(each.pid, each.parent))
@@ -34,8 +34,8 @@ def used(processes: Sequence[Process], enough: int) -> int:
 
 def _share(pid: int) -> int:
     """What one of them uses. It may have ended meanwhile, so its whole is looked at again, after the share."""
-    rollup = contents(pid, "smaps_rollup")
-    return share_of(rollup, whole_of(contents(pid, "status")))
+    rollup = read_proc_file(pid, "smaps_rollup")
+    return share_of(rollup, whole_of(read_proc_file(pid, "status")))
 
 
 def whole_of(status: bytes) -> int:

@@ -23,10 +23,10 @@ def attempt_of(bound: socket.socket) -> str:
     """How the process that opened a connection is known to be an agent's; empty when it is none of ours."""
     if bound.family == socket.AF_UNIX:
         pid: int = struct.unpack("3i", bound.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-        if pid and keeper.look(pid) is None:
+        if pid and keeper.read_process(pid) is None:
             return _GONE
         return ancestry.attempt_of(pid) if pid else ""  # 0 is outside of our namespace, where no agent of ours is
-    below = keeper.hunt(os.getpid())
+    below = keeper.signal_descendants(os.getpid())
     return _over_tcp(bound, [process.pid for process in below]) if below else ""
 
 

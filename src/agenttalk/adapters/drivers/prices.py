@@ -7,7 +7,7 @@ from functools import lru_cache
 from agenttalk.rules.core.usage import BilledTokens
 
 
-def price(model: str, billed: BilledTokens) -> float | None:
+def price_well_known(model: str, billed: BilledTokens) -> float | None:
     """What one request costs in US dollars; None for a model that the table does not know."""
     if not model:
         return None

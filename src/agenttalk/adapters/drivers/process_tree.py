@@ -29,7 +29,7 @@ _BOOT: Final = "import sys; sys.path.append(sys.argv.pop()); import keeper; keep
 """Imported, not run as a file, so that it is compiled once; and without its package, which takes longer to load."""
 
 
-class Refusal(NamedTuple):
+class StartFailure(NamedTuple):
     """Why a program was not started."""
 
     step: str
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
     errno: int
 
 
-class Tree:
+class ProcessTree:
     """A program that was asked for, and what is known of it."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Tree:
         *,
         keep: int,
         most: int | None = None,
-        lines: Lines | None = None,
+        lines: LineSplitter | None = None,
         pieces: Callable[[bytes], None] | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -57,9 +57,9 @@ class Tree:
         """Done when the keeper is gone."""
         self.hushed: asyncio.Future[None] = loop.create_future()
         """Done when whoever speaks with the program has nothing more to say."""
-        self.pen: Pen | None = None
+        self.pen: StdinWriter | None = None
         """With which it is spoken to, if somebody does."""
-        self.refusal: Refusal | None = None
+        self.refusal: StartFailure | None = None
         self.status: int | None = None
         """The program's wait status, when it has ended."""
         self.started = False
@@ -79,8 +79,8 @@ class Tree:
         self._process = process
         self._control = control
         self._heard = b""
-        self._asking: _Writer | None = None
-        self._ends: list[_Reader | _Writer | Pen] = []
+        self._asking: _PipeWriter | None = None
+        self._ends: list[_PipeReader | _PipeWriter | StdinWriter] = []
 
     @classmethod
     def start(
@@ -91,7 +91,7 @@ class Tree:
         lease: str,
         keep: int,
         most: int | None = None,
-        lines: Lines | None = None,
+        lines: LineSplitter | None = None,
         pieces: Callable[[bytes], None] | None = None,
         spoken_to: bool = False,
     ) -> Self:
@@ -128,20 +128,20 @@ class Tree:
     def _listen(self, out: int, err: int) -> None:
         self._control.setblocking(False)
         self._ends = [
-            _Reader(out, self._keep_first),
-            _Reader(err, self._keep_last),
-            _Reader(self._control.fileno(), self._hear, over=self._hung_up, close=False),
+            _PipeReader(out, self._keep_first),
+            _PipeReader(err, self._keep_last),
+            _PipeReader(self._control.fileno(), self._hear, over=self._hung_up, close=False),
         ]
 
     def _speak(self, request: bytes, feed: int, prompt: bytes, *, spoken_to: bool) -> None:
-        self._asking = _Writer(self._control.fileno(), request, close=False)
+        self._asking = _PipeWriter(self._control.fileno(), request, close=False)
         self._ends.append(self._asking)
         if spoken_to:
-            self.pen = Pen(feed, lambda: _settle(self.hushed))
+            self.pen = StdinWriter(feed, lambda: _settle(self.hushed))
             self.pen.write(prompt)
             self._ends.append(self.pen)
         else:
-            self._ends.append(_Writer(feed, prompt, close=True))
+            self._ends.append(_PipeWriter(feed, prompt, close=True))
 
     def ask_to_end(self) -> None:
         """Ask all processes to end. Whoever does not is left to `kill`."""
@@ -198,7 +198,7 @@ class Tree:
         for line in lines:
             match line.split():
                 case [b"failed", step, number]:
-                    self.refusal = Refusal(step.decode(), int(number))
+                    self.refusal = StartFailure(step.decode(), int(number))
                     self.confirmed = True
                 case [b"starting"]:
                     self.started = True
@@ -213,7 +213,7 @@ class Tree:
         _settle(self.over)
 
 
-class Lines:
+class LineSplitter:
     """Makes lines of pieces.
 
     One that is too long is left out, and the last one needs its end. If `longest` is said, the beginning of a line that
@@ -272,7 +272,7 @@ def _keepers_environment(lease: str) -> dict[str, str]:
     return {**found, LEASE: lease}
 
 
-class _Reader:
+class _PipeReader:
     """Reads whatever comes, when it comes."""
 
     def __init__(
@@ -322,7 +322,7 @@ class _Reader:
                 os.close(self._descriptor)
 
 
-class _Writer:
+class _PipeWriter:
     """Writes as fast as the other side reads. Whoever does not read is no problem of ours."""
 
     def __init__(self, descriptor: int, data: bytes, *, close: bool) -> None:
@@ -353,7 +353,7 @@ class _Writer:
                 os.close(self._descriptor)
 
 
-class Pen:
+class StdinWriter:
     """Writes what comes, as fast as the other side reads, until nothing more is to come."""
 
     def __init__(self, descriptor: int, closed: Callable[[], None]) -> None:

@@ -12,9 +12,9 @@ from typing import Final
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.ancestry import LEASE
 from agenttalk.adapters.drivers.keeper import Process
-from agenttalk.adapters.drivers.uncancelled import finished
+from agenttalk.adapters.drivers.uncancelled import wait_until_finished
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.ports import Owner
+from agenttalk.ports import ProcessIdentity
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _PAUSE: Final = 0.005
@@ -33,19 +33,19 @@ class LocalProcesses:
         self._seeing = (proc / "self" / "stat").exists()
         self._boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if self._seeing else ""
 
-    def me(self) -> Owner:
+    def me(self) -> ProcessIdentity:
         """This process."""
         pid = os.getpid()
-        process = keeper.look(pid) if self._seeing else None
-        return Owner(self._boot_id, pid, process.started if process else 0)
+        process = keeper.read_process(pid) if self._seeing else None
+        return ProcessIdentity(self._boot_id, pid, process.started if process else 0)
 
-    def alive(self, owner: Owner) -> bool:
+    def alive(self, owner: ProcessIdentity) -> bool:
         """Whether it still lives. Another boot, or another process with its number, is not it; nor is a zombie."""
         if owner.boot_id != self._boot_id or owner.pid <= 0:
             return False
         if not self._seeing:
             return _answers(owner.pid)
-        process = keeper.look(owner.pid)
+        process = keeper.read_process(owner.pid)
         return process is not None and process.started == owner.started and process.lives
 
     async def end(self, lease: str) -> int:
@@ -66,7 +66,7 @@ class LocalProcesses:
             )
         loop = asyncio.get_running_loop()
         try:
-            return await finished(loop.run_in_executor(None, self._end, lease))
+            return await wait_until_finished(loop.run_in_executor(None, self._end, lease))
         except OSError as error:
             raise MachineError(Code.PROCESS_STUCK, f"processes cannot be seen: {error.strerror}") from error
 
@@ -82,8 +82,12 @@ class LocalProcesses:
             if carriers and time.monotonic() > deadline:
                 raise _stuck(lease, carriers)
             tops = [process for process in carriers if process.parent not in {each.pid for each in carriers}]
-            below = [process for top in tops for process in keeper.hunt(top.pid, signal.SIGKILL, spare=os.getpid())]
-            children = {top.pid: keeper.offspring(top.pid) for top in tops}
+            below = [
+                process
+                for top in tops
+                for process in keeper.signal_descendants(top.pid, signal.SIGKILL, spare=os.getpid())
+            ]
+            children = {top.pid: keeper.list_children(top.pid) for top in tops}
             if not below and children == before:
                 _kill(tops)
             met.update((process.pid, process.started) for process in [*carriers, *below])
@@ -95,18 +99,18 @@ class LocalProcesses:
 def _stopped(entry: bytes) -> list[Process]:
     """Everyone alive who carries the entry, but this process. They are stopped when seen, and cannot fork any more."""
     found = []
-    for pid in keeper.everyone():
-        if pid != os.getpid() and entry in keeper.contents(pid, "environ").split(b"\0"):
-            process = keeper.look(pid)
+    for pid in keeper.list_processes():
+        if pid != os.getpid() and entry in keeper.read_proc_file(pid, "environ").split(b"\0"):
+            process = keeper.read_process(pid)
             if process and process.lives:
-                keeper.strike(process, signal.SIGSTOP)
+                keeper.send_signals(process, signal.SIGSTOP)
                 found.append(process)
     return found
 
 
 def _kill(processes: list[Process]) -> None:
     for process in processes:
-        keeper.strike(process, signal.SIGKILL)
+        keeper.send_signals(process, signal.SIGKILL)
 
 
 def _answers(pid: int) -> bool:

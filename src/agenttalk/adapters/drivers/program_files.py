@@ -18,7 +18,7 @@ _FOLDERS: Final = frozenset({"bin", "sbin", "Scripts"})
 _PACKAGES: Final = "node_modules"
 
 
-def found(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
+def resolve_program(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
     """The program by its path: what is looked for is not looked for in the working directory."""
     if not argv or "/" in argv[0]:
         return argv
@@ -29,7 +29,7 @@ def _which(name: str, env: Mapping[str, str]) -> str | None:
     return shutil.which(name, path=":".join(part for part in env.get("PATH", "").split(":") if part))
 
 
-def needed(
+def list_needed_files(
     argv: Sequence[str], env: Mapping[str, str], *, masked: Sequence[Path], temporary: Sequence[Path]
 ) -> tuple[Path, ...]:
     """Files and folders without which it does not start, as far as they lie in something that is masked.

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core.base import is_path
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
-from agenttalk.ports import Blobs, Handed, Job, Made, Performance, Watch
+from agenttalk.ports import Blobs, InputContent, Job, JobMonitor, OutputContent, Performance
 from agenttalk.rules.agents.progress_notes import Note, note_of
 from agenttalk.rules.agents.results import explain_unfitness
 from agenttalk.rules.proof.evidence import read_claims
@@ -86,7 +86,7 @@ Agent: TypeAlias = "Callable[[Turn], Awaitable[Any] | Any]"
 """A function that does a turn: async, or plain, which is then run in a thread."""
 
 
-class Calls:
+class PythonPerformer:
     """Carries out jobs by calling functions. Nothing can confine them: they are part of our own process."""
 
     inside: ClassVar[bool] = True
@@ -147,7 +147,7 @@ class Calls:
             found.setdefault(each.input_name, {})[each.path] = await self._content(job, each)
         return MappingProxyType(found)
 
-    async def _content(self, job: Job, file: Handed) -> bytes:
+    async def _content(self, job: Job, file: InputContent) -> bytes:
         return file.data if file.data is not None else await (await self._blobs(job.board)).get(file.sha256)
 
     async def _told(self, job: Job, turn: Turn, said: Any, seconds: float) -> Performance:
@@ -173,7 +173,7 @@ class Calls:
             claims=read_claims(list(result.evidence)),
         )
 
-    async def _outputs(self, job: Job, outputs: Mapping[str, Any]) -> tuple[Made, ...]:
+    async def _outputs(self, job: Job, outputs: Mapping[str, Any]) -> tuple[OutputContent, ...]:
         made = []
         for name, content in outputs.items():
             files = content if isinstance(content, Mapping) else {name: content}
@@ -184,14 +184,14 @@ class Calls:
                 made.append(await self._made(job, name, path, data.encode() if isinstance(data, str) else bytes(data)))
         return tuple(made)
 
-    async def _made(self, job: Job, name: str, path: str, data: bytes) -> Made:
+    async def _made(self, job: Job, name: str, path: str, data: bytes) -> OutputContent:
         if len(data) <= SMALL:
-            return Made(name, path, f"sha256:{sha256(data).hexdigest()}", len(data), data)
+            return OutputContent(name, path, f"sha256:{sha256(data).hexdigest()}", len(data), data)
         digest = await (await self._blobs(job.board)).put(data)
-        return Made(name, path, digest, len(data), None)
+        return OutputContent(name, path, digest, len(data), None)
 
 
-def _told_to(watch: Watch | None) -> Callable[[Note], None]:
+def _told_to(watch: JobMonitor | None) -> Callable[[Note], None]:
     """What brings notes to whoever looks on, also from the thread of a plain function."""
     if watch is None:
         return lambda _: None

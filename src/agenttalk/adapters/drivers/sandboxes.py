@@ -15,7 +15,7 @@ from agenttalk.adapters import sandbox
 from agenttalk.adapters.drivers import keeper, landlock, program_files, seccomp, visible_paths
 from agenttalk.ports import Confinement
 
-Chosen: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
+ChosenTier: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
 REMEDIES: Final = {
     "bubblewrap": "install it as root (make sandbox, or apt-get install bubblewrap)",
     "landlock": "use Linux 6.7 or newer with landlock switched on",
@@ -31,10 +31,10 @@ class UnconfinedError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Confined:
+class ConfinedProgram:
     """How a program is started in its sandbox."""
 
-    tier: Chosen
+    tier: ChosenTier
     argv: tuple[str, ...]
     env: Mapping[str, str]
     words: tuple[bytes, ...] = ()
@@ -51,8 +51,8 @@ class Sandboxes:
     def __init__(
         self,
         *,
-        bubblewrap: Callable[[], Path | None] = sandbox.installed,
-        offline: Callable[..., str] = landlock.ailment,
+        bubblewrap: Callable[[], Path | None] = sandbox.find_bubblewrap,
+        offline: Callable[..., str] = landlock.describe_problem,
     ) -> None:
         """`bubblewrap` says where that lies; `offline` says why landlock does not work."""
         self._bubblewrap = bubblewrap
@@ -60,7 +60,7 @@ class Sandboxes:
         self._working: Path | None = None
         self._trying = asyncio.Lock()
 
-    async def choose(self, asked: Confinement) -> Chosen:
+    async def choose(self, asked: Confinement) -> ChosenTier:
         """The tier for a turn. Raises UnconfinedError rather than give less than is asked for."""
         if asked.tier == "plain":
             if asked.required:
@@ -84,12 +84,12 @@ class Sandboxes:
 
     async def _wraps(self, asked: Confinement) -> str:
         """Why bubblewrap does not do what is asked. What failed is tried again: it may have been mended."""
-        if asked.guarded and (said := seccomp.ailment()):
+        if asked.guarded and (said := seccomp.describe_problem()):
             return said
         async with self._trying:
             if self._working is None:
                 program = self._bubblewrap()
-                said = await asyncio.to_thread(sandbox.ailment, program)
+                said = await asyncio.to_thread(sandbox.describe_problem, program)
                 if said:
                     return said
                 self._working = program
@@ -99,28 +99,28 @@ class Sandboxes:
         """Why landlock does not do what is asked."""
         if asked.binds:
             return "landlock can show nothing at another place"
-        return seccomp.ailment() or self._landlock(network=asked.network)
+        return seccomp.describe_problem() or self._landlock(network=asked.network)
 
     @asynccontextmanager
     async def around(
         self, asked: Confinement, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], own: Mapping[str, str]
-    ) -> AsyncIterator[Confined]:
+    ) -> AsyncIterator[ConfinedProgram]:
         """A program in its sandbox, with temporary files that are gone afterwards. Raises UnconfinedError.
 
         `env` is the whole environment, `own` the part of it that the turn itself names.
         """
         tier = await self.choose(asked)
         if tier == "plain" and asked.temporary is None:
-            yield Confined(tier, argv, env)
+            yield ConfinedProgram(tier, argv, env)
             return
         async with _temporary(asked.temporary) as temporary:
             seen = Path("/tmp") if tier == "bubblewrap" else temporary  # noqa: S108 - the sandbox's own
             places = {"TMPDIR": str(seen), "HOME": str(seen / "home")}
             env = {**env, **{name: value for name, value in places.items() if name not in own}}
             if tier == "plain":
-                yield Confined(tier, argv, env, temporary=temporary)
+                yield ConfinedProgram(tier, argv, env, temporary=temporary)
                 return
-            argv = program_files.found(argv, env)
+            argv = program_files.resolve_program(argv, env)
             asked = await asyncio.to_thread(_lent, asked)
             room = await asyncio.to_thread(_room, asked, argv, cwd, env, temporary)
             if tier == "bubblewrap" and self._working is not None:
@@ -156,11 +156,11 @@ def _lent(asked: Confinement) -> Confinement:
 
 def _room(
     asked: Confinement, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], temporary: Path
-) -> sandbox.Room:
+) -> sandbox.SandboxSpec:
     passing = (Path(tempfile.gettempdir()), *sandbox.SHARED)
-    masked = (*asked.hidden, *sandbox.secrets(Path.home()), passing[0])
-    needed = program_files.needed(argv, env, masked=(*masked, sandbox.SERVICES), temporary=passing)
-    return sandbox.Room(
+    masked = (*asked.hidden, *sandbox.list_secrets(Path.home()), passing[0])
+    needed = program_files.list_needed_files(argv, env, masked=(*masked, sandbox.SERVICES), temporary=passing)
+    return sandbox.SandboxSpec(
         asked.writable,
         cwd,
         temporary,
@@ -169,21 +169,25 @@ def _room(
         masked=masked,
         readable=(*needed, *asked.readonly),
         binds=[(bind.source, bind.place, bind.writable) for bind in asked.binds],
-        filter=None if seccomp.ailment() else keeper.FILTER,
+        filter=None if seccomp.describe_problem() else keeper.FILTER,
         guarded=asked.guarded,
     )
 
 
 def _wrapped(
-    program: Path, asked: Confinement, room: sandbox.Room, argv: tuple[str, ...], env: Mapping[str, str]
-) -> Confined:
+    program: Path, asked: Confinement, room: sandbox.SandboxSpec, argv: tuple[str, ...], env: Mapping[str, str]
+) -> ConfinedProgram:
     words = (keeper.BUBBLEWRAP, *((keeper.GUARDED,) if asked.guarded else ()))
-    handed = {name: value for name, value in env.items() if not sandbox.leads_loader(name)}
+    handed = {name: value for name, value in env.items() if not sandbox.affects_loader(name)}
     led = {name: value for name, value in env.items() if name not in handed}
-    return Confined("bubblewrap", sandbox.wrapped(program, room, argv, led), handed, words, temporary=room.temporary)
+    return ConfinedProgram(
+        "bubblewrap", sandbox.wrap_command(program, room, argv, led), handed, words, temporary=room.temporary
+    )
 
 
-def _locked(asked: Confinement, room: sandbox.Room, argv: tuple[str, ...], env: Mapping[str, str]) -> Confined:
+def _locked(
+    asked: Confinement, room: sandbox.SandboxSpec, argv: tuple[str, ...], env: Mapping[str, str]
+) -> ConfinedProgram:
     """What lies in something writable cannot be taken away again, so the outermost of those are granted."""
     words = (
         keeper.LANDLOCK,
@@ -192,12 +196,12 @@ def _locked(asked: Confinement, room: sandbox.Room, argv: tuple[str, ...], env: 
     )
     inner = set(asked.writable)
     writable = [path for path in asked.writable if not inner.intersection(path.parents)]
-    return Confined(
+    return ConfinedProgram(
         "landlock",
         argv,
         env,
         words,
         tuple(os.fsencode(os.path.realpath(path)) for path in (*writable, room.temporary)),
-        tuple(os.fsencode(path) for path in visible_paths.granted(sandbox.shown(room))),
+        tuple(os.fsencode(path) for path in visible_paths.list_granted(sandbox.list_visible(room))),
         room.temporary,
     )

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from agenttalk.adapters.drivers import dialogues, keeper
 from agenttalk.adapters.drivers.ancestry import LEASE
-from agenttalk.adapters.drivers.budgets import Meter
-from agenttalk.adapters.drivers.process_tree import Lines, Tree
-from agenttalk.adapters.drivers.sandboxes import Confined, Sandboxes
-from agenttalk.adapters.drivers.uncancelled import patiently
+from agenttalk.adapters.drivers.budgets import TurnMeter
+from agenttalk.adapters.drivers.process_tree import LineSplitter, ProcessTree
+from agenttalk.adapters.drivers.sandboxes import ConfinedProgram, Sandboxes
+from agenttalk.adapters.drivers.uncancelled import wait_uncancelled
 from agenttalk.contracts.agent import Tier
-from agenttalk.ports import Confinement, Dialogue, Ended, Opening, Processes, Talk, Turn
+from agenttalk.ports import Confinement, Dialogue, Processes, ProgramTurn, SessionParameters, StdioClient, TurnEnd
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """What a program gets of our own environment."""
@@ -49,7 +49,7 @@ class ScriptDriver:
         self._limit = limit
         self._sandboxes = sandboxes or Sandboxes()
 
-    async def run(self, turn: Turn) -> Ended:
+    async def run(self, turn: ProgramTurn) -> TurnEnd:
         """Start it, feed it, wait; returns only when every process of its tree is dead.
 
         The wait is for the program, not for its pipes: what it leaves behind is killed. At the time limit the
@@ -71,18 +71,18 @@ class ScriptDriver:
         """In which sandbox a turn would run here. Raises ValueError rather than say a lower one."""
         return await self._sandboxes.choose(asked)
 
-    def dialogue(self, opening: Opening) -> Dialogue:
+    def dialogue(self, opening: SessionParameters) -> Dialogue:
         """A dialogue with a program that speaks the Agent Client Protocol. Raises ValueError where it is not spoken."""
-        return dialogues.begun(opening)
+        return dialogues.open_acp_dialogue(opening)
 
-    async def _run(self, turn: Turn, confined: Confined) -> Ended:
+    async def _run(self, turn: ProgramTurn, confined: ConfinedProgram) -> TurnEnd:
         began = time.monotonic()
         request = _request(turn, confined)
         try:
             prompt = turn.prompt.encode("utf-8", "replace")
-            lines = Lines(turn.hear, turn.longest) if turn.hear else None
+            lines = LineSplitter(turn.hear, turn.longest) if turn.hear else None
             most = turn.budget.output if turn.budget else None
-            tree = Tree.start(
+            tree = ProcessTree.start(
                 request,
                 prompt,
                 lease=turn.lease,
@@ -94,7 +94,7 @@ class ScriptDriver:
             )
         except OSError as error:
             return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
-        meter = Meter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
+        meter = TurnMeter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
         watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
         try:
             if turn.talk is None or tree.pen is None:
@@ -112,9 +112,9 @@ class ScriptDriver:
             over = over or await meter.last(flooded=tree.flooding.done())
             if over:
                 await meter.clear()
-        return _told(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
+        return _read_end(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
 
-    def _environment(self, turn: Turn) -> dict[str, str]:
+    def _environment(self, turn: ProgramTurn) -> dict[str, str]:
         """The whole environment of a program. Raises ValueError when no program can be started like this."""
         bare = turn.confinement is not None and turn.confinement.bare
         ours = {name: self._environ[name] for name in OURS if name in self._environ and not bare}
@@ -127,7 +127,7 @@ class ScriptDriver:
             raise ValueError("an argument or a variable holds a NUL; correct the agent's profile")
         return env
 
-    async def _follow(self, tree: Tree, seconds: float, watching: asyncio.Task[str] | None) -> bool:
+    async def _follow(self, tree: ProcessTree, seconds: float, watching: asyncio.Task[str] | None) -> bool:
         """Wait for the program, or for its using too much; True when it took too long and was asked to end."""
         awaited: set[asyncio.Future[Any]] = {tree.ended, *([watching] if watching else [])}
         done, _ = await wait(awaited, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
@@ -137,14 +137,16 @@ class ScriptDriver:
         await wait({tree.over}, timeout=self._grace)
         return True
 
-    async def _listen(self, tree: Tree, talk: Talk, seconds: float, watching: asyncio.Task[str] | None) -> bool:
+    async def _listen(
+        self, tree: ProcessTree, talk: StdioClient, seconds: float, watching: asyncio.Task[str] | None
+    ) -> bool:
         """Wait until the program has ended or nobody has anything to say to it; True when it took too long."""
         awaited: set[asyncio.Future[Any]] = {tree.ended, tree.hushed, *([watching] if watching else [])}
         try:
             await wait(awaited, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
         except CancelledError:
             talk.part()
-            await patiently(tree.ended, self._grace)
+            await wait_uncancelled(tree.ended, self._grace)
             raise
         if watching is not None and watching.done():
             return False
@@ -157,10 +159,10 @@ class ScriptDriver:
             await wait({tree.over}, timeout=self._grace)
         return late
 
-    async def _confirm(self, tree: Tree, lease: str) -> None:
+    async def _confirm(self, tree: ProcessTree, lease: str) -> None:
         """Have everything killed that is left, and do not return before it is dead."""
         tree.kill()
-        cancelled = await patiently(tree.over, self._limit)
+        cancelled = await wait_uncancelled(tree.over, self._limit)
         if not tree.confirmed:
             await self._processes.end(lease)
         if cancelled is not None:
@@ -178,12 +180,12 @@ async def _stopped(watching: asyncio.Task[str] | None) -> str:
         return ""
 
 
-def _request(turn: Turn, confined: Confined) -> bytes:
+def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
     """What the keeper is asked for. Raises ValueError for what cannot be said to the system."""
     try:
         entries = {os.fsencode(name): os.fsencode(value) for name, value in confined.env.items()}
         argv = [os.fsencode(part) for part in confined.argv]
-        return keeper.packed(
+        return keeper.pack_request(
             os.fsencode(turn.cwd),
             argv,
             entries,
@@ -196,7 +198,7 @@ def _request(turn: Turn, confined: Confined) -> bytes:
         raise ValueError("an argument or a variable holds half a character; correct the agent's profile") from error
 
 
-def _said_by_sandbox(ended: Ended) -> Ended:
+def _said_by_sandbox(ended: TurnEnd) -> TurnEnd:
     """How it ended, if the program began at all: what bubblewrap says when it cannot set itself up is no end of it."""
     said = ended.stderr.decode(errors="replace").strip()
     if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not said.startswith("bwrap: "):
@@ -206,28 +208,28 @@ def _said_by_sandbox(ended: Ended) -> Ended:
     )
 
 
-def _not_started(error: str) -> Ended:
-    return Ended(how="not_started", exit_code=None, stdout=b"", stderr=b"", seconds=0.0, error=error)
+def _not_started(error: str) -> TurnEnd:
+    return TurnEnd(how="not_started", exit_code=None, stdout=b"", stderr=b"", seconds=0.0, error=error)
 
 
-def _told(tree: Tree, turn: Turn, *, late: bool, seconds: float, over: str = "") -> Ended:
+def _read_end(tree: ProcessTree, turn: ProgramTurn, *, late: bool, seconds: float, over: str = "") -> TurnEnd:
     if tree.refusal is not None:
         return _not_started(_why(tree.refusal.step, tree.refusal.errno, turn))
     stdout, stderr = bytes(tree.stdout), bytes(tree.stderr)
     if over:
         error = f"it was ended because {over}; have it use less, or raise the limit in the agent's profile"
-        return Ended("killed", None, stdout, stderr, seconds, error, exceeded=True)
+        return TurnEnd("killed", None, stdout, stderr, seconds, error, exceeded=True)
     if late:
         error = f"it was ended after {turn.timeout:g} seconds; give it more time or less to do"
-        return Ended("timeout", None, stdout, stderr, seconds, error)
+        return TurnEnd("timeout", None, stdout, stderr, seconds, error)
     if not tree.started:
         return _not_started(f"its keeper ended before it was started: {stderr.decode(errors='replace')}")
     if tree.status is None:
-        return Ended("killed", None, stdout, stderr, seconds, "its keeper was killed, and then its processes")
+        return TurnEnd("killed", None, stdout, stderr, seconds, "its keeper was killed, and then its processes")
     code = os.waitstatus_to_exitcode(tree.status)
     if code >= 0:
-        return Ended("exited", code, stdout, stderr, seconds)
-    return Ended("killed", None, stdout, stderr, seconds, f"ended by {_signal_name(-code)}")
+        return TurnEnd("exited", code, stdout, stderr, seconds)
+    return TurnEnd("killed", None, stdout, stderr, seconds, f"ended by {_signal_name(-code)}")
 
 
 def _signal_name(number: int) -> str:
@@ -237,7 +239,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _why(step: str, number: int, turn: Turn) -> str:
+def _why(step: str, number: int, turn: ProgramTurn) -> str:
     """Why the program was not started, and what to do about it."""
     if step == "sandbox":
         return f"the program could not be confined ({os.strerror(number)}), so it was not started"

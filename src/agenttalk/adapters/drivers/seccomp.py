@@ -31,13 +31,13 @@ _LOAD, _EQUAL, _AT_LEAST, _HOLDS, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE, _LACK = 0x7FFF0000, 0x00050000 | errno.EACCES, 0x00050000 | errno.ENOSYS
 
 
-def ailment() -> str:
+def describe_problem() -> str:
     """Why calls cannot be filtered here; empty if they can."""
     machine = os.uname().machine
     return "" if machine in _MACHINES else f"system calls cannot be filtered on {machine}"
 
 
-def program(*, offline: bool = False, guarded: bool = False) -> bytes:
+def build_filter(*, offline: bool = False, guarded: bool = False) -> bytes:
     """The filter, as the kernel and bubblewrap read it.
 
     In any case no key of the user can be used, since the kernel keeps those apart from all files, and no other process
@@ -76,7 +76,7 @@ def program(*, offline: bool = False, guarded: bool = False) -> bytes:
     )
 
 
-def install(steps: bytes) -> None:
+def install_filter(steps: bytes) -> None:
     """Let this process, and all that it will start, ask for nothing that the filter refuses. Raises OSError."""
     calls = ctypes.CDLL(None, use_errno=True)
     held = ctypes.create_string_buffer(steps, len(steps))
@@ -87,7 +87,7 @@ def install(steps: bytes) -> None:
             raise OSError(number, os.strerror(number))
 
 
-def handed(steps: bytes, descriptor: int) -> None:
+def pass_filter(steps: bytes, descriptor: int) -> None:
     """Leave the filter in a descriptor for a program that is about to be started, and that reads it from there."""
     found = os.memfd_create("filter", 0)
     os.write(found, steps)

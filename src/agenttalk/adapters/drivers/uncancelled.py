@@ -9,16 +9,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def finished(future: asyncio.Future[T]) -> T:
+async def wait_until_finished(future: asyncio.Future[T]) -> T:
     """The result of a future. A cancellation on the way is put off until it is there, then raised."""
-    cancelled = await patiently(future)
+    cancelled = await wait_uncancelled(future)
     result = future.result()
     if cancelled is not None:
         raise cancelled
     return result
 
 
-async def patiently(future: asyncio.Future[T], seconds: float | None = None) -> asyncio.CancelledError | None:
+async def wait_uncancelled(future: asyncio.Future[T], seconds: float | None = None) -> asyncio.CancelledError | None:
     """Wait until a future is done or the time is over, however often this is cancelled.
 
     Returns the cancellation, which the caller must raise once it is finished.

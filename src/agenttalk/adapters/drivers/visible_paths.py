@@ -10,7 +10,7 @@ from typing import Final
 _TOP: Final = Path("/")
 
 
-def granted(said: Mapping[Path, bool]) -> list[Path]:
+def list_granted(said: Mapping[Path, bool]) -> list[Path]:
     """Places that together are everything that may be seen.
 
     `said` tells of real places whether they may be; the innermost decides, and where nothing is said they may. A folder

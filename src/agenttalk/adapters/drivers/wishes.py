@@ -15,7 +15,7 @@ _OURS: Final = re.compile(r"(?:mcp__agenttalk__|agenttalk_)(\w{1,80})|(\w{1,80})
 """How agents name the tools of our MCP server."""
 
 
-def wish(call: schema.ToolCall | schema.ToolCallUpdate, known: ToolRequest) -> ToolRequest:
+def read_tool_call(call: schema.ToolCall | schema.ToolCallUpdate, known: ToolRequest) -> ToolRequest:
     """What a tool is called for, by what is known and what is said now."""
     kind = call.kind or known.kind
     said = _command(call.raw_input) if kind == "execute" else ""
@@ -23,7 +23,7 @@ def wish(call: schema.ToolCall | schema.ToolCallUpdate, known: ToolRequest) -> T
     return ToolRequest(kind, said.replace("\0", "\ufffd"), tuple(dict.fromkeys((*known.paths, *_paths(call)))))
 
 
-def part(said: object, *keys: str) -> dict[str, Any]:
+def read_meta(said: object, *keys: str) -> dict[str, Any]:
     """What an agent tells beside the protocol, if it does. Qwen Code and Gemini CLI tell there what they used."""
     for key in keys:
         said = said.get(key) if isinstance(said, dict) else None
@@ -40,10 +40,10 @@ def _command(given: object) -> str:
     return said if isinstance(said, str) else ""
 
 
-def own_tool(call: schema.ToolCall | schema.ToolCallUpdate) -> str:
+def find_own_tool(call: schema.ToolCall | schema.ToolCallUpdate) -> str:
     """The tool of our MCP server that is called, by what the agent itself says of it, and not its model."""
     meta, given = call.field_meta or {}, call.raw_input
-    named = part(meta, "claudeCode").get("toolName") or meta.get("toolName")
+    named = read_meta(meta, "claudeCode").get("toolName") or meta.get("toolName")
     if meta.get("is_mcp_tool_call") is True and isinstance(given, dict) and given.get("server") == "agenttalk":
         named = f"mcp__agenttalk__{given.get('tool')}"
     if named is None and call.kind == "other":
@@ -52,7 +52,7 @@ def own_tool(call: schema.ToolCall | schema.ToolCallUpdate) -> str:
     return found[found.lastindex or 0] if found else ""
 
 
-def own_call(call: schema.ToolCall | schema.ToolCallUpdate, tool: str, known: ToolRequest) -> ToolRequest:
+def read_own_call(call: schema.ToolCall | schema.ToolCallUpdate, tool: str, known: ToolRequest) -> ToolRequest:
     """A call of it. Paths in it are names of inputs and outputs, which the tool looks after."""
     given = call.raw_input
     inner = given.get("arguments", given) if isinstance(given, dict) else {}

@@ -28,7 +28,7 @@ _ABOUT: Final[Mapping[str, frozenset[str]]] = {
 _TYPED: Final = "pull_request_review_"
 
 
-def misfit(event: str, body: Mapping[str, Any]) -> str:
+def find_misfit(event: str, body: Mapping[str, Any]) -> str:
     """Why a body cannot be of an event; empty when it can."""
     allowed = _ABOUT.get(event, frozenset())
     for part in _PARTS:

@@ -28,7 +28,7 @@ _NOTHING_DONE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long to wait, and how often to try."""
 
     connect: float = 5.0
@@ -44,7 +44,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ForgeAnswer:
     """What a forge answered."""
 
     status: int
@@ -75,14 +75,14 @@ class Answer:
 _MOVED: Final = frozenset({301, 302, 307, 308})
 
 
-class Caller:
+class ForgeClient:
     """Makes requests to one forge with one token."""
 
     def __init__(
-        self, client: httpx2.AsyncClient, *, patience: Patience | None = None, sleep: Sleep = asyncio.sleep
+        self, client: httpx2.AsyncClient, *, patience: RetryPolicy | None = None, sleep: Sleep = asyncio.sleep
     ) -> None:
         self._client = client
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._sleep = sleep
 
     @property
@@ -97,14 +97,14 @@ class Caller:
         base_url: str,
         headers: Mapping[str, str],
         *,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> AsyncIterator[Self]:
         """A caller whose connections are closed when the block ends.
 
         A redirect is followed only when something is read, and only within the forge's API: tokens stay here.
         """
-        limits = patience or Patience()
+        limits = patience or RetryPolicy()
         timeout = httpx2.Timeout(limits.answer, connect=limits.connect)
         # Reading the certificates of the system takes a while, and nobody needs them without TLS.
         secure = await asyncio.to_thread(httpx2.create_ssl_context) if base_url.startswith("https:") else False
@@ -126,7 +126,7 @@ class Caller:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str | int] | None = None,
         bearing: frozenset[int] = frozenset(),
-    ) -> Answer:
+    ) -> ForgeAnswer:
         """Make a request. Statuses in `bearing` are for the caller to understand; other refusals raise ForgeError."""
         for attempt in range(1, self._patience.tries + 1):
             last = attempt == self._patience.tries
@@ -136,7 +136,7 @@ class Caller:
                     answer = await self._once(method, there, body, query)
                 if answer.status < 300 or answer.status in bearing:
                     return answer
-                raise refusal(method, path, answer)
+                raise make_error(method, path, answer)
             except ForgeError as error:
                 if last or error.code not in _NOTHING_DONE:
                     raise
@@ -146,7 +146,7 @@ class Caller:
             await self._sleep(pause)
         raise AssertionError("unreachable")  # pragma: no cover
 
-    def _elsewhere(self, answer: Answer) -> str:
+    def _elsewhere(self, answer: ForgeAnswer) -> str:
         """Where a repository that was renamed is now; empty when that is not below the address of the API."""
         base = self._client.base_url
         try:
@@ -181,7 +181,7 @@ class Caller:
 
     async def _once(
         self, method: Method, path: str, body: Mapping[str, Any] | None, query: Mapping[str, str | int] | None
-    ) -> Answer:
+    ) -> ForgeAnswer:
         try:
             async with self._client.stream(method, path, json=body, params=dict(query or {})) as response:
                 content = bytearray()
@@ -189,15 +189,17 @@ class Caller:
                     content += piece
                     if len(content) > LARGEST_ANSWER:
                         raise ForgeError(Code.FORGE_ANSWER_INVALID, f"the answer to {method} {path} is too large")
-                return Answer(response.status_code, response.headers, _json(bytes(content)))
+                return ForgeAnswer(response.status_code, response.headers, _json(bytes(content)))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise ForgeError(Code.FORGE_UNREACHABLE, f"the forge cannot be reached: {_said(error)}") from error
+            raise ForgeError(
+                Code.FORGE_UNREACHABLE, f"the forge cannot be reached: {_describe_error(error)}"
+            ) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             code = Code.FORGE_UNREACHABLE if method == "GET" else Code.FORGE_IN_DOUBT
-            raise ForgeError(code, f"{method} {path} got no answer: {_said(error)}") from error
+            raise ForgeError(code, f"{method} {path} got no answer: {_describe_error(error)}") from error
 
 
-def refusal(method: Method, path: str, answer: Answer) -> ForgeError:
+def make_error(method: Method, path: str, answer: ForgeAnswer) -> ForgeError:
     """What an answer that is no success means. A token is never part of it."""
     status, said = answer.status, answer.message
     text = f"{method} {path} was answered with {status}" + (f": {said}" if said else "")
@@ -216,7 +218,7 @@ def refusal(method: Method, path: str, answer: Answer) -> ForgeError:
     return ForgeError(Code.FORGE_REFUSED, text, status=status, hint=hint)
 
 
-def in_path(repository: str) -> str:
+def to_path(repository: str) -> str:
     """`owner/name` as a part of a path; raises ForgeError when it is none."""
     owner, slash, name = repository.partition("/")
     if not slash or not owner or not name or "/" in name or {owner, name} & {".", ".."}:
@@ -224,7 +226,7 @@ def in_path(repository: str) -> str:
     return f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
 
 
-def _retry_after(answer: Answer) -> float:
+def _retry_after(answer: ForgeAnswer) -> float:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isdecimal() and len(text) < 10 else 0.0
 
@@ -236,5 +238,5 @@ def _json(content: bytes) -> Any:
         return None
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__} {str(error)[:200]}".strip()

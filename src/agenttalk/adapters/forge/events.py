@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agenttalk.adapters.forge import fields
-from agenttalk.adapters.forge.fields import UnreadableError, body, moment, part, text
+from agenttalk.adapters.forge.fields import UnreadableError, read_body, read_object, read_text, read_time
 from agenttalk.contracts.core.vocabulary import ForgeKind
-from agenttalk.contracts.forge import EventName, ForgeEvent, Outcome, Status
+from agenttalk.contracts.forge import CheckOutcome, EventName, ForgeEvent, Status
 
-Reader = Callable[..., ForgeEvent | str]
+BodyReader = Callable[..., ForgeEvent | str]
 """The body of an event → the event, or why nothing follows from it."""
 ISSUE: Final[dict[str, EventName]] = {
     "opened": "issue_opened",
@@ -28,10 +28,10 @@ COMMENT: Final[dict[str, EventName]] = {
     "deleted": "comment_deleted",
 }
 _FAILED: Final = frozenset({"failure", "error", "timed_out", "startup_failure"})
-_STATES: Final[dict[str, Outcome]] = {"success": "success", "failure": "failure", "error": "failure"}
+_STATES: Final[dict[str, CheckOutcome]] = {"success": "success", "failure": "failure", "error": "failure"}
 
 
-def event(
+def read_event(
     data: Mapping[str, Any], source: str, kind: ForgeKind, name: EventName, at: str = "", **parts: Any
 ) -> ForgeEvent:
     """An event with what every body says."""
@@ -39,92 +39,94 @@ def event(
         source=source,
         kind=kind,
         name=name,
-        repository=fields.repository(part(data, "repository")),
-        sender=fields.user(part(data, "sender"), source),
+        repository=fields.read_repository(read_object(data, "repository")),
+        sender=fields.read_user(read_object(data, "sender"), source),
         at=at,
         **parts,
     )
 
 
-def issue(data: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
+def read_issue(data: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
     """Something happened to an issue. One that was deleted is not open, whatever it says of itself."""
-    action = text(data, "action")
+    action = read_text(data, "action")
     if action not in ISSUE:
         return f"an issue was {action[:40] or 'touched'}"
-    seen = fields.issue(part(data, "issue"), source)
+    seen = fields.read_issue(read_object(data, "issue"), source)
     if seen.is_pull:
         return "a pull request was assigned"
     if ISSUE[action] == "issue_deleted":
         seen = seen.model_copy(update={"is_open": False})
-    return event(
+    return read_event(
         data,
         source,
         kind,
         ISSUE[action],
         seen.updated_at,
         issue=seen,
-        assignee=fields.user(part(data, "assignee"), source),
-        body_before=before(data),
+        assignee=fields.read_user(read_object(data, "assignee"), source),
+        body_before=text_before_edit(data),
     )
 
 
-def before(data: Mapping[str, Any], field: str = "body") -> str | None:
+def text_before_edit(data: Mapping[str, Any], field: str = "body") -> str | None:
     """What a text was before an edit; None when the edit was of something else."""
-    change = part(part(data, "changes"), field)
-    return body(change, "from") if isinstance(change.get("from"), str) else None
+    change = read_object(read_object(data, "changes"), field)
+    return read_body(change, "from") if isinstance(change.get("from"), str) else None
 
 
-def commented(
+def read_comment(
     data: Mapping[str, Any], source: str, kind: ForgeKind, about: Callable[[], Mapping[str, Any]]
 ) -> ForgeEvent | str:
     """Something was said, edited or deleted. `about` reads what it was said about."""
-    action = text(data, "action")
+    action = read_text(data, "action")
     if action not in COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
-    comment = fields.comment(part(data, "comment"), source)
-    return event(
+    comment = fields.read_comment(read_object(data, "comment"), source)
+    return read_event(
         data,
         source,
         kind,
         COMMENT[action],
         comment.created_at,
         comment=comment,
-        body_before=before(data),
+        body_before=text_before_edit(data),
         **about(),
     )
 
 
-def repository(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+def read_repository(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     """Something happened to a repository as a whole. Only its end is work for nobody any more."""
-    action = text(data, "action")
+    action = read_text(data, "action")
     if action != "deleted":
         return f"a repository was {action[:40] or 'touched'}"
-    return event(data, source, kind, "repository_deleted", moment(part(data, "repository"), "updated_at"))
+    return read_event(
+        data, source, kind, "repository_deleted", read_time(read_object(data, "repository"), "updated_at")
+    )
 
 
-def needed(data: Mapping[str, Any], name: str) -> str:
+def require_text(data: Mapping[str, Any], name: str) -> str:
     """A text that must be there."""
-    value = text(data, name)
+    value = read_text(data, name)
     if not value:
         raise UnreadableError(f"{name!r} is missing")
     return value
 
 
-def outcome(conclusion: str) -> Outcome:
+def read_outcome(conclusion: str) -> CheckOutcome:
     """How a run ended."""
     return "success" if conclusion == "success" else "failure" if conclusion in _FAILED else "other"
 
 
-def status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+def read_status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     """The status of a commit."""
-    state, sha = text(data, "state"), needed(data, "sha")
+    state, sha = read_text(data, "state"), require_text(data, "sha")
     if state not in _STATES:
         return f"the status is {state[:40] or 'unknown'}"
     seen = Status(
         sha=sha,
         outcome=_STATES[state],
-        context=text(data, "context"),
-        description=text(data, "description"),
-        url=text(data, "target_url"),
+        context=read_text(data, "context"),
+        description=read_text(data, "description"),
+        url=read_text(data, "target_url"),
     )
-    return event(data, source, kind, "status_changed", moment(data, "updated_at", "created_at"), status=seen)
+    return read_event(data, source, kind, "status_changed", read_time(data, "updated_at", "created_at"), status=seen)

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 from agenttalk.contracts.core.base import MAX_INTEGER
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.forge import (
+    CheckOutcome,
     Comment,
     Commit,
     ForgeEvent,
+    ForgeIssue,
     ForgeUser,
-    Issue,
-    Outcome,
     PullRequest,
     Repository,
     Status,
@@ -37,13 +37,13 @@ class UnreadableError(InputError):
         super().__init__(Code.FORGE_EVENT_UNREADABLE, message)
 
 
-def part(data: object, name: str) -> Mapping[str, Any]:
+def read_object(data: object, name: str) -> Mapping[str, Any]:
     """An object in an object; empty when there is none."""
     value = data.get(name) if isinstance(data, dict) else None
     return value if isinstance(value, dict) else {}
 
 
-def parts(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
+def read_objects(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
     """The objects of a list; None when there is no list."""
     value = data.get(name)
     if not isinstance(value, list):
@@ -52,7 +52,7 @@ def parts(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
     return found[:MOST_ITEMS]
 
 
-def every(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+def require_objects(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     """All objects of a list, however long it is; raises UnreadableError when there is no list."""
     value = data.get(name)
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
@@ -60,7 +60,7 @@ def every(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return value
 
 
-def text(data: Mapping[str, Any], *names: str, longest: int = LONGEST_NAME) -> str:
+def read_text(data: Mapping[str, Any], *names: str, longest: int = LONGEST_NAME) -> str:
     """The first text among some fields. NUL, which no database takes, is replaced."""
     for name in names:
         value = data.get(name)
@@ -69,12 +69,12 @@ def text(data: Mapping[str, Any], *names: str, longest: int = LONGEST_NAME) -> s
     return ""
 
 
-def body(data: Mapping[str, Any], name: str) -> str:
+def read_body(data: Mapping[str, Any], name: str) -> str:
     """A long text."""
-    return text(data, name, longest=LONGEST_TEXT)
+    return read_text(data, name, longest=LONGEST_TEXT)
 
 
-def number(data: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
+def read_number(data: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
     """A whole number of a sane size."""
     value = data.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_INTEGER:
@@ -82,12 +82,12 @@ def number(data: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
     return value
 
 
-def flag(data: Mapping[str, Any], name: str) -> bool:
+def read_flag(data: Mapping[str, Any], name: str) -> bool:
     """Whether a field is true, and not merely something."""
     return data.get(name) is True
 
 
-def moment(data: Mapping[str, Any], *names: str) -> str:
+def read_time(data: Mapping[str, Any], *names: str) -> str:
     """A time in UTC, so that texts compare as times do; empty when there is none."""
     for name in names:
         value = data.get(name)
@@ -102,49 +102,52 @@ def moment(data: Mapping[str, Any], *names: str) -> str:
     return ""
 
 
-def user(data: Mapping[str, Any], source: str) -> ForgeUser | None:
+def read_user(data: Mapping[str, Any], source: str) -> ForgeUser | None:
     """An account; None when it has no name."""
-    login = text(data, "login", "username", longest=255)
+    login = read_text(data, "login", "username", longest=255)
     if not login:
         return None
-    return ForgeUser(source=source, login=login, id=number(data, "id", least=-MAX_INTEGER))
+    return ForgeUser(source=source, login=login, id=read_number(data, "id", least=-MAX_INTEGER))
 
 
-def needed_user(data: Mapping[str, Any], name: str, source: str) -> ForgeUser:
+def require_user(data: Mapping[str, Any], name: str, source: str) -> ForgeUser:
     """An account that must be there."""
-    found = user(part(data, name), source)
+    found = read_user(read_object(data, name), source)
     if found is None:
         raise UnreadableError(f"{name!r} names no account")
     return found
 
 
-def users(data: Mapping[str, Any], name: str, source: str) -> tuple[ForgeUser, ...] | None:
+def read_users(data: Mapping[str, Any], name: str, source: str) -> tuple[ForgeUser, ...] | None:
     """The accounts of a list; None when there is no list."""
-    found = parts(data, name)
+    found = read_objects(data, name)
     if found is None:
         return None
-    return tuple(each for each in (user(item, source) for item in found) if each is not None)
+    return tuple(each for each in (read_user(item, source) for item in found) if each is not None)
 
 
-def labels(data: Mapping[str, Any]) -> tuple[str, ...]:
+def read_labels(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of labels."""
-    return tuple(name for name in (text(each, "name") for each in parts(data, "labels") or ()) if name)
+    return tuple(name for name in (read_text(each, "name") for each in read_objects(data, "labels") or ()) if name)
 
 
-def repository(data: Mapping[str, Any]) -> Repository:
+def read_repository(data: Mapping[str, Any]) -> Repository:
     """The repository, which every event has."""
-    name = text(data, "full_name") or f"{text(part(data, 'owner'), 'login', 'name')}/{text(data, 'name')}"
+    name = (
+        read_text(data, "full_name")
+        or f"{read_text(read_object(data, 'owner'), 'login', 'name')}/{read_text(data, 'name')}"
+    )
     if name.count("/") != 1 or not all(name.split("/")):
         raise UnreadableError("the repository has no full name")
     return Repository(
         full_name=name,
-        url=text(data, "html_url"),
-        default_branch=text(data, "default_branch"),
-        id=number(data, "id"),
+        url=read_text(data, "html_url"),
+        default_branch=read_text(data, "default_branch"),
+        id=read_number(data, "id"),
     )
 
 
-def whole(address: str, base: str) -> str:
+def complete_url(address: str, base: str) -> str:
     """An address with that of the forge before it, where only a path is given: so Gitea writes those of its Actions."""
     if not address.startswith("/") or address.startswith("//"):
         return address
@@ -152,11 +155,11 @@ def whole(address: str, base: str) -> str:
     return f"{where.scheme}://{where.netloc}{address}"
 
 
-def made_whole(event: ForgeEvent, base: str) -> ForgeEvent:
+def complete_log_url(event: ForgeEvent, base: str) -> ForgeEvent:
     """An event whose log has a whole address."""
     for name in ("status", "run", "deployment"):
         ran = getattr(event, name)
-        if ran is not None and ran.url != (address := whole(ran.url, base)):
+        if ran is not None and ran.url != (address := complete_url(ran.url, base)):
             return event.model_copy(update={name: ran.model_copy(update={"url": address})})
     return event
 
@@ -166,102 +169,108 @@ def is_wip(title: str) -> bool:
     return title.strip().lower().startswith(WIP)
 
 
-def pull_request(
+def read_pull_request(
     data: Mapping[str, Any], source: str, *, wip_titles: bool, outer: Mapping[str, Any] | None = None
 ) -> PullRequest:
     """A pull request as webhooks and the API of all three forges write it; `outer` may have its number, too."""
-    head, base = part(data, "head"), part(data, "base")
-    count = number(data, "number", least=1) or number(outer or {}, "number", least=1)
+    head, base = read_object(data, "head"), read_object(data, "base")
+    count = read_number(data, "number", least=1) or read_number(outer or {}, "number", least=1)
     if count is None:
         raise UnreadableError("the pull request has no number")
-    title = text(data, "title", longest=LONGEST_TEXT)
-    added, removed = number(data, "additions"), number(data, "deletions")
+    title = read_text(data, "title", longest=LONGEST_TEXT)
+    added, removed = read_number(data, "additions"), read_number(data, "deletions")
     return PullRequest(
         number=count,
         title=title,
-        body=body(data, "body"),
-        author=needed_user(data, "user", source),
-        is_open=text(data, "state") != "closed",
-        draft=flag(data, "draft") or (wip_titles and is_wip(title)),
-        merged=flag(data, "merged") or bool(moment(data, "merged_at")),
-        merged_by=user(part(data, "merged_by"), source),
-        merged_at=moment(data, "merged_at"),
-        merge_sha=text(data, "merge_commit_sha"),
-        head_sha=text(head, "sha"),
-        head_ref=text(head, "ref"),
-        base_ref=text(base, "ref"),
-        base_sha=text(data, "merge_base") or text(base, "sha"),
+        body=read_body(data, "body"),
+        author=require_user(data, "user", source),
+        is_open=read_text(data, "state") != "closed",
+        draft=read_flag(data, "draft") or (wip_titles and is_wip(title)),
+        merged=read_flag(data, "merged") or bool(read_time(data, "merged_at")),
+        merged_by=read_user(read_object(data, "merged_by"), source),
+        merged_at=read_time(data, "merged_at"),
+        merge_sha=read_text(data, "merge_commit_sha"),
+        head_sha=read_text(head, "sha"),
+        head_ref=read_text(head, "ref"),
+        base_ref=read_text(base, "ref"),
+        base_sha=read_text(data, "merge_base") or read_text(base, "sha"),
         fork=_is_fork(head, base),
-        requested_reviewers=users(data, "requested_reviewers", source),
-        labels=labels(data),
-        url=text(data, "html_url", "url"),
+        requested_reviewers=read_users(data, "requested_reviewers", source),
+        labels=read_labels(data),
+        url=read_text(data, "html_url", "url"),
         lines=None if added is None or removed is None else added + removed,
-        files=number(data, "changed_files"),
+        files=read_number(data, "changed_files"),
         mergeable=data["mergeable"] if isinstance(data.get("mergeable"), bool) else None,
-        created_at=moment(data, "created_at"),
-        updated_at=moment(data, "updated_at"),
+        created_at=read_time(data, "created_at"),
+        updated_at=read_time(data, "updated_at"),
     )
 
 
 def _is_fork(head: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
     """Whether the head lies in another repository, or in one that nobody can name any more."""
-    left, right = (number(each, "repo_id", least=-1) or number(part(each, "repo"), "id") for each in (head, base))
+    left, right = (
+        read_number(each, "repo_id", least=-1) or read_number(read_object(each, "repo"), "id") for each in (head, base)
+    )
     if left is not None and right is not None:
         return left != right
-    return not part(head, "repo") or text(part(head, "repo"), "full_name") != text(part(base, "repo"), "full_name")
-
-
-def issue(data: Mapping[str, Any], source: str) -> Issue:
-    """An issue as webhooks and the API of all three forges write it."""
-    count = number(data, "number", least=1)
-    if count is None:
-        raise UnreadableError("the issue has no number")
-    single = user(part(data, "assignee"), source)
-    return Issue(
-        number=count,
-        title=text(data, "title", longest=LONGEST_TEXT),
-        body=body(data, "body"),
-        author=needed_user(data, "user", source),
-        assignees=users(data, "assignees", source) or (() if single is None else (single,)),
-        labels=labels(data),
-        is_open=text(data, "state") != "closed",
-        is_pull=bool(part(data, "pull_request")),
-        url=text(data, "html_url", "url"),
-        updated_at=moment(data, "updated_at"),
+    return not read_object(head, "repo") or read_text(read_object(head, "repo"), "full_name") != read_text(
+        read_object(base, "repo"), "full_name"
     )
 
 
-def comment(data: Mapping[str, Any], source: str) -> Comment:
+def read_issue(data: Mapping[str, Any], source: str) -> ForgeIssue:
+    """An issue as webhooks and the API of all three forges write it."""
+    count = read_number(data, "number", least=1)
+    if count is None:
+        raise UnreadableError("the issue has no number")
+    single = read_user(read_object(data, "assignee"), source)
+    return ForgeIssue(
+        number=count,
+        title=read_text(data, "title", longest=LONGEST_TEXT),
+        body=read_body(data, "body"),
+        author=require_user(data, "user", source),
+        assignees=read_users(data, "assignees", source) or (() if single is None else (single,)),
+        labels=read_labels(data),
+        is_open=read_text(data, "state") != "closed",
+        is_pull=bool(read_object(data, "pull_request")),
+        url=read_text(data, "html_url", "url"),
+        updated_at=read_time(data, "updated_at"),
+    )
+
+
+def read_comment(data: Mapping[str, Any], source: str) -> Comment:
     """A comment as webhooks and the API of all three forges write it."""
-    count = number(data, "id")
+    count = read_number(data, "id")
     if count is None:
         raise UnreadableError("the comment has no id")
     return Comment(
         id=count,
-        body=body(data, "body"),
-        author=needed_user(data, "user", source),
-        url=text(data, "html_url"),
-        path=text(data, "path"),
-        line=max(0, number(data, "line") or number(data, "position") or number(data, "original_position") or 0),
-        created_at=moment(data, "created_at"),
+        body=read_body(data, "body"),
+        author=require_user(data, "user", source),
+        url=read_text(data, "html_url"),
+        path=read_text(data, "path"),
+        line=max(
+            0, read_number(data, "line") or read_number(data, "position") or read_number(data, "original_position") or 0
+        ),
+        created_at=read_time(data, "created_at"),
     )
 
 
-def commit(data: Mapping[str, Any]) -> Commit:
+def read_commit(data: Mapping[str, Any]) -> Commit:
     """A commit as the APIs of all three forges write it."""
-    sha, words = text(data, "sha"), part(data, "commit")
+    sha, words = read_text(data, "sha"), read_object(data, "commit")
     if not sha:
         raise UnreadableError("the commit has no number")
     return Commit(
         sha=sha,
-        parents=tuple(text(each, "sha") for each in parts(data, "parents") or ()),
-        message=body(words, "message"),
-        address=text(part(words, "author"), "email"),
-        authored_at=moment(part(words, "author"), "date"),
+        parents=tuple(read_text(each, "sha") for each in read_objects(data, "parents") or ()),
+        message=read_body(words, "message"),
+        address=read_text(read_object(words, "author"), "email"),
+        authored_at=read_time(read_object(words, "author"), "date"),
     )
 
 
-def newest(statuses: Iterable[tuple[Status, bool]]) -> tuple[Status, ...]:
+def pick_newest(statuses: Iterable[tuple[Status, bool]]) -> tuple[Status, ...]:
     """The newest status of each context, from all of them, the oldest first; each with whether a service wrote it.
 
     What a service says is not overwritten by what an agent says, and an agent's word alone is no success.
@@ -272,6 +281,6 @@ def newest(statuses: Iterable[tuple[Status, bool]]) -> tuple[Status, ...]:
         if by_service:
             found[status.context] = (status, True)
         elif known is None or not known[1]:
-            outcome: Outcome = "other" if status.outcome == "success" else status.outcome
+            outcome: CheckOutcome = "other" if status.outcome == "success" else status.outcome
             found[status.context] = (status.model_copy(update={"outcome": outcome}), False)
     return tuple(found[name][0] for name in sorted(found))

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agenttalk.adapters.forge import events, fields
-from agenttalk.adapters.forge.events import Reader
-from agenttalk.adapters.forge.fields import body, flag, moment, number, part, text
+from agenttalk.adapters.forge.events import BodyReader
+from agenttalk.adapters.forge.fields import read_body, read_flag, read_number, read_object, read_text, read_time
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import EventName, ForgeEvent, Review, ReviewVerdict, Run
@@ -17,8 +17,8 @@ _PULL_REF: Final = re.compile(r"@refs/pull/([0-9]{1,15})/")
 
 
 def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action = text(data, "action")
-    pull = fields.pull_request(part(data, "pull_request"), source, wip_titles=True, outer=data)
+    action = read_text(data, "action")
+    pull = fields.read_pull_request(read_object(data, "pull_request"), source, wip_titles=True, outer=data)
     names: dict[str, EventName] = {
         "opened": "pull_request_opened",
         "edited": "pull_request_edited",
@@ -33,51 +33,53 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         return f"a pull request was {action[:40] or 'touched'}"
     if action == "deleted":
         pull = pull.model_copy(update={"is_open": False})
-    name, title = names[action], events.before(data, "title")
+    name, title = names[action], events.text_before_edit(data, "title")
     if name == "pull_request_edited" and title is not None and fields.is_wip(title) != pull.draft:
         name = "pull_request_drafted" if pull.draft else "pull_request_ready"
-    asked = part(data, "requested_reviewer")
-    return events.event(
+    asked = read_object(data, "requested_reviewer")
+    return events.read_event(
         data,
         source,
         kind,
         name,
         pull.updated_at,
         pull_request=pull,
-        requested_reviewer=fields.user(asked, source),
-        body_before=events.before(data),
+        requested_reviewer=fields.read_user(asked, source),
+        body_before=events.text_before_edit(data),
     )
 
 
-def _review(verdict: ReviewVerdict) -> Reader:
+def _review(verdict: ReviewVerdict) -> BodyReader:
     def read(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-        pull = fields.pull_request(part(data, "pull_request"), source, wip_titles=True, outer=data)
-        sender = fields.needed_user(data, "sender", source)
-        said = text(part(data, "review"), "type")
+        pull = fields.read_pull_request(read_object(data, "pull_request"), source, wip_titles=True, outer=data)
+        sender = fields.require_user(data, "sender", source)
+        said = read_text(read_object(data, "review"), "type")
         if said and said.rpartition("_")[2] not in {"approved", "rejected", "comment"}:
             return f"a review of the unknown type {said[:40]!r}"
         review = Review(
             verdict=verdict,
             author=sender,
-            body=body(part(data, "review"), "content"),
-            commit=text(data, "commit_id"),
+            body=read_body(read_object(data, "review"), "content"),
+            commit=read_text(data, "commit_id"),
             submitted_at=pull.updated_at,
         )
-        return events.event(data, source, kind, "review_submitted", pull.updated_at, pull_request=pull, review=review)
+        return events.read_event(
+            data, source, kind, "review_submitted", pull.updated_at, pull_request=pull, review=review
+        )
 
     return read
 
 
 def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action = text(data, "action")
+    action = read_text(data, "action")
     if action not in events.COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
-    issue = fields.issue(part(data, "issue"), source)
-    pull_data = part(data, "pull_request")
-    pull = fields.pull_request(pull_data, source, wip_titles=True) if pull_data else None
-    on_pull = pull is not None or flag(data, "is_pull") or issue.is_pull
-    comment = fields.comment(part(data, "comment"), source)
-    return events.event(
+    issue = fields.read_issue(read_object(data, "issue"), source)
+    pull_data = read_object(data, "pull_request")
+    pull = fields.read_pull_request(pull_data, source, wip_titles=True) if pull_data else None
+    on_pull = pull is not None or read_flag(data, "is_pull") or issue.is_pull
+    comment = fields.read_comment(read_object(data, "comment"), source)
+    return events.read_event(
         data,
         source,
         kind,
@@ -86,79 +88,79 @@ def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeE
         issue=issue if issue.is_pull == on_pull else issue.model_copy(update={"is_pull": on_pull}),
         pull_request=pull,
         comment=comment,
-        body_before=events.before(data),
+        body_before=events.text_before_edit(data),
     )
 
 
 def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    return events.issue(data, source, kind)
+    return events.read_issue(data, source, kind)
 
 
 def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action, run, flow = text(data, "action"), part(data, "workflow_run"), part(data, "workflow")
+    action, run, flow = read_text(data, "action"), read_object(data, "workflow_run"), read_object(data, "workflow")
     if action != "completed":
         return f"a workflow is {action[:40] or 'unknown'}"
-    path = text(run, "path")
-    numbers = [number(each, "number", least=1) for each in fields.parts(run, "pull_requests") or ()]
+    path = read_text(run, "path")
+    numbers = [read_number(each, "number", least=1) for each in fields.read_objects(run, "pull_requests") or ()]
     named = _PULL_REF.search(path)
     if named and not numbers:
         numbers = [int(named[1])]
     seen = Run(
-        sha=events.needed(run, "head_sha"),
-        outcome=events.outcome(text(run, "conclusion")),
-        name=text(flow, "name") or text(run, "name"),
-        file=text(flow, "path") or path.partition("@")[0],
-        trigger=text(run, "event"),
-        branch=text(run, "head_branch"),
+        sha=events.require_text(run, "head_sha"),
+        outcome=events.read_outcome(read_text(run, "conclusion")),
+        name=read_text(flow, "name") or read_text(run, "name"),
+        file=read_text(flow, "path") or path.partition("@")[0],
+        trigger=read_text(run, "event"),
+        branch=read_text(run, "head_branch"),
         pulls=tuple(each for each in numbers if each),
-        url=text(run, "html_url"),
-        id=number(run, "id"),
+        url=read_text(run, "html_url"),
+        id=read_number(run, "id"),
     )
-    return events.event(data, source, kind, "run_finished", moment(run, "completed_at", "started_at"), run=seen)
+    return events.read_event(data, source, kind, "run_finished", read_time(run, "completed_at", "started_at"), run=seen)
 
 
 def _workflow_job(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action, job = text(data, "action"), part(data, "workflow_job")
+    action, job = read_text(data, "action"), read_object(data, "workflow_job")
     if action != "completed":
         return f"a job is {action[:40] or 'unknown'}"
     seen = Run(
-        sha=events.needed(job, "head_sha"),
-        outcome=events.outcome(text(job, "conclusion")),
-        name=text(job, "workflow_name"),
-        job=text(job, "name"),
-        branch=text(job, "head_branch"),
-        url=text(job, "html_url"),
-        id=number(job, "run_id"),
+        sha=events.require_text(job, "head_sha"),
+        outcome=events.read_outcome(read_text(job, "conclusion")),
+        name=read_text(job, "workflow_name"),
+        job=read_text(job, "name"),
+        branch=read_text(job, "head_branch"),
+        url=read_text(job, "html_url"),
+        id=read_number(job, "run_id"),
     )
-    return events.event(data, source, kind, "run_finished", moment(job, "completed_at", "started_at"), run=seen)
+    return events.read_event(data, source, kind, "run_finished", read_time(job, "completed_at", "started_at"), run=seen)
 
 
 def _action_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     """Forgejo's runs: no repository or sender of their own, and the pull request as JSON in a text."""
-    run = part(data, "run")
+    run = read_object(data, "run")
     inner = _inner(run)
     pull = None
-    if part(inner, "pull_request"):
-        pull = fields.pull_request(part(inner, "pull_request"), source, wip_titles=True)
+    if read_object(inner, "pull_request"):
+        pull = fields.read_pull_request(read_object(inner, "pull_request"), source, wip_titles=True)
     seen = Run(
-        sha=events.needed(run, "commit_sha"),
-        outcome="failure" if text(data, "action") == "failure" else "success",
-        name=text(run, "title"),
-        file=text(run, "workflow_id"),
-        trigger=text(run, "event", "trigger_event"),
-        branch=text(run, "prettyref"),
+        sha=events.require_text(run, "commit_sha"),
+        outcome="failure" if read_text(data, "action") == "failure" else "success",
+        name=read_text(run, "title"),
+        file=read_text(run, "workflow_id"),
+        trigger=read_text(run, "event", "trigger_event"),
+        branch=read_text(run, "prettyref"),
         pulls=() if pull is None else (pull.number,),
-        url=text(run, "html_url"),
-        id=number(run, "id"),
+        url=read_text(run, "html_url"),
+        id=read_number(run, "id"),
     )
     return ForgeEvent(
         source=source,
         kind=kind,
         name="run_finished",
-        repository=fields.repository(part(run, "repository")),
+        repository=fields.read_repository(read_object(run, "repository")),
         pull_request=pull,
         run=seen,
-        at=moment(run, "stopped", "updated", "started"),
+        at=read_time(run, "stopped", "updated", "started"),
     )
 
 
@@ -170,7 +172,7 @@ def _inner(run: Mapping[str, Any]) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-READERS: Final[Mapping[str, Reader]] = {
+READERS: Final[Mapping[str, BodyReader]] = {
     "pull_request": _pull_request,
     "pull_request_sync": _pull_request,
     "pull_request_review_request": _pull_request,
@@ -181,8 +183,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "issue_comment": _comment,
     "issues": _issue,
     "issue_assign": _issue,
-    "status": events.status,
-    "repository": events.repository,
+    "status": events.read_status,
+    "repository": events.read_repository,
     "workflow_run": _workflow_run,
     "workflow_job": _workflow_job,
     "action_run_failure": _action_run,

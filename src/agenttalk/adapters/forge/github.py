@@ -9,23 +9,23 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from agenttalk.adapters.forge import fields
-from agenttalk.adapters.forge.client import Caller, Patience, Sleep, in_path, refusal
-from agenttalk.adapters.forge.fields import text
-from agenttalk.adapters.forge.rest import IsAgent, Rest
+from agenttalk.adapters.forge.client import ForgeClient, RetryPolicy, Sleep, make_error, to_path
+from agenttalk.adapters.forge.fields import read_text
+from agenttalk.adapters.forge.rest import IsAgent, RestForge
 from agenttalk.contracts.forge import (
-    Branch,
     Change,
     ChangeKind,
+    CheckOutcome,
     Comment,
+    ForgeBranch,
     ForgeUser,
-    Outcome,
     Push,
     ReviewVerdict,
     Status,
 )
-from agenttalk.ports import Merged
+from agenttalk.ports import MergeResult
 
-_OUTCOMES: Final[dict[str, Outcome]] = {
+_OUTCOMES: Final[dict[str, CheckOutcome]] = {
     "success": "success",
     "failure": "failure",
     "error": "failure",
@@ -46,7 +46,7 @@ _CHANGES: Final[dict[str, ChangeKind]] = {
 }
 
 
-class GitHub(Rest):
+class GitHub(RestForge):
     """One source of the kind github. Fulfils `ports.Forge`."""
 
     page = ("per_page", 100)
@@ -74,7 +74,7 @@ class GitHub(Rest):
         api_url: str,
         token: str,
         *,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
         is_agent: IsAgent = lambda _: False,
     ) -> AsyncIterator[GitHub]:
@@ -85,12 +85,12 @@ class GitHub(Rest):
             "X-GitHub-Api-Version": "2022-11-28",
             "User-Agent": "agenttalk",
         }
-        async with Caller.opened(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as caller:
+        async with ForgeClient.opened(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as caller:
             yield cls(source, caller, is_agent=is_agent)
 
     async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
         """Comments on an issue or pull request, the oldest first."""
-        path = f"{in_path(repository)}/issues/{number}/comments"
+        path = f"{to_path(repository)}/issues/{number}/comments"
         return tuple(map(self.read_comment, await self.caller.pages(path, size=self.page)))
 
     async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
@@ -98,37 +98,37 @@ class GitHub(Rest):
 
         Only the list says who wrote a status; the combined status does not. Runs of checks are apps' alone.
         """
-        here = f"{in_path(repository)}/commits/{quote(sha, safe='')}"
+        here = f"{to_path(repository)}/commits/{quote(sha, safe='')}"
         listed = await self.caller.pages(f"{here}/statuses", size=self.page)
         checks = (await self.caller.ask("GET", f"{here}/check-runs", query={"per_page": 100})).part
         found = [
             Status(
                 sha=sha,
-                outcome=_OUTCOMES.get(text(each, "state"), "other"),
-                context=text(each, "context"),
-                description=text(each, "description"),
-                url=text(each, "target_url"),
-                at=fields.moment(each, "updated_at", "created_at"),
-                creator=fields.user(fields.part(each, "creator"), self.source),
+                outcome=_OUTCOMES.get(read_text(each, "state"), "other"),
+                context=read_text(each, "context"),
+                description=read_text(each, "description"),
+                url=read_text(each, "target_url"),
+                at=fields.read_time(each, "updated_at", "created_at"),
+                creator=fields.read_user(fields.read_object(each, "creator"), self.source),
             )
             for each in reversed(listed)  # which has the newest first
         ]
         found += [
             Status(
                 sha=sha,
-                outcome=_OUTCOMES.get(text(each, "conclusion"), "other"),
-                context=text(each, "name"),
-                url=text(each, "html_url"),
-                at=fields.moment(each, "completed_at", "started_at"),
-                creator=self._app(fields.part(each, "app")),
+                outcome=_OUTCOMES.get(read_text(each, "conclusion"), "other"),
+                context=read_text(each, "name"),
+                url=read_text(each, "html_url"),
+                at=fields.read_time(each, "completed_at", "started_at"),
+                creator=self._app(fields.read_object(each, "app")),
             )
-            for each in fields.parts(checks, "check_runs") or ()
+            for each in fields.read_objects(checks, "check_runs") or ()
         ]
-        return fields.newest((each, self.by_service(each.creator)) for each in found)
+        return fields.pick_newest((each, self.by_service(each.creator)) for each in found)
 
     def _app(self, data: Mapping[str, Any]) -> ForgeUser | None:
         """The account of an app."""
-        name = text(data, "slug", longest=200)
+        name = read_text(data, "slug", longest=200)
         return ForgeUser(source=self.source, login=f"{name}[bot]") if name else None
 
     async def pull_head(self, repository: str, number: int) -> str:
@@ -137,46 +137,57 @@ class GitHub(Rest):
 
     async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
         """Who moved the head: the activity of the branch, in whichever repository it is."""
-        head = fields.part((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part, "head")
-        where = text(fields.part(head, "repo"), "full_name")
+        head = fields.read_object((await self.caller.ask("GET", f"{to_path(repository)}/pulls/{number}")).part, "head")
+        where = read_text(fields.read_object(head, "repo"), "full_name")
         if not where:
             return ()
-        query: dict[str, str | int] = {"ref": text(head, "ref"), "direction": "asc"}
-        found = await self.caller.pages(f"{in_path(where)}/activity", size=self.page, query=query)
-        told = [(fields.user(fields.part(each, "actor"), self.source), text(each, "after")) for each in found]
+        query: dict[str, str | int] = {"ref": read_text(head, "ref"), "direction": "asc"}
+        found = await self.caller.pages(f"{to_path(where)}/activity", size=self.page, query=query)
+        told = [
+            (fields.read_user(fields.read_object(each, "actor"), self.source), read_text(each, "after"))
+            for each in found
+        ]
         return tuple(Push(by=by, commits=(after,)) for by, after in told if by is not None and after)
 
-    async def branch(self, repository: str, name: str) -> Branch:
+    async def branch(self, repository: str, name: str) -> ForgeBranch:
         """What a branch asks of those who merge into it: by its rules, and by its protection as far as it is shown."""
-        here, quoted = in_path(repository), quote(name, safe="")
+        here, quoted = to_path(repository), quote(name, safe="")
         data = (await self.caller.ask("GET", f"{here}/branches/{quoted}")).part
         rules = await self.caller.pages(f"{here}/rules/branches/{quoted}", size=self.page)
-        asked = [fields.number(fields.part(each, "parameters"), "required_approving_review_count") for each in rules]
-        status = text(fields.part(fields.part(data, "protection"), "required_status_checks"), "enforcement_level")
-        checked = any(text(each, "type") == "required_status_checks" for each in rules) or status not in {"", "off"}
-        return Branch(name=name, approvals=max((each or 0 for each in asked), default=0), checked=checked)
+        asked = [
+            fields.read_number(fields.read_object(each, "parameters"), "required_approving_review_count")
+            for each in rules
+        ]
+        status = read_text(
+            fields.read_object(fields.read_object(data, "protection"), "required_status_checks"), "enforcement_level"
+        )
+        checked = any(read_text(each, "type") == "required_status_checks" for each in rules) or status not in {
+            "",
+            "off",
+        }
+        return ForgeBranch(name=name, approvals=max((each or 0 for each in asked), default=0), checked=checked)
 
     async def may_write(self, repository: str, login: str) -> bool:
         """Whether an account has write access."""
-        path = f"{in_path(repository)}/collaborators/{quote(login, safe='')}/permission"
+        path = f"{to_path(repository)}/collaborators/{quote(login, safe='')}/permission"
         answer = await self.caller.ask("GET", path, bearing=frozenset({404}))
-        return answer.status == 200 and text(answer.part, "permission") in {"admin", "write"}
+        return answer.status == 200 and read_text(answer.part, "permission") in {"admin", "write"}
 
     def read_change(self, data: Mapping[str, Any]) -> Change | None:
         """A change in an answer; None when it is of no interest."""
-        what = _CHANGES.get(text(data, "event"))
+        what = _CHANGES.get(read_text(data, "event"))
         if what is None:
             return None
-        by, who = (fields.user(fields.part(data, name), self.source) for name in ("actor", "assignee"))
-        return Change(what=what, by=by, who=who, at=fields.moment(data, "created_at"))
+        by, who = (fields.read_user(fields.read_object(data, name), self.source) for name in ("actor", "assignee"))
+        return Change(what=what, by=by, who=who, at=fields.read_time(data, "created_at"))
 
-    async def merge(self, repository: str, number: int, head: str) -> Merged:
+    async def merge(self, repository: str, number: int, head: str) -> MergeResult:
         """Merge exactly this head; also "merged" when it was before."""
-        path = f"{in_path(repository)}/pulls/{number}/merge"
+        path = f"{to_path(repository)}/pulls/{number}/merge"
         answer = await self.caller.ask("PUT", path, body={"sha": head}, bearing=frozenset({405, 409}))
         if answer.status < 300:
             return "merged"
         now = await self.pull_request(repository, number)
         if now.merged and now.head_sha == head:
             return "merged"
-        raise refusal("PUT", path, answer)
+        raise make_error("PUT", path, answer)

@@ -144,7 +144,7 @@ class ReadBack:
         away, wait = (turn.away, turn.wait) if turn is not None else (None, None)
         while True:
             try:
-                return await answered(forge, look)
+                return await read_until_decided(forge, look)
             except ForgeError as error:
                 pause = max(pause, error.retry_after)
                 if error.code not in OUTAGES or not self.patience:
@@ -174,7 +174,7 @@ async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:
     return bool(told) and told["by"] != login.lower()
 
 
-async def answered(forge: Forge, look: Callable[[ForgeFacts], T]) -> T:
+async def read_until_decided(forge: Forge, look: Callable[[ForgeFacts], T]) -> T:
     """What a look comes to once everything is read that it asks for. Raises ForgeError."""
     read: dict[ForgeQuery, Any] = {}
     for _ in range(MOST_LOOKS):

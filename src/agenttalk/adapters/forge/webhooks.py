@@ -42,7 +42,7 @@ _HEX: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class SignatureCheck:
     """Whether a delivery is genuine."""
 
     good: bool
@@ -51,7 +51,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredDelivery:
     """A delivery that nothing follows from."""
 
     reason: str
@@ -59,7 +59,7 @@ class Ignored:
     """What is wrong with it, when it is not simply of no interest."""
 
 
-class Signing:
+class StreamedSignature:
     """The signature of a delivery, computed while its body is read.
 
     Every signature that came along must be good, and there must be one. An empty one is that of a hook without a
@@ -112,18 +112,18 @@ class Signing:
         return ""
 
 
-def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str) -> Signature:
+def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str) -> SignatureCheck:
     """Whether somebody who knows the secret signed the body, which is all here."""
     if secret and len(body) > LIMIT:
-        return Signature(good=False, reason="the body is too large")
-    signing = Signing(kind, headers, secret)
+        return SignatureCheck(good=False, reason="the body is too large")
+    signing = StreamedSignature(kind, headers, secret)
     if not signing.refusal:
         signing.update(body)
     why = signing.verdict()
-    return Signature(good=not why, reason=why)
+    return SignatureCheck(good=not why, reason=why)
 
 
-def label(kind: ForgeKind, headers: Headers) -> tuple[str, str]:
+def read_label(kind: ForgeKind, headers: Headers) -> tuple[str, str]:
     """The forge's number of a delivery, and what it calls the event; empty when there is none or several.
 
     At Gitea only the exact type of an event is clear: one word means two things in the other header.
@@ -132,28 +132,28 @@ def label(kind: ForgeKind, headers: Headers) -> tuple[str, str]:
     return _single(found, _DELIVERIES[kind])[:128], _single(found, _EVENTS[kind])[:128]
 
 
-def read(source: str, kind: ForgeKind, headers: Headers, body: bytes) -> ForgeEvent | Ignored:
+def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -> ForgeEvent | IgnoredDelivery:
     """What happened, or why nothing follows from it. Never raises: what cannot be read is ignored and told."""
     found = _gathered(headers)
     name = _single(found, _EVENTS[kind])[:128]
     if not name:
-        return Ignored("no header says what happened", Code.FORGE_EVENT_UNREADABLE)
+        return IgnoredDelivery("no header says what happened", Code.FORGE_EVENT_UNREADABLE)
     readers: Mapping[str, Callable[..., ForgeEvent | str]] = (
         github_events.READERS if kind == "github" else gitea_events.READERS
     )
     if name not in readers:
-        return Ignored(f"{name[:60]!r} is none of the events that call for work")
+        return IgnoredDelivery(f"{name[:60]!r} is none of the events that call for work")
     try:
         data = wire.read(_json_text(found, body), limit=LIMIT)
         if not isinstance(data, dict):
             raise UnreadableError("the body is no JSON object")
-        if why := body_shapes.misfit(name, data):
+        if why := body_shapes.find_misfit(name, data):
             raise UnreadableError(why)
         event = readers[name](data, source=source, kind=kind)
     except InputError as error:
-        return Ignored(error.message, error.code)
+        return IgnoredDelivery(error.message, error.code)
     if isinstance(event, str):
-        return Ignored(event)
+        return IgnoredDelivery(event)
     return event.model_copy(update={"delivery": _single(found, _DELIVERIES[kind])[:128]})
 
 

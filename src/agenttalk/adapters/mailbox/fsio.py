@@ -1,6 +1,6 @@
 """Files in folders that others can write: reached without being led astray, written atomically.
 
-A `Folder` is an open directory, and nothing outside of it can be reached through it:
+A `SafeFolder` is an open directory, and nothing outside of it can be reached through it:
 
 - A path is checked before it is used: relative, without `.`, `..`, empty parts or NUL.
 - The folders on its way are opened below the descriptor by openat2, which follows no symlink and does
@@ -31,10 +31,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Self
 
 from agenttalk.adapters.mailbox import os_errors, syscalls
-from agenttalk.adapters.mailbox.os_errors import told
-from agenttalk.adapters.mailbox.syscalls import FOLDER, Rename, Ways
+from agenttalk.adapters.mailbox.os_errors import translate_errors
+from agenttalk.adapters.mailbox.syscalls import FOLDER, FileCalls, Rename
 from agenttalk.contracts.errors import Code, MachineError, MissingError, TakenError
-from agenttalk.ports import Digest, Entry
+from agenttalk.ports import Digest, FolderEntry
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -53,27 +53,27 @@ _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Folder:
+class SafeFolder:
     """An open folder. Paths are relative to it, with `/` between their parts. Threads may share it."""
 
     __slots__ = ("descriptor", "path", "ways")
 
-    def __init__(self, descriptor: int, path: Path, ways: Ways) -> None:
+    def __init__(self, descriptor: int, path: Path, ways: FileCalls) -> None:
         self.descriptor = descriptor
         self.path = path
         self.ways = ways
 
     @classmethod
-    def open(cls, path: Path, *, ways: Ways | None = None) -> Self:
+    def open(cls, path: Path, *, ways: FileCalls | None = None) -> Self:
         """Open a folder by a path that is trusted, symlinks included."""
-        with told(path, Code.FILE_UNREADABLE):
-            return cls(os.open(path, FOLDER & ~os.O_NOFOLLOW), path, ways or syscalls.native())
+        with translate_errors(path, Code.FILE_UNREADABLE):
+            return cls(os.open(path, FOLDER & ~os.O_NOFOLLOW), path, ways or syscalls.find_native_calls())
 
-    def sub(self, relative: str, *, create: bool = False) -> Folder:
+    def sub(self, relative: str, *, create: bool = False) -> SafeFolder:
         """Open a folder inside this one; with `create`, make what is missing of it."""
         path = _checked(self, relative)
-        with told(path, Code.FILE_UNWRITABLE if create else Code.FILE_UNREADABLE):
-            return Folder(_descend(self, relative, create=_PRIVATE_FOLDER if create else 0), path, self.ways)
+        with translate_errors(path, Code.FILE_UNWRITABLE if create else Code.FILE_UNREADABLE):
+            return SafeFolder(_descend(self, relative, create=_PRIVATE_FOLDER if create else 0), path, self.ways)
 
     def close(self) -> None:
         """Give the descriptor back. Whatever is done with the folder later is an error."""
@@ -93,7 +93,7 @@ class Folder:
             for entry in entries:
                 yield entry.name
 
-    def scan(self) -> Iterator[Entry]:
+    def scan(self) -> Iterator[FolderEntry]:
         """Every entry of the folder, as `names` gives them. What vanishes meanwhile is left out."""
         with _listed(self) as entries:
             for entry in entries:
@@ -103,7 +103,7 @@ class Folder:
                     continue
                 yield _entry(entry.name, status)
 
-    def entry(self, relative: str) -> Entry | None:
+    def entry(self, relative: str) -> FolderEntry | None:
         """What has this name; None if nothing has."""
         try:
             with _at(self, relative, Code.FILE_UNREADABLE) as (folder, name):
@@ -141,7 +141,7 @@ class Folder:
         with _opened(self, relative, limit) as (_, pieces):
             return _pour(pieces)
 
-    def copy_to(self, relative: str, target: Folder, new: str, limit: int, *, sync: bool = False) -> Digest:
+    def copy_to(self, relative: str, target: SafeFolder, new: str, limit: int, *, sync: bool = False) -> Digest:
         """Copy a file; hash and size of exactly what was written, whatever happens to the original."""
         with (
             _opened(self, relative, limit) as (_, pieces),
@@ -183,7 +183,7 @@ class Folder:
                 written = os.pwrite(descriptor, left, at)
                 left, at = left[written:], at + written
 
-    def move(self, relative: str, target: Folder, new: str, *, replace: bool = False) -> bool:
+    def move(self, relative: str, target: SafeFolder, new: str, *, replace: bool = False) -> bool:
         """Move whatever has this name, without looking into it. False, and nothing done, if the target exists.
 
         To another file system only regular files up to CARRY_LIMIT are moved, by copying and then removing:
@@ -211,11 +211,11 @@ class Folder:
         """Make a folder and those on the way to it, as far as they are missing. A private one is ours alone."""
         with self.sub(relative, create=True) as made:
             if private:
-                with told(made.path, Code.FILE_UNWRITABLE):
+                with translate_errors(made.path, Code.FILE_UNWRITABLE):
                     os.fchmod(made.descriptor, stat.S_IRWXU)
 
 
-def _checked(folder: Folder, relative: str) -> Path:
+def _checked(folder: SafeFolder, relative: str) -> Path:
     """The path for messages, of what is plainly a path below the folder. The system sees no other."""
     try:
         raw = os.fsencode(relative)
@@ -223,16 +223,16 @@ def _checked(folder: Folder, relative: str) -> Path:
         raw = b""  # half a character that no file system gave us
     parts = raw.split(b"/")
     if b"\0" in raw or len(raw) > 4095 or any(part in {b"", b".", b".."} or len(part) > 255 for part in parts):
-        raise os_errors.outside(relative, folder.path)
+        raise os_errors.outside_error(relative, folder.path)
     return folder.path / relative
 
 
 @contextmanager
-def _at(folder: Folder, relative: str, code: Code, *, create: int = 0) -> Iterator[tuple[int, str]]:
+def _at(folder: SafeFolder, relative: str, code: Code, *, create: int = 0) -> Iterator[tuple[int, str]]:
     """The open folder in which a path ends, and the path's last part. What goes wrong is told with `code`."""
     path = _checked(folder, relative)
     above, _, name = relative.rpartition("/")
-    with told(path, code):
+    with translate_errors(path, code):
         if not above:
             yield folder.descriptor, name
             return
@@ -245,9 +245,9 @@ def _around(mode: int) -> int:
     return _PRIVATE_FOLDER | mode & SHARED | (mode & 0o444) >> 2
 
 
-def _descend(folder: Folder, relative: str, *, create: int) -> int:
+def _descend(folder: SafeFolder, relative: str, *, create: int) -> int:
     if create:
-        return syscalls.walk(folder.descriptor, relative, create=create)
+        return syscalls.open_beneath(folder.descriptor, relative, create=create)
     return folder.ways.descend(folder.descriptor, relative)
 
 
@@ -260,9 +260,9 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 @contextmanager
-def _listed(folder: Folder) -> Iterator[Iterator[os.DirEntry[str]]]:
+def _listed(folder: SafeFolder) -> Iterator[Iterator[os.DirEntry[str]]]:
     with (
-        told(folder.path, Code.FILE_UNREADABLE),
+        translate_errors(folder.path, Code.FILE_UNREADABLE),
         # A descriptor of its own: two listings at once must not share a position.
         _closing(os.open(".", FOLDER, dir_fd=folder.descriptor)) as descriptor,
         os.scandir(descriptor) as entries,
@@ -270,15 +270,17 @@ def _listed(folder: Folder) -> Iterator[Iterator[os.DirEntry[str]]]:
         yield entries
 
 
-def _entry(name: str, status: os.stat_result) -> Entry:
+def _entry(name: str, status: os.stat_result) -> FolderEntry:
     is_file, is_folder = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
     kind: Literal["regular", "folder", "other"] = "regular" if is_file else "folder" if is_folder else "other"
-    return Entry(name, kind, status.st_size, status.st_ino, status.st_mtime_ns, status.st_nlink, status.st_ctime_ns)
+    return FolderEntry(
+        name, kind, status.st_size, status.st_ino, status.st_mtime_ns, status.st_nlink, status.st_ctime_ns
+    )
 
 
 @contextmanager
 def _opened(
-    folder: Folder, relative: str, limit: int | None, *, linked: bool = False, start: int = 0
+    folder: SafeFolder, relative: str, limit: int | None, *, linked: bool = False, start: int = 0
 ) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Mode and content of a file, from one descriptor. If it is replaced while it is opened, look again."""
     path = _checked(folder, relative)
@@ -290,7 +292,7 @@ def _opened(
                 if not syscalls.is_named(descriptor, above, name):
                     continue
                 if limit is not None and status.st_size > limit:
-                    raise os_errors.too_large(path, limit)
+                    raise os_errors.too_large_error(path, limit)
                 if start:
                     os.lseek(descriptor, start, os.SEEK_SET)
                 yield status.st_mode & 0o777, _pieces(descriptor, limit, path)
@@ -300,19 +302,19 @@ def _opened(
 
 def _refuse_special(status: os.stat_result, path: Path, *, linked: bool = False) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise os_errors.refused(path, "it is not a regular file")
+        raise os_errors.refusal_error(path, "it is not a regular file")
     if status.st_nlink > 1 and not linked:
-        raise os_errors.refused(path, "it is a hard link, so it may be somebody else's file")
+        raise os_errors.refusal_error(path, "it is a hard link, so it may be somebody else's file")
 
 
 def _pieces(descriptor: int, limit: int | None, path: Path) -> Iterator[bytes]:
     left = sys.maxsize - 1 if limit is None else limit
     while True:
-        with told(path, Code.FILE_UNREADABLE):
+        with translate_errors(path, Code.FILE_UNREADABLE):
             piece = os.read(descriptor, min(_PIECE, left + 1))
         left -= len(piece)
         if limit is not None and left < 0:  # it grew since it was opened
-            raise os_errors.too_large(path, limit)
+            raise os_errors.too_large_error(path, limit)
         if not piece:
             return
         yield piece
@@ -371,7 +373,7 @@ def _placed(
         os.fsync(folder)
 
 
-def _renamed(folder: Folder, relative: str, target: Folder, new: str, rename: Rename) -> bool:
+def _renamed(folder: SafeFolder, relative: str, target: SafeFolder, new: str, rename: Rename) -> bool:
     """Whether a rename did it; False says that the target lies on another file system."""
     with (
         _at(folder, relative, Code.FILE_UNREADABLE) as (here, name),
@@ -380,7 +382,7 @@ def _renamed(folder: Folder, relative: str, target: Folder, new: str, rename: Re
         try:
             rename(here, name, there, last)
         except FileNotFoundError as error:
-            raise os_errors.failed(folder.path / relative, error, Code.FILE_UNREADABLE) from error
+            raise os_errors.machine_error(folder.path / relative, error, Code.FILE_UNREADABLE) from error
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
@@ -388,7 +390,7 @@ def _renamed(folder: Folder, relative: str, target: Folder, new: str, rename: Re
     return True
 
 
-def _carry(folder: Folder, relative: str, target: Folder, new: str, rename: Rename) -> None:
+def _carry(folder: SafeFolder, relative: str, target: SafeFolder, new: str, rename: Rename) -> None:
     with (
         _opened(folder, relative, CARRY_LIMIT) as (mode, pieces),
         _at(target, new, Code.FILE_UNWRITABLE) as (there, last),
@@ -415,15 +417,15 @@ def read_file(path: Path, *, limit: int) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put a whole file in place at once, like `Folder.write`, and make the folders on the way to it.
+    """Put a whole file in place at once, like `SafeFolder.write`, and make the folders on the way to it.
 
     It is as readable as the files that its user makes otherwise.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise os_errors.failed(path, error, Code.FILE_UNWRITABLE) from error
-    with Folder.open(path.parent) as folder:
+        raise os_errors.machine_error(path, error, Code.FILE_UNWRITABLE) from error
+    with SafeFolder.open(path.parent) as folder:
         folder.write(path.name, data, mode=SHARED)
 
 

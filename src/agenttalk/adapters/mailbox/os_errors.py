@@ -33,20 +33,20 @@ _HINTS: Final = {
 
 
 @contextmanager
-def told(path: Path, code: Code) -> Iterator[None]:
+def translate_errors(path: Path, code: Code) -> Iterator[None]:
     """Translate the OSErrors of a block. For a path that others made, some of them are attempts to mislead."""
     try:
         yield
     except OSError as error:
-        raise _misled(path, error) or failed(path, error, code) from error
+        raise _misled(path, error) or machine_error(path, error, code) from error
 
 
 def _misled(path: Path, error: OSError) -> InputError | None:
     why = _REFUSALS.get(error.errno or 0)
-    return refused(path, why) if why else None
+    return refusal_error(path, why) if why else None
 
 
-def failed(path: Path, error: OSError, code: Code) -> MachineError:
+def machine_error(path: Path, error: OSError, code: Code) -> MachineError:
     """What the machine would not do."""
     number = error.errno or 0
     kind = {errno.ENOENT: MissingError, errno.EEXIST: TakenError}.get(number, MachineError)
@@ -55,14 +55,14 @@ def failed(path: Path, error: OSError, code: Code) -> MachineError:
     return kind(code, check_words.CANNOT(verb=verb, path=str(path), error=error.strerror or error), hint=hint)
 
 
-def refused(path: Path, why: str) -> InputError:
+def refusal_error(path: Path, why: str) -> InputError:
     """Something that is not taken from others."""
     return InputError(
         Code.FILE_UNSAFE, check_words.REFUSED(path=str(path), why=why), hint="put a plain file or folder there"
     )
 
 
-def too_large(path: Path, limit: int) -> InputError:
+def too_large_error(path: Path, limit: int) -> InputError:
     """A file over its limit."""
     why = check_words.TOO_LARGE(limit=limit)
     return InputError(
@@ -70,7 +70,7 @@ def too_large(path: Path, limit: int) -> InputError:
     )
 
 
-def outside(relative: str, folder: Path) -> InputError:
+def outside_error(relative: str, folder: Path) -> InputError:
     """A path that could lead out of its folder, or that no file can have."""
     return InputError(
         Code.PATH_OUTSIDE_FOLDER,

@@ -7,19 +7,19 @@ import secrets
 from contextlib import suppress
 from typing import Final
 
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 
 _TEMPORARY: Final = re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp")
-"""What `Folder` names a file in the making."""
+"""What `SafeFolder` names a file in the making."""
 _DRAFT: Final = re.compile(rf"{_TEMPORARY.pattern}|\.[0-9a-f]{{24}}\.tmp")
 """Under `data/` also what the store names one."""
 _DEEP: Final = 16
 """How many folders deep it is looked below a box, a workspace or what is published."""
 
 
-def file_time(root: Folder) -> int:
+def file_time(root: SafeFolder) -> int:
     """What time it is for the files of a root, in nanoseconds: the time that a file written now gets.
 
     The file system's clock may be another machine's. Ages are told by it alone, so nobody's clock need be right.
@@ -35,7 +35,7 @@ def file_time(root: Folder) -> int:
     return entry.mtime_ns
 
 
-def sweep(root: Folder, older_than_seconds: float, now_ns: int) -> int:
+def sweep(root: SafeFolder, older_than_seconds: float, now_ns: int) -> int:
     """Remove the temporary files of a root that are older; how many there were. `now_ns` comes from `file_time`.
 
     Regular files of our own temporary names are removed and nothing else. No symlink is followed. Folders that
@@ -53,13 +53,15 @@ def sweep(root: Folder, older_than_seconds: float, now_ns: int) -> int:
     return swept
 
 
-def _sweep_below(above: Folder, relative: str, before: int, *, deep: int, names: re.Pattern[str] = _TEMPORARY) -> int:
+def _sweep_below(
+    above: SafeFolder, relative: str, before: int, *, deep: int, names: re.Pattern[str] = _TEMPORARY
+) -> int:
     with suppress(AgentTalkError), above.sub(relative) as folder:
         return _sweep(folder, before, deep=deep, names=names)
     return 0
 
 
-def _sweep(folder: Folder, before: int, *, deep: int, names: re.Pattern[str] = _TEMPORARY) -> int:
+def _sweep(folder: SafeFolder, before: int, *, deep: int, names: re.Pattern[str] = _TEMPORARY) -> int:
     swept = 0
     with suppress(AgentTalkError):
         for entry in folder.scan():

@@ -29,7 +29,7 @@ Rename = Callable[[int, str, int, str], None]
 """Renames a name in one open folder to a name in another."""
 
 
-class Ways(NamedTuple):
+class FileCalls(NamedTuple):
     """How the two things are done for which not every system has a call."""
 
     descend: Callable[[int, str], int]
@@ -38,7 +38,7 @@ class Ways(NamedTuple):
     """Rename, but not onto a name that is taken (FileExistsError)."""
 
 
-def walk(folder: int, relative: str, *, create: int = 0) -> int:
+def open_beneath(folder: int, relative: str, *, create: int = 0) -> int:
     """Open one part after the other. By its flags, no open follows what is swapped in meanwhile.
 
     `create` makes what is missing, with these rights.
@@ -120,17 +120,17 @@ def _knows_paths() -> bool:
     return sys.platform == "linux" and os.access("/proc/self/fd", os.X_OK)
 
 
-PORTABLE: Final = Ways(walk, _rename_checked)
+PORTABLE: Final = FileCalls(open_beneath, _rename_checked)
 """The ways of every system. Tests take them to see that they are as safe."""
 
 
 @cache
-def native() -> Ways:
+def find_native_calls() -> FileCalls:
     """The best ways of this system, found out once."""
     if sys.platform != "linux":
         return PORTABLE
     rename_new = _renameat2 if hasattr(_libc(), "renameat2") else _rename_checked
-    return Ways(_openat2 if _has_openat2() else walk, rename_new)
+    return FileCalls(_openat2 if _has_openat2() else open_beneath, rename_new)
 
 
 def _has_openat2() -> bool:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.command import DagRef, make_command_id
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import MAX_INTEGER, is_id
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import (
     AgentTalkError,
@@ -33,10 +33,10 @@ _CLAIMED: Final = (root_layout.PENDING, root_layout.PROCESSED)
 
 def plan_folder(root: Path, plan_id: str) -> Path:
     """Where the files of a plan are published."""
-    return root / root_layout.plan(plan_id)
+    return root / root_layout.plan_folder(plan_id)
 
 
-def known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None = None) -> Known:
+def read_known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None = None) -> Known:
     """What a root tells about a task, for making its next command. Copies of the file `besides` do not count.
 
     Ids that are no ids tell nothing; the rules will refuse them. An unknown plan or a DAG that is
@@ -47,7 +47,7 @@ def known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None
         raise UsageError(Code.FILE_UNREADABLE, f"{root} is not a folder", hint=hint)
     if not isinstance(plan_id, str) or not is_id(plan_id):
         return NOTHING
-    with Folder.open(root) as top:
+    with SafeFolder.open(root) as top:
         found = NOTHING
         if isinstance(task_id, str) and is_id(task_id):
             seqs, rounds = _orders(top, plan_id, task_id, besides)
@@ -59,9 +59,9 @@ def known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None
     return replace(found, dag_ref=ref, task_ids=frozenset(node.task_id for node in dag.nodes))
 
 
-def _active_dag(top: Folder, plan_id: str) -> tuple[TaskDag, DagRef]:
+def _active_dag(top: SafeFolder, plan_id: str) -> tuple[TaskDag, DagRef]:
     try:
-        folder = top.sub(root_layout.plan(plan_id))
+        folder = top.sub(root_layout.plan_folder(plan_id))
     except MissingError as error:
         raise _unknown(top, plan_id) from error
     with folder:
@@ -87,8 +87,8 @@ def _active_dag(top: Folder, plan_id: str) -> tuple[TaskDag, DagRef]:
     return dag, DagRef(sha256=digest, revision=pointer.task_dag_revision)
 
 
-def _unknown(top: Folder, plan_id: str) -> UsageError:
-    near = nearest(plan_id, _names(top, root_layout.PLANS))
+def _unknown(top: SafeFolder, plan_id: str) -> UsageError:
+    near = find_nearest(plan_id, _names(top, root_layout.PLANS))
     return UsageError(
         Code.NAME_UNKNOWN,
         f"{top.path} has no plan {plan_id!r}",
@@ -107,7 +107,7 @@ def _named(file: Path) -> Iterator[None]:
         raise JsonError(error.code, f"{file}: {error.message}", hint=error.hint) from error
 
 
-def _orders(top: Folder, plan_id: str, task_id: str, besides: bytes | None) -> tuple[set[int], int]:
+def _orders(top: SafeFolder, plan_id: str, task_id: str, besides: bytes | None) -> tuple[set[int], int]:
     """The numbers of all orders of a task that can be seen, and how many of them were re-executions."""
     pattern = re.compile(rf"(?:.*__)?cmd_(reexecute_)?{re.escape(task_id)}_([0-9]{{3,16}})\.(?:msg\.)?json\Z")
     seqs: set[int] = set()
@@ -121,7 +121,7 @@ def _orders(top: Folder, plan_id: str, task_id: str, besides: bytes | None) -> t
     return seqs, len(rounds)
 
 
-def _same_content(folder: Folder, name: str, content: bytes | None) -> bool:
+def _same_content(folder: SafeFolder, name: str, content: bytes | None) -> bool:
     if content is None:
         return False
     try:
@@ -130,19 +130,22 @@ def _same_content(folder: Folder, name: str, content: bytes | None) -> bool:
         return False  # larger, or no file that can be read: another one
 
 
-def _command_folders(top: Folder, plan_id: str) -> Iterator[Folder]:
+def _command_folders(top: SafeFolder, plan_id: str) -> Iterator[SafeFolder]:
     """Every folder that commands of a plan can lie in, open while it is looked through."""
-    with suppress(MissingError), top.sub(f"{root_layout.plan(plan_id)}/commands") as published:
+    with suppress(MissingError), top.sub(f"{root_layout.plan_folder(plan_id)}/commands") as published:
         yield published
     for agent in _names(top, root_layout.AGENTS):
-        outbox, inbox = root_layout.box(agent, "outbox", plan_id), root_layout.box(agent, "inbox", plan_id)
+        outbox, inbox = (
+            root_layout.box_folder(agent, "outbox", plan_id),
+            root_layout.box_folder(agent, "inbox", plan_id),
+        )
         for path in (outbox, f"{outbox}/{root_layout.SENT}", inbox, *(f"{inbox}/{rest}" for rest in _CLAIMED)):
             # What an agent has instead of a folder, be it a symlink, holds no commands and hides nobody else's.
             with suppress(MissingError, InputError), top.sub(path) as folder:
                 yield folder
 
 
-def _names(top: Folder, relative: str) -> list[str]:
+def _names(top: SafeFolder, relative: str) -> list[str]:
     """The names in a folder; none when it does not exist."""
     with suppress(MissingError), top.sub(relative) as folder:
         return list(folder.names())

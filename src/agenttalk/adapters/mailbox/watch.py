@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError
 
@@ -46,7 +46,7 @@ _LIMITS: Final = {
 }
 
 
-class Watch:
+class FolderWatcher:
     """Tells when something was put into the folders of a root. One task at a time may wait for it.
 
     `boxes` says which boxes of the agents are watched, `agents` whose (everybody's, if None), and `plans`
@@ -62,8 +62,8 @@ class Watch:
         agents: Collection[str] | None = None,
     ) -> None:
         self._path = root
-        self._wanted = _Wanted(boxes, plans=plans, agents=agents)
-        self._root: Folder | None = None
+        self._wanted = _WatchFilter(boxes, plans=plans, agents=agents)
+        self._root: SafeFolder | None = None
         self._tree: _Tree | None = None
         self._found: set[str] = set()
         self._waiter: asyncio.Future[None] | None = None
@@ -73,9 +73,9 @@ class Watch:
     async def start(self) -> None:
         """Begin to watch. What lies there already is not told: look at it after this, and nothing is missed.
 
-        Raises what `Folder.open` raises for the root. Whatever else stands in the way is `why_polling`.
+        Raises what `SafeFolder.open` raises for the root. Whatever else stands in the way is `why_polling`.
         """
-        self._root = Folder.open(self._path)
+        self._root = SafeFolder.open(self._path)
         await self._grow(self._root)
         self._found.clear()
 
@@ -130,7 +130,7 @@ class Watch:
         if self._is_due:
             self._wake()
 
-    async def _grow(self, root: Folder) -> None:
+    async def _grow(self, root: SafeFolder) -> None:
         """Watch everything anew; in a thread, because there may be many folders."""
         if self._tree:
             self._tree.close()
@@ -150,7 +150,7 @@ class Watch:
         self.why_polling = self.why_polling or why
 
 
-def ailment() -> str:
+def describe_problem() -> str:
     """Why folders cannot be watched here; empty if they can."""
     try:
         _Inotify().close()
@@ -159,7 +159,7 @@ def ailment() -> str:
     return ""
 
 
-class Event(NamedTuple):
+class InotifyEvent(NamedTuple):
     """What inotify tells."""
 
     watch: int
@@ -169,17 +169,17 @@ class Event(NamedTuple):
     """A name in that folder; empty when it is about the folder itself."""
 
 
-def parse(data: bytes) -> Iterator[Event]:
+def parse_events(data: bytes) -> Iterator[InotifyEvent]:
     """The events in what was read from inotify."""
     at = 0
     while at < len(data):
         watch, mask, _, length = _HEADER.unpack_from(data, at)
         at += _HEADER.size + length
-        yield Event(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
+        yield InotifyEvent(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
 
 
 @asynccontextmanager
-async def watching(watch: Watch) -> AsyncIterator[Watch]:
+async def open_watcher(watch: FolderWatcher) -> AsyncIterator[FolderWatcher]:
     """A watch that is started, and closed in the end."""
     await watch.start()
     try:
@@ -188,7 +188,7 @@ async def watching(watch: Watch) -> AsyncIterator[Watch]:
         watch.close()
 
 
-class _Wanted:
+class _WatchFilter:
     """Which folders below a root are watched, and which files in them wake."""
 
     def __init__(self, boxes: Collection[str], *, plans: bool, agents: Collection[str] | None) -> None:
@@ -247,7 +247,7 @@ class _Tree:
     OSErrors tell of a limit of the system. A folder that cannot be opened is not watched, and no error.
     """
 
-    def __init__(self, root: Folder, wanted: _Wanted, found: set[str]) -> None:
+    def __init__(self, root: SafeFolder, wanted: _WatchFilter, found: set[str]) -> None:
         self.is_torn = True
         self._root = root
         self._wanted = wanted
@@ -272,7 +272,7 @@ class _Tree:
     def take(self) -> None:
         """Take what is readable and note what changed."""
         again: dict[tuple[_Node, str], None] = {}
-        for event in parse(self._inotify.read()):
+        for event in parse_events(self._inotify.read()):
             self.is_torn = self.is_torn or bool(event.mask & OVERFLOW)
             node = self._nodes.get(event.watch)
             if node is None:
@@ -308,7 +308,7 @@ class _Tree:
             with self._root.sub("/".join(node.path)) as folder:
                 self._look(node, folder, name)
 
-    def _look(self, node: _Node, folder: Folder, name: str) -> None:
+    def _look(self, node: _Node, folder: SafeFolder, name: str) -> None:
         """Watch what has this name now, if it is a folder."""
         if name in node.below:
             self._forget(node.below.pop(name))
@@ -316,7 +316,7 @@ class _Tree:
             node.below[name] = _Node((*node.path, name))
             self._watch(node.below[name], below)
 
-    def _watch(self, node: _Node, folder: Folder) -> None:
+    def _watch(self, node: _Node, folder: SafeFolder) -> None:
         """Watch first, then look through: so nothing that is put there can be missed."""
         holds_files = self._wanted.holds_files(node.path)
         node.watch = self._inotify.add(folder.descriptor, _OF_FILES if holds_files else _OF_FOLDERS)

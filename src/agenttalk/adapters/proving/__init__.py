@@ -1,5 +1,5 @@
 """Proving what an agent did, where the agent cannot reach it."""
 
-from agenttalk.adapters.proving.prover import FOLDER, Prover
+from agenttalk.adapters.proving.prover import FOLDER, WorkspaceProver
 
-__all__ = ["FOLDER", "Prover"]
+__all__ = ["FOLDER", "WorkspaceProver"]

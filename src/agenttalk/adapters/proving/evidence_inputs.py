@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agenttalk.adapters.mailbox.fsio import Folder
-from agenttalk.adapters.workspaces.preparation import Prepared
-from agenttalk.adapters.workspaces.results import Attempt, Author, Candidate, Refused, Taken
-from agenttalk.adapters.workspaces.workspace import Workspace
+from agenttalk.adapters.mailbox.fsio import SafeFolder
+from agenttalk.adapters.workspaces.preparation import PreparedTree
+from agenttalk.adapters.workspaces.results import AttemptCommit, Author, MergeCandidate, TreeRefusal, WorkspaceAttempt
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.promise import (
@@ -23,9 +23,9 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.ports import (
     Job,
-    Made,
+    OutputContent,
     Performance,
-    Proof,
+    WorkProof,
 )
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import Scope
@@ -50,12 +50,12 @@ def checks_of(promise: CompletionPromise | None) -> Sequence[AnyCheck]:
     return promise.checks if promise else ()
 
 
-def asks_people(promise: CompletionPromise | None) -> list[HumanCheck]:
+def human_checks_of(promise: CompletionPromise | None) -> list[HumanCheck]:
     """The checks that are questions to people."""
     return [check for check in checks_of(promise) if isinstance(check, HumanCheck)]
 
 
-def looked_at_before(check: AnyCheck, known: CheckResult | None) -> bool:
+def needs_baseline(check: AnyCheck, known: CheckResult | None) -> bool:
     """Whether it matters how a check stands before the work (of tests, which there are), and nobody knows yet."""
     if known is not None and known.fingerprint.check == evidence.to_relevant_json(check):
         return False
@@ -75,29 +75,29 @@ def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, CheckResult]) 
             raise InputError(Code.CHECK_CANNOT_RUN, told)
 
 
-def keepable(check: AnyCheck, result: CheckResult) -> bool:
+def may_keep(check: AnyCheck, result: CheckResult) -> bool:
     """Whether a result may be kept: not when it tells of the machine, on which something may be installed meanwhile."""
     return evidence.is_cacheable(result) and not runnable_checks.explain_unable(check, result)
 
 
-def inputs_of(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
+def inputs_of(job: Job | None, prepared: PreparedTree | None) -> dict[str, str]:
     """What a check's result rests on beside the tree: what the task was given, and what was made of lock files."""
     found = {f"{each.input_name}/{each.path}": each.sha256 for each in job.inputs} if job is not None else {}
     return {**found, **({PREPARED: prepared.key} if prepared is not None else {})}
 
 
-def rests_on_more(job: Job) -> bool:
+def has_unknown_inputs(job: Job) -> bool:
     """Whether a result says nothing of later, because it depends on what no fingerprint holds."""
     return job.repo is not None and bool(job.repo.link)
 
 
-def attempt_of(job: Job) -> Attempt:
+def attempt_of(job: Job) -> WorkspaceAttempt:
     """The attempt that a job is, as a workspace knows it."""
     profile = job.profile
     name = _identity(profile.name or "") or profile.agent_id
     author = Author(name, _identity(profile.email or "") or f"{profile.agent_id}@agenttalk.invalid")
     title = job.title or next((line for line in job.command.prompt.splitlines() if line.strip()), "")
-    return Attempt(job.task_id, job.command.command_id, job.attempt, title, author)
+    return WorkspaceAttempt(job.task_id, job.command.command_id, job.attempt, title, author)
 
 
 def _identity(text: str) -> str:
@@ -105,14 +105,14 @@ def _identity(text: str) -> str:
     return "".join(char for char in text if char.isprintable() and char not in "<>").strip(" .,:;\"'\\")
 
 
-async def previous_of(space: Workspace, job: Job) -> str | None:
+async def previous_of(space: PlanWorkspace, job: Job) -> str | None:
     """What the attempt before left, if this is to mend it."""
     if job.command.reexecute is None or job.command.command_seq < 2:
         return None
     before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"
     found = None
     for number in range(1, _ATTEMPTS):
-        taken = await space.taken(Attempt(job.task_id, before, number))
+        taken = await space.taken(WorkspaceAttempt(job.task_id, before, number))
         if taken is None:
             break
         found = taken.commit
@@ -125,12 +125,12 @@ def boundary_of(promise: CompletionPromise | None, protected: Protection) -> Bou
     return Boundary(protected, allowed)
 
 
-def brought_along(promise: CompletionPromise | None) -> dict[str, str]:
+def files_of_checks(promise: CompletionPromise | None) -> dict[str, str]:
     """The files that checks bring along."""
-    return {path: sha256 for check in checks_of(promise) for path, sha256 in brought(check).items()}
+    return {path: sha256 for check in checks_of(promise) for path, sha256 in files_of_check(check).items()}
 
 
-def brought(check: AnyCheck) -> dict[str, str]:
+def files_of_check(check: AnyCheck) -> dict[str, str]:
     """A check's own files, by their hashes."""
     known = check.files_sha256 or {}
     return {path: known[path] for path in check.files or () if path in known}
@@ -147,19 +147,19 @@ def lay_over(top: Path, files: Mapping[str, bytes]) -> None:
                 here.unlink()
         if (here / name).is_dir() and not (here / name).is_symlink():
             shutil.rmtree(here / name)
-    with Folder.open(top) as folder:
+    with SafeFolder.open(top) as folder:
         for path, data in files.items():
             folder.write(path, data, mode=0o755, parents=True)
 
 
-async def merged_by(space: Workspace, job: Job, candidate: Candidate) -> str:
+async def merge_commit_of(space: PlanWorkspace, job: Job, candidate: MergeCandidate) -> str:
     """The commit that brought the work: an earlier one, if there was nothing left to merge."""
     before = await space.merged(job.command.command_id) if candidate.commit == candidate.onto else None
     return before or candidate.commit
 
 
-async def tampered_with(
-    space: Workspace, protected: Protection, candidate: Candidate, since: str, ours: Sequence[str]
+async def find_tampered(
+    space: PlanWorkspace, protected: Protection, candidate: MergeCandidate, since: str, ours: Sequence[str]
 ) -> list[str]:
     """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
     if candidate.onto == since:
@@ -170,7 +170,9 @@ async def tampered_with(
     return [check_words.CHANGED_ON_BRANCH(path=scope.display_path(path)) for path in sorted(changed)]
 
 
-async def rests_on(space: Workspace, job: Job, base: str, candidate: Candidate, tree: FileTree) -> tuple[str, ...]:
+async def find_changed_check_files(
+    space: PlanWorkspace, job: Job, base: str, candidate: MergeCandidate, tree: FileTree
+) -> tuple[str, ...]:
     """What the checks of a task consist of and was changed since the plan began, each path with the task that did it.
 
     Other tasks may change it when their scope names it, and so may the task itself.
@@ -186,7 +188,7 @@ async def rests_on(space: Workspace, job: Job, base: str, candidate: Candidate, 
         for path in held.intersection(change.path for change in await space.changes(before, after)):
             found.setdefault(path, []).append(task)
     told = [f"{path} ({', '.join(dict.fromkeys(tasks))})" for path, tasks in sorted(found.items())]
-    return listed(told)
+    return shorten_paths(told)
 
 
 def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
@@ -194,12 +196,12 @@ def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
     return list(dict.fromkeys(glob for check in checks_of(promise) for glob in check.covers or ()))
 
 
-async def covered_in(space: Workspace, tree: str, globs: Sequence[str]) -> dict[str, str]:
+async def hash_covered(space: PlanWorkspace, tree: str, globs: Sequence[str]) -> dict[str, str]:
     """What each glob matches in a tree, as a hash."""
     return await space.hashes(tree, {glob: scope.read_globs([glob]) for glob in globs})
 
 
-def breach_of(promise: CompletionPromise | None, protected: Protection, taken: Taken) -> tuple[str, ...]:
+def breach_of(promise: CompletionPromise | None, protected: Protection, taken: AttemptCommit) -> tuple[str, ...]:
     """What was changed outside of the scope."""
     if promise is None:
         return ()
@@ -207,8 +209,12 @@ def breach_of(promise: CompletionPromise | None, protected: Protection, taken: T
     return allowed.breaches(change.path for change in taken.changes if not protected.covers(change.path))
 
 
-async def strange_in(
-    space: Workspace, promise: CompletionPromise | None, protected: Protection, tree: FileTree, candidate: Candidate
+async def find_strange_files(
+    space: PlanWorkspace,
+    promise: CompletionPromise | None,
+    protected: Protection,
+    tree: FileTree,
+    candidate: MergeCandidate,
 ) -> list[str]:
     """What a candidate brings that would change how checks are made: settings of runners, modules in their place."""
     changes = await space.changes(candidate.onto, candidate.tree)
@@ -223,51 +229,53 @@ async def strange_in(
     return found + [check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows]
 
 
-def listed(paths: Sequence[str]) -> tuple[str, ...]:
+def shorten_paths(paths: Sequence[str]) -> tuple[str, ...]:
     """Paths for messages; not more than people read."""
     return tuple(scope.display_path(path) for path in paths[:BREACHES])
 
 
-def not_taken(taken: Refused) -> Proof:
+def proof_of_refusal(taken: TreeRefusal) -> WorkProof:
     """What is said of a tree that cannot be taken."""
-    return Proof(refused="; ".join(f"{scope.display_path(each.path)}: {each.why}" for each in taken.reasons[:BREACHES]))
+    return WorkProof(
+        refused="; ".join(f"{scope.display_path(each.path)}: {each.why}" for each in taken.reasons[:BREACHES])
+    )
 
 
-def dropped_of(taken: Taken, candidate: Candidate) -> Proof:
+def proof_of_dropped(taken: AttemptCommit, candidate: MergeCandidate) -> WorkProof:
     """What of an attempt does not count: what was put back, and what is ignored."""
-    restored = listed([change.path for change in candidate.restored])
-    return Proof(restored=restored, left_out=listed(taken.left_out))
+    restored = shorten_paths([change.path for change in candidate.restored])
+    return WorkProof(restored=restored, left_out=shorten_paths(taken.left_out))
 
 
-async def twins_in(space: Workspace, performance: Performance, candidate: Candidate) -> list[str]:
+async def find_twins(space: PlanWorkspace, performance: Performance, candidate: MergeCandidate) -> list[str]:
     """Outputs that also lie in the tree, and are another file there: what is checked must be what is delivered."""
     found = []
     known = (await space.covered(candidate.tree)).files if performance.outputs else {}
     for each in performance.outputs:
-        path = place_of(each)
+        path = output_path_of(each)
         data = await space.read(candidate.tree, path) if path in known else None
         if data is not None and wire.sha256(data) != each.sha256:
             found.append(check_words.OTHER_THAN_IN_TREE(path=path))
     return found
 
 
-def place_of(made: Made) -> str:
+def output_path_of(made: OutputContent) -> str:
     """Where a file of an output lies for checks: as it lay in the folder of outputs, so none passes for another."""
-    name = root_layout.segment(made.output_name)
+    name = root_layout.path_segment(made.output_name)
     return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
 
 
-def refuse_planted(prepared: Prepared | None, candidate: Candidate, protected: Protection) -> None:
+def refuse_planted(prepared: PreparedTree | None, candidate: MergeCandidate, protected: Protection) -> None:
     """Raises InputError when work that nobody has checked has something made by its preparation that is protected."""
     if prepared is None or prepared.tree != candidate.tree:
         return
     planted = [path for path in prepared.environment.paths if protected.covers(path)]
     if planted:
-        message = check_words.PLANTED(names=", ".join(listed(planted)))
+        message = check_words.PLANTED(names=", ".join(shorten_paths(planted)))
         raise InputError(Code.FILE_UNSAFE, message)
 
 
-async def standing_in(space: Workspace, tree: str, promise: CompletionPromise | None) -> frozenset[str]:
+async def find_runner_paths(space: PlanWorkspace, tree: str, promise: CompletionPromise | None) -> frozenset[str]:
     """Paths of a tree that have the names of what its checks run: a project may be a test runner itself."""
     runs = [check for check in checks_of(promise) if isinstance(check, RunCheck | TestsCheck)]
     named = {
@@ -278,7 +286,7 @@ async def standing_in(space: Workspace, tree: str, promise: CompletionPromise | 
     return frozenset(named & (await space.covered(tree)).files.keys()) if named else frozenset()
 
 
-async def guarded_in(space: Workspace, tree: str, protected: Protection) -> tuple[str, ...]:
+async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -> tuple[str, ...]:
     """Files of a tree that nobody may change, not even while checks run: what the plan names, then what checks name.
 
     All are watched; the first ones are mounts of their own.
@@ -288,7 +296,7 @@ async def guarded_in(space: Workspace, tree: str, protected: Protection) -> tupl
     return (*said, *sorted(rest, key=test_runners.is_test))
 
 
-def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
+def git_facts(promise: CompletionPromise | None, taken: AttemptCommit, candidate: MergeCandidate) -> GitFacts | None:
     """What checks of the kind git look at; None when there are none."""
     if promise is None or not any(isinstance(check, GitCheck) for check in promise.checks):
         return None
@@ -316,8 +324,8 @@ def report_of(performance: Performance) -> str | None:
     return said if isinstance(said, str) or said is None else wire.write(said).decode()
 
 
-def proof_of(results: Sequence[CheckResult]) -> Proof:
+def proof_of(results: Sequence[CheckResult]) -> WorkProof:
     """A proof from the results of checks."""
     told = [findings_json.to_json(each) for each in results]
     evidence_found = tuple(each.evidence(fresh=True) for each in results)
-    return Proof(evidence_found, tuple(told), results=tuple(results))
+    return WorkProof(evidence_found, tuple(told), results=tuple(results))

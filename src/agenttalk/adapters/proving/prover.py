@@ -13,16 +13,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from agenttalk.adapters.checking.checker import Checker, Facts
-from agenttalk.adapters.checking.command import Context
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.checking.checker import Checker, CheckFacts
+from agenttalk.adapters.checking.command import CheckContext
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.proving import evidence_inputs as look
-from agenttalk.adapters.workspaces.merge_turns import Turnstile
-from agenttalk.adapters.workspaces.preparation import Prepared, Ran, Recipe
-from agenttalk.adapters.workspaces.results import Attempt, Candidate, Conflict, Refused, Sealed, Taken
-from agenttalk.adapters.workspaces.spec import Settings
-from agenttalk.adapters.workspaces.user_folder import survey
-from agenttalk.adapters.workspaces.workspace import Workspace
+from agenttalk.adapters.workspaces.merge_turns import MergeTurns
+from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
+from agenttalk.adapters.workspaces.results import (
+    AttemptCommit,
+    CandidateConflict,
+    MergeCandidate,
+    SealedCheckout,
+    TreeRefusal,
+    WorkspaceAttempt,
+)
+from agenttalk.adapters.workspaces.spec import WorkspaceSettings
+from agenttalk.adapters.workspaces.user_folder import survey_folder
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire
@@ -37,20 +44,20 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.ports import (
     NO_EXHIBIT,
+    AcceptedWork,
     Baseline,
     Blobs,
+    BranchTip,
+    CheckResultStore,
     Clock,
-    Confirm,
-    Examined,
+    Confirmer,
     Exhibit,
-    Findings,
-    Handed,
+    InputContent,
     Job,
-    Left,
     Performance,
-    Proof,
     Shipment,
-    Tip,
+    ShipmentReport,
+    WorkProof,
 )
 from agenttalk.rules.core import scope
 from agenttalk.rules.proof import evidence, findings_json, protection, rework
@@ -71,38 +78,38 @@ _SHOWN: Final = 48 * 1024
 """Bytes of what was changed that people are shown who decide about it."""
 _KEPT: Final = 16
 """Trees that are remembered."""
-Done = Callable[[Proof], bool]
+DonePredicate = Callable[[WorkProof], bool]
 _SAID: Final = 4000
 """Characters of what a preparation said, that are told when it failed."""
 
 
-class Laid(NamedTuple):
+class ProofCheckout(NamedTuple):
     """A checkout for a check."""
 
-    sealed: Sealed
+    sealed: SealedCheckout
     isolated: bool = True
     """Whether whatever prepared it ran in a sandbox, if something did."""
 
 
-Checkout = Callable[[], AbstractAsyncContextManager[Laid]]
+CheckoutOpener = Callable[[], AbstractAsyncContextManager[ProofCheckout]]
 _UNSEEN: Final = Baseline("")
 _NONE: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
-class Prover:
+class WorkspaceProver:
     """Proves the work of all plans of a root. Implements the port of the same name."""
 
     root: Path
     checker: Checker
-    context: Context
+    context: CheckContext
     clock: Clock
     blobs: Callable[[str], Awaitable[Blobs]]
     """The contents of a board."""
-    findings: Findings
+    findings: CheckResultStore
     """What was found out before."""
-    _spaces: dict[str, Workspace] = field(default_factory=dict)
-    _turnstile: Turnstile = field(default_factory=Turnstile)
+    _spaces: dict[str, PlanWorkspace] = field(default_factory=dict)
+    _turnstile: MergeTurns = field(default_factory=MergeTurns)
     _swept: bool = False
     _trees: dict[str, FileTree] = field(default_factory=dict)
     """The trees where plans began."""
@@ -116,14 +123,14 @@ class Prover:
             asked: dict[str, Any] = {"id": path, "kind": "json", "path": path}
             asked |= {"required_fields": list(criteria.required_fields)} if criteria.required_fields else {}
             asked |= {"schema": criteria.json_schema} if criteria.json_schema else {}
-            result = await self._made(JsonCheck.model_validate(asked), Facts(), lambda: self._laid_out(files))
+            result = await self._made(JsonCheck.model_validate(asked), CheckFacts(), lambda: self._laid_out(files))
             if not result.passed:
                 found.append(result.detail or result.reason)
         return found
 
     async def survey(self, repo: Repository) -> tuple[Sequence[str], Sequence[str]]:
         """Look at a repository before a plan begins there; see the port."""
-        found = await asyncio.to_thread(survey, Path(repo.repo), repo.base)
+        found = await asyncio.to_thread(survey_folder, Path(repo.repo), repo.base)
         return found.paths, () if repo.uncommitted == "take" else found.uncommitted
 
     async def begin(self, job: Job) -> Job:
@@ -153,47 +160,47 @@ class Prover:
         if not clone.patch:
             return ready
         data = clone.patch.encode("utf-8", "surrogateescape")
-        patch = Handed(rework.PREVIOUS_INPUT, rework.PATCH, wire.sha256(data), len(data), data)
+        patch = InputContent(rework.PREVIOUS_INPUT, rework.PATCH, wire.sha256(data), len(data), data)
         return replace(ready, inputs=(*job.inputs, patch))
 
-    async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
+    async def prove(self, job: Job, performance: Performance, done: DonePredicate, confirm: Confirmer) -> WorkProof:
         """Check what was left, and merge it if that is enough; see the port."""
         if performance.misfits:
-            return Proof(refused=verdict_words.MISFITS(names=", ".join(sorted(performance.misfits))))
+            return WorkProof(refused=verdict_words.MISFITS(names=", ".join(sorted(performance.misfits))))
         if job.repo is None:
             facts, results = await self._check_outputs(job, performance)
             ask = partial(confirm, exhibit=Exhibit(tuple(performance.outputs)))
             return look.proof_of([*results, *await self._confirmed(job, facts, facts.tree, results, done, ask)])
         space = await self._space(job)
         taken = await self._taken(space, job)
-        if isinstance(taken, Refused):
-            return look.not_taken(taken)
+        if isinstance(taken, TreeRefusal):
+            return look.proof_of_refusal(taken)
         promise = job.command.promise
         tree, protected = await self._protection(space, promise, job.neighbours)
         breach = look.breach_of(promise, protected, taken)
         if breach:
-            return Proof(breach=look.listed(breach), hidden=any(path in taken.veiled for path in breach))
+            return WorkProof(breach=look.shorten_paths(breach), hidden=any(path in taken.veiled for path in breach))
         base = await self.findings.baseline(job) or _UNSEEN
         since = base.onto or taken.onto
         for _ in range(_TRIES):
             candidate = await space.candidate(taken, at=self.clock.now(), protected=protected, since=since)
-            if isinstance(candidate, Conflict):
-                return Proof(
-                    conflict=f"{', '.join(look.listed(candidate.paths))}\n{scope.display_path(candidate.text)}"
+            if isinstance(candidate, CandidateConflict):
+                return WorkProof(
+                    conflict=f"{', '.join(look.shorten_paths(candidate.paths))}\n{scope.display_path(candidate.text)}"
                 )
             ours, others = await space.landed(since, candidate.onto)
             foreign = tuple(others[: look.BREACHES])
-            dropped = look.dropped_of(taken, candidate)
-            odd = await look.tampered_with(space, protected, candidate, since, ours)
-            odd += await look.strange_in(space, promise, protected, tree, candidate)
-            if odd := [*odd, *await look.twins_in(space, performance, candidate)]:
+            dropped = look.proof_of_dropped(taken, candidate)
+            odd = await look.find_tampered(space, protected, candidate, since, ours)
+            odd += await look.find_strange_files(space, promise, protected, tree, candidate)
+            if odd := [*odd, *await look.find_twins(space, performance, candidate)]:
                 return replace(dropped, refused="; ".join(odd[: look.BREACHES]), foreign=foreign)
             facts, results = await self._check_candidate(space, job, performance, taken, candidate, base, tree)
             exhibit = await self._exhibited(space, job, performance, candidate)
             ask = partial(confirm, exhibit=exhibit)
             results += await self._confirmed(job, facts, taken.tree, results, done, ask)
             proof = look.proof_of(results)
-            rests = await look.rests_on(space, job, await space.base(), candidate, tree)
+            rests = await look.find_changed_check_files(space, job, await space.base(), candidate, tree)
             proof = replace(
                 proof,
                 foreign=foreign,
@@ -208,10 +215,10 @@ class Prover:
             vouched = [f"{each.id} {each.trust}" for each in proof.evidence if each.passed and each.fresh]
             candidate = await space.vouch(candidate, taken, vouched, at=self.clock.now())
             if await self._lands(space, job, candidate):
-                return replace(proof, commit=await look.merged_by(space, job, candidate))
-        return Proof(conflict=check_words.MERGED_MEANWHILE())
+                return replace(proof, commit=await look.merge_commit_of(space, job, candidate))
+        return WorkProof(conflict=check_words.MERGED_MEANWHILE())
 
-    async def _lands(self, space: Workspace, job: Job, candidate: Candidate) -> bool:
+    async def _lands(self, space: PlanWorkspace, job: Job, candidate: MergeCandidate) -> bool:
         """Move the branch to a candidate; False when it is another one meanwhile, or somebody else has to go first."""
         if self._turnstile.is_open(job.plan_id, job.lease):
             return await space.advance(candidate)
@@ -222,7 +229,7 @@ class Prover:
         """Let others merge; see the port."""
         self._turnstile.let_go(job.plan_id, job.lease)
 
-    async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> Examined:
+    async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
         """Make checks on what is about to be shipped; see the port."""
         space = await self._opened(shipment.plan_id, shipment.repo) if shipment.repo is not None else None
         tip = await space.ensure() if space is not None else ""
@@ -235,15 +242,17 @@ class Prover:
         told = []
         for check, where in checks:
             if where == "tip" and space is not None:
-                result = await self._made(check, Facts(tip), _checkout(space, tip, prepared))
+                result = await self._made(check, CheckFacts(tip), _checkout(space, tip, prepared))
             else:
-                result = await self._made(check, Facts(laid), lambda: self._laid_out(files))
+                result = await self._made(check, CheckFacts(laid), lambda: self._laid_out(files))
             told.append(findings_json.to_json(result) | {"on": where})
         moved = space is not None and await space.ensure() != tip
-        return Examined(tuple(told), tip, ("the plan's branch moved while the gates were looked at",) if moved else ())
+        return ShipmentReport(
+            tuple(told), tip, ("the plan's branch moved while the gates were looked at",) if moved else ()
+        )
 
     async def _protection(
-        self, space: Workspace, promise: CompletionPromise | None, others: Mapping[str, CompletionPromise]
+        self, space: PlanWorkspace, promise: CompletionPromise | None, others: Mapping[str, CompletionPromise]
     ) -> tuple[FileTree, Protection]:
         """The tree where a plan began, and what a task may not change in it."""
         base = await space.base()
@@ -255,22 +264,22 @@ class Prover:
             self._trees[base] = tree
         return tree, protection.derive_protection(promise, tree, others)
 
-    async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
+    async def _taken(self, space: PlanWorkspace, job: Job) -> AttemptCommit | TreeRefusal:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
         before = await space.taken(look.attempt_of(job)) if job.again else None
         return before or await space.take(look.attempt_of(job), at=self.clock.now())
 
-    async def accept(self, left: Left) -> str:
+    async def accept(self, left: AcceptedWork) -> str:
         """Merge what an attempt left; see the port."""
         space = await self._opened(left.plan_id, left.repo)
-        taken = await space.taken(Attempt(left.task_id, left.command_id, left.attempt))
+        taken = await space.taken(WorkspaceAttempt(left.task_id, left.command_id, left.attempt))
         if taken is None:
             raise InputError(Code.NAME_UNKNOWN, f"nothing is kept of the last attempt at {left.task_id}")
         _, protected = await self._protection(space, left.promise, left.neighbours)
         for _ in range(_TRIES):
             candidate = await space.candidate(taken, at=self.clock.now(), protected=protected)
-            if isinstance(candidate, Conflict):
-                paths = ", ".join(look.listed(candidate.paths))
+            if isinstance(candidate, CandidateConflict):
+                paths = ", ".join(look.shorten_paths(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what others did meanwhile: {paths}")
             if await space.advance(candidate):
                 return candidate.commit
@@ -278,41 +287,41 @@ class Prover:
 
     async def _check_candidate(
         self,
-        space: Workspace,
+        space: PlanWorkspace,
         job: Job,
         performance: Performance,
-        taken: Taken,
-        candidate: Candidate,
+        taken: AttemptCommit,
+        candidate: MergeCandidate,
         base: Baseline,
         began: FileTree,
-    ) -> tuple[Facts, list[CheckResult]]:
+    ) -> tuple[CheckFacts, list[CheckResult]]:
         promise = job.command.promise
         tier = _tier(performance.sandbox)
         prepared = await self._prepared(space, job, candidate.tree, candidate.onto, tier)
         held = protection.derive_protection(promise, began)
         look.refuse_planted(prepared, candidate, held)
-        facts = Facts(
+        facts = CheckFacts(
             tree=candidate.tree,
             inputs=look.inputs_of(job, prepared),
-            files=look.brought_along(promise),
-            covered=await look.covered_in(space, candidate.tree, look.covers_of(promise)),
+            files=look.files_of_checks(promise),
+            covered=await look.hash_covered(space, candidate.tree, look.covers_of(promise)),
             git=look.git_facts(promise, taken, candidate),
             artifacts={**job.others, **look.stored_outputs(job, performance)},
             report=look.report_of(performance),
-            protected=await look.guarded_in(space, candidate.tree, held),
+            protected=await look.find_guarded(space, candidate.tree, held),
             tier=tier,
             required=job.profile.isolated_only,
-            standing=await look.standing_in(space, await space.base(), promise),
+            standing=await look.find_runner_paths(space, await space.base(), promise),
         )
         return facts, await self._check(job, facts, base, _checkout(space, candidate.tree, prepared))
 
-    async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[CheckResult]]:
+    async def _check_outputs(self, job: Job, performance: Performance) -> tuple[CheckFacts, list[CheckResult]]:
         """Without a repository the checkout holds the outputs and nothing else."""
-        contents = {look.place_of(each): (each.sha256, each.data) for each in performance.outputs}
+        contents = {look.output_path_of(each): (each.sha256, each.data) for each in performance.outputs}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
-        facts = Facts(
+        facts = CheckFacts(
             tree=tree,
-            files=look.brought_along(job.command.promise),
+            files=look.files_of_checks(job.command.promise),
             inputs=look.inputs_of(job, None),
             artifacts={**job.others, **look.stored_outputs(job, performance)},
             report=look.report_of(performance),
@@ -326,18 +335,26 @@ class Prover:
         base = await self.findings.baseline(job) or _UNSEEN
         return facts, await self._check(job, facts, base, lambda: self._laid_out(files))
 
-    async def _exhibited(self, space: Workspace, job: Job, performance: Performance, candidate: Candidate) -> Exhibit:
+    async def _exhibited(
+        self, space: PlanWorkspace, job: Job, performance: Performance, candidate: MergeCandidate
+    ) -> Exhibit:
         """What is shown to people who are to say something to work in a repository."""
-        if not look.asks_people(job.command.promise):
+        if not look.human_checks_of(job.command.promise):
             return NO_EXHIBIT
         diff = await space.diff(candidate.onto, candidate.tree, limit=_SHOWN)
         return Exhibit(tuple(performance.outputs), diff)
 
     async def _confirmed(
-        self, job: Job, facts: Facts, tree: str, results: Sequence[CheckResult], done: Done, confirm: Confirm
+        self,
+        job: Job,
+        facts: CheckFacts,
+        tree: str,
+        results: Sequence[CheckResult],
+        done: DonePredicate,
+        confirm: Confirmer,
     ) -> list[CheckResult]:
         """What people say to the work, who are asked when nothing else is missing."""
-        asked = look.asks_people(job.command.promise)
+        asked = look.human_checks_of(job.command.promise)
         if not asked:
             return []
         at = write_time(self.clock.now())
@@ -354,7 +371,7 @@ class Prover:
             found.append(await self.checker.check(check, None, about, self.context))
         return found
 
-    async def _check(self, job: Job, facts: Facts, base: Baseline, checkout: Checkout) -> list[CheckResult]:
+    async def _check(self, job: Job, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener) -> list[CheckResult]:
         results = []
         for check in look.checks_of(job.command.promise):
             if isinstance(check, HumanCheck):
@@ -365,14 +382,14 @@ class Prover:
             results.append(evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before)))
         return results
 
-    async def _checked(self, job: Job, check: AnyCheck, facts: Facts, checkout: Checkout) -> CheckResult:
+    async def _checked(self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener) -> CheckResult:
         """What a check finds: what it found before, if nothing that it may rest on has changed."""
-        key = None if look.rests_on_more(job) else evidence.exact_key(await self.fingerprint(check, facts))
+        key = None if look.has_unknown_inputs(job) else evidence.exact_key(await self.fingerprint(check, facts))
         known = await self.findings.known(job, key, check.id) if key is not None else None
         if known is not None:
             return known
         result = await self._made(check, facts, checkout, await self._own_files(job, check))
-        if key is not None and key == evidence.exact_key(result.fingerprint) and look.keepable(check, result):
+        if key is not None and key == evidence.exact_key(result.fingerprint) and look.may_keep(check, result):
             await self.findings.keep(job, key, result)
         return result
 
@@ -380,14 +397,14 @@ class Prover:
         """Where the branch of a plan stands; see the port."""
         return await (await self._opened(plan_id, repo)).head()
 
-    async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
+    async def tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
         """Where the plan's branch stands; see the port."""
         space = await self._space(job)
         commit = await space.ensure()
         tree = await space.tree(commit)
         command = job.repo.prepare if job.repo is not None else None
         inputs = {look.PREPARED: await space.prepare_key(tree, command)} if command else {}
-        return Tip(commit, EvidenceBasis(tree, await look.covered_in(space, tree, globs), inputs=inputs))
+        return BranchTip(commit, EvidenceBasis(tree, await look.hash_covered(space, tree, globs), inputs=inputs))
 
     async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
         """Make a check at a commit; see the port."""
@@ -397,16 +414,16 @@ class Prover:
         prepared = await self._prepared(space, job, tree, tier=tier)
         before = (await self.findings.baseline(job) or _UNSEEN).results.get(check.id)
         _, protected = await self._protection(space, job.command.promise, {})
-        facts = Facts(
+        facts = CheckFacts(
             tree=tree,
-            covered=await look.covered_in(space, tree, check.covers or ()),
+            covered=await look.hash_covered(space, tree, check.covers or ()),
             files=check.files_sha256 or {},
             inputs={**kept.inputs, **look.inputs_of(None, prepared)},
             base=before.tests if before is not None else None,
-            protected=await look.guarded_in(space, tree, protected),
+            protected=await look.find_guarded(space, tree, protected),
             tier=tier,
             required=job.profile.isolated_only,
-            standing=await look.standing_in(space, await space.base(), job.command.promise),
+            standing=await look.find_runner_paths(space, await space.base(), job.command.promise),
         )
         result = await self._checked(job, check, facts, _checkout(space, tree, prepared))
         return evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before))
@@ -415,18 +432,18 @@ class Prover:
         """What came onto the plan's branch; see the port."""
         return await (await self._space(job)).arrived(since)
 
-    async def fingerprint(self, check: AnyCheck, facts: Facts) -> Fingerprint:
+    async def fingerprint(self, check: AnyCheck, facts: CheckFacts) -> Fingerprint:
         """What a check's result would rest on."""
         return await self.checker.fingerprint(check, facts, self.context)
 
     async def _own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
         """A check's own files, as they were when the plan was submitted."""
-        named = look.brought(check)
+        named = look.files_of_check(check)
         blobs = await self.blobs(job.board) if named else None
         return {path: await blobs.get(named[path]) for path in named} if blobs is not None else {}
 
     async def _made(
-        self, check: AnyCheck, facts: Facts, checkout: Checkout, own: Mapping[str, bytes] = _NONE
+        self, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, own: Mapping[str, bytes] = _NONE
     ) -> CheckResult:
         """Make one check in a checkout of its own, so that no check finds what another left.
 
@@ -434,13 +451,13 @@ class Prover:
         """
         async with AsyncExitStack() as stack:
 
-            async def laid() -> tuple[Laid, Folder]:
+            async def laid() -> tuple[ProofCheckout, SafeFolder]:
                 await stack.aclose()  # a second run may have the place of the first
                 found = await stack.enter_async_context(checkout())
                 await asyncio.to_thread(look.lay_over, found.sealed.path, own)
-                return found, stack.enter_context(Folder.open(found.sealed.path))
+                return found, stack.enter_context(SafeFolder.open(found.sealed.path))
 
-            async def again() -> Folder:
+            async def again() -> SafeFolder:
                 return (await laid())[1]
 
             first, folder = await laid()
@@ -454,44 +471,44 @@ class Prover:
         return result if first.isolated or result.isolated is None else replace(result, isolated=False)
 
     async def _prepared(
-        self, space: Workspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
-    ) -> Prepared | None:
-        """What the repository's own command makes beside its files, e.g. an environment; see `Workspace.prepare`."""
+        self, space: PlanWorkspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
+    ) -> PreparedTree | None:
+        """What the repository's own command makes beside its files, e.g. an environment; see `PlanWorkspace.prepare`."""
         command = job.repo.prepare if job.repo is not None else None
         if not command:
             return None
         recipe = await self._recipe(command, tier, required=job.profile.isolated_only)
         return await space.prepare(tree, recipe, onto=onto)
 
-    async def _recipe(self, command: str, tier: Tier = "plain", *, required: bool = False) -> Recipe:
+    async def _recipe(self, command: str, tier: Tier = "plain", *, required: bool = False) -> PreparationRecipe:
         """How a checkout is prepared: confined as checks are, and at least as the agent whose work it may be."""
         context = replace(self.context, least=tier, isolation="required" if required else self.context.isolation)
 
-        async def run(folder: Path, command: str) -> Ran:
+        async def run(folder: Path, command: str) -> PreparationRun:
             done = await self.checker.prepare(folder, command, context)
             said = done.tail[-_SAID:].strip()
             if done.ran.how == "exited" and done.ran.exit_code is not None:
-                return Ran(done.ran.exit_code, said)
-            return Ran(1, f"{said}\n{done.ran.error}".strip())
+                return PreparationRun(done.ran.exit_code, said)
+            return PreparationRun(1, f"{said}\n{done.ran.error}".strip())
 
-        return Recipe(command, run, await self.checker.isolates(context))
+        return PreparationRecipe(command, run, await self.checker.isolates(context))
 
-    async def _stood(self, job: Job, onto: str, space: Workspace | None) -> None:
+    async def _stood(self, job: Job, onto: str, space: PlanWorkspace | None) -> None:
         """See how checks stand before the work, once for a task. Raises InputError if one is green and must be red."""
         base = await self.findings.baseline(job)
         known = dict(base.results) if base is not None else {}
         onto = base.onto if base is not None else onto
         missing = [
-            check for check in look.checks_of(job.command.promise) if look.looked_at_before(check, known.get(check.id))
+            check for check in look.checks_of(job.command.promise) if look.needs_baseline(check, known.get(check.id))
         ]
         if missing or (base is None and space is not None and look.checks_of(job.command.promise)):
             prepared = await self._prepared(space, job, onto) if missing and space is not None else None
-            facts = Facts(
+            facts = CheckFacts(
                 tree=onto or "empty",
-                files=look.brought_along(job.command.promise),
+                files=look.files_of_checks(job.command.promise),
                 inputs=look.inputs_of(None, prepared),
                 required=job.profile.isolated_only,
-                standing=await look.standing_in(space, await space.base(), job.command.promise)
+                standing=await look.find_runner_paths(space, await space.base(), job.command.promise)
                 if space
                 else frozenset(),
             )
@@ -509,7 +526,7 @@ class Prover:
                 )
 
     @asynccontextmanager
-    async def _laid_out(self, files: Mapping[str, bytes]) -> AsyncIterator[Laid]:
+    async def _laid_out(self, files: Mapping[str, bytes]) -> AsyncIterator[ProofCheckout]:
         """A folder with these files, which is gone afterwards. What a process that died left there goes first."""
         home = self.root.absolute() / FOLDER / _SEALED
         if not self._swept:
@@ -518,35 +535,35 @@ class Prover:
         home.parent.mkdir(mode=0o700, exist_ok=True)
         home.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="sealed-", dir=home, ignore_cleanup_errors=True) as name:
-            with Folder.open(Path(name)) as folder:
+            with SafeFolder.open(Path(name)) as folder:
                 for path, data in files.items():
                     folder.write(path, data, parents=True)
-            yield Laid(Sealed(Path(name)))
+            yield ProofCheckout(SealedCheckout(Path(name)))
 
-    async def _space(self, job: Job) -> Workspace:
+    async def _space(self, job: Job) -> PlanWorkspace:
         if job.repo is None:
             raise InputError(Code.NAME_UNKNOWN, f"{job.task_id} works on no repository")
         return await self._opened(job.plan_id, job.repo)
 
-    async def _opened(self, plan_id: str, repo: Repository) -> Workspace:
+    async def _opened(self, plan_id: str, repo: Repository) -> PlanWorkspace:
         known = self._spaces.get(plan_id)
         if known is None:
             home = self.root.absolute() / FOLDER / plan_id
             home.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # other users have no business in clones
             take = repo.uncommitted == "take"
-            settings = Settings(Path(repo.repo), plan_id, home, repo.base, take, tuple(repo.link))
-            known = await Workspace.open(settings)
+            settings = WorkspaceSettings(Path(repo.repo), plan_id, home, repo.base, take, tuple(repo.link))
+            known = await PlanWorkspace.open(settings)
             known = self._spaces.setdefault(plan_id, known)
         return known
 
 
-def _checkout(space: Workspace, tree: str, prepared: Prepared | None) -> Checkout:
+def _checkout(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) -> CheckoutOpener:
     """Checkouts of a tree, each with what was prepared for it."""
 
     @asynccontextmanager
-    async def make() -> AsyncIterator[Laid]:
+    async def make() -> AsyncIterator[ProofCheckout]:
         async with space.sealed(tree, prepared=prepared) as sealed:
-            yield Laid(sealed, prepared is None or prepared.isolated)
+            yield ProofCheckout(sealed, prepared is None or prepared.isolated)
 
     return make
 

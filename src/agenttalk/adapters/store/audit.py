@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from agenttalk.adapters.store import ledger, queries
-from agenttalk.adapters.store.dialect import Dialect, DialectName, Params, translating
-from agenttalk.adapters.store.ledger import START, Break, Entry, Head, Verdict
-from agenttalk.adapters.store.root import HEAD_SEALED, SYSTEM, databases, postgres
+from agenttalk.adapters.store.dialect import Dialect, DialectName, ErrorTranslator, Params
+from agenttalk.adapters.store.ledger import START, ChainBreak, ChainHead, ChainVerdict, LedgerEntry
+from agenttalk.adapters.store.root import HEAD_SEALED, SYSTEM, list_databases, open_postgres
 from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, JsonError, UsageError
@@ -34,10 +34,10 @@ class ChainReport:
     """What came out for one database."""
 
     chain: str
-    verdict: Verdict
+    verdict: ChainVerdict
 
 
-def verify(root: Path, *anchors: Mapping[str, Head] | None, url: str = "") -> list[ChainReport]:
+def verify(root: Path, *anchors: Mapping[str, ChainHead] | None, url: str = "") -> list[ChainReport]:
     """Check every chain of a root against itself, against its copies in the system's chain, and against anchors."""
     witnesses: Witnesses = {}
     for chain, head in ((chain, head) for anchor in anchors for chain, head in (anchor or {}).items()):
@@ -51,7 +51,7 @@ def verify(root: Path, *anchors: Mapping[str, Head] | None, url: str = "") -> li
     return reports + [_report(chain, found.get(chain), witnesses) for chain in others]
 
 
-def entries(root: Path, *, url: str = "") -> Iterator[tuple[str, Entry]]:
+def read_entries(root: Path, *, url: str = "") -> Iterator[tuple[str, LedgerEntry]]:
     """Every entry of every chain, sealed ones in their order, then the others."""
     for chain, dialect in _required(root, url).items():
         with _opened(dialect) as ask:
@@ -59,31 +59,33 @@ def entries(root: Path, *, url: str = "") -> Iterator[tuple[str, Entry]]:
             yield from ((chain, entry) for entry in _unsealed(ask))
 
 
-def named(root: Path, text: str, *, url: str = "") -> Iterator[tuple[str, Entry]]:
+def find_entries(root: Path, text: str, *, url: str = "") -> Iterator[tuple[str, LedgerEntry]]:
     """Every entry that has an id for its subject or in its body, or, of a command, the id of its message.
 
     `PLAN/TASK` and `PLAN/COMMAND` mean what the plan's entries say of it. Of `<lease>:<checkpoint>` these are else the
     entries of the lease: a decision that let a turn pass without a word has none of its own.
     """
-    exact = [entry for _, entry in entries(root, url=url) if _names(entry, text)]
+    exact = [entry for _, entry in read_entries(root, url=url) if _names(entry, text)]
     messages = {each for entry in exact for each in _messages(entry, text)}
     if exact:
-        yield from (each for each in entries(root, url=url) if any(_names(each[1], name) for name in (text, *messages)))
+        yield from (
+            each for each in read_entries(root, url=url) if any(_names(each[1], name) for name in (text, *messages))
+        )
         return
     plan_id, _, name = text.rpartition("/")
     lease, _, checkpoint = text.rpartition(":")
     if plan_id and name:
-        yield from (each for each in named(root, name, url=url) if _names(each[1], plan_id))
+        yield from (each for each in find_entries(root, name, url=url) if _names(each[1], plan_id))
     elif lease.startswith("lease_") and checkpoint:
-        yield from (each for each in entries(root, url=url) if _names(each[1], lease))
+        yield from (each for each in read_entries(root, url=url) if _names(each[1], lease))
 
 
-def _names(entry: Entry, text: str) -> bool:
+def _names(entry: LedgerEntry, text: str) -> bool:
     spelled = wire.write(text)
     return text in {entry.subject, *entry.subject.split("/")} or spelled in entry.body
 
 
-def _messages(entry: Entry, command_id: str) -> Iterator[str]:
+def _messages(entry: LedgerEntry, command_id: str) -> Iterator[str]:
     """Messages that brought a command, as far as an entry says it."""
     waiting: list[Any] = [wire.read(entry.body, limit=wire.DOCUMENT_LIMIT)]
     while waiting:
@@ -102,7 +104,7 @@ def write_anchor(reports: list[ChainReport]) -> bytes:
     return wire.write({"schema_version": "1.0", "heads": heads}) + b"\n"
 
 
-def read_anchor(data: bytes) -> dict[str, Head]:
+def read_anchor(data: bytes) -> dict[str, ChainHead]:
     """The heads of an anchor; raises UsageError for anything else."""
     try:
         document: Any = wire.read(data)
@@ -115,7 +117,7 @@ def read_anchor(data: bytes) -> dict[str, Head]:
     return heads
 
 
-def exported(chain: str, entry: Entry) -> bytes:
+def to_json_line(chain: str, entry: LedgerEntry) -> bytes:
     """An entry as one line of JSON."""
     return wire.write(
         {
@@ -133,7 +135,7 @@ def exported(chain: str, entry: Entry) -> bytes:
     )
 
 
-def shown(report: ChainReport) -> dict[str, Any]:
+def to_json(report: ChainReport) -> dict[str, Any]:
     """What came out, for programs."""
     verdict = report.verdict
     broken = verdict.broken
@@ -157,11 +159,11 @@ def _required(root: Path, url: str) -> Mapping[str, Dialect]:
 
 
 def _files(root: Path) -> Mapping[str, Dialect]:
-    return {chain: Sqlite(path, offline=True) for chain, path in databases(root).items()}
+    return {chain: Sqlite(path, offline=True) for chain, path in list_databases(root).items()}
 
 
 def _schemas(url: str) -> Mapping[str, Dialect]:
-    schemas = {name: postgres(url, name) for name in (SYSTEM, "mail", "toolchain", "projects")}
+    schemas = {name: open_postgres(url, name) for name in (SYSTEM, "mail", "toolchain", "projects")}
     return {name: schema for name, schema in schemas.items() if schema.has_ledger()}
 
 
@@ -171,27 +173,29 @@ def _report(chain: str, dialect: Dialect | None, witnesses: Witnesses, *, collec
         why = (
             "missing: its database is gone, though it was witnessed" if known else "missing: there is no such database"
         )
-        return ChainReport(chain, Verdict(START, Break(None, 1, why), ()))
+        return ChainReport(chain, ChainVerdict(START, ChainBreak(None, 1, why), ()))
     try:
         with _opened(dialect) as ask:
             rows = _sealed(ask)
-            verdict = ledger.verify(_collected(rows, witnesses) if collect else rows, (), known)
+            verdict = ledger.verify_chain(_collected(rows, witnesses) if collect else rows, (), known)
             unsealed = tuple(entry.seq for entry in _unsealed(ask))
             broken = verdict.broken or _stray(ask, verdict.head.link + len(unsealed))
     except (AgentTalkError, TypeError) as error:
-        return ChainReport(chain, Verdict(START, Break(None, 1, f"not readable: {error}"), ()))
-    return ChainReport(chain, Verdict(verdict.head, broken, unsealed))
+        return ChainReport(chain, ChainVerdict(START, ChainBreak(None, 1, f"not readable: {error}"), ()))
+    return ChainReport(chain, ChainVerdict(verdict.head, broken, unsealed))
 
 
-def _stray(ask: Ask, seen: int) -> Break | None:
+def _stray(ask: Ask, seen: int) -> ChainBreak | None:
     """Entries that are neither in the chain nor waiting for it were put there by somebody else."""
     [(count,)] = ask("count_facts", {})
     if count == seen:
         return None
-    return Break(None, seen + 1, f"foreign: the ledger has {count} entries, but only {seen} that were written as such")
+    return ChainBreak(
+        None, seen + 1, f"foreign: the ledger has {count} entries, but only {seen} that were written as such"
+    )
 
 
-def _collected(rows: Iterator[Entry], witnesses: Witnesses) -> Iterator[Entry]:
+def _collected(rows: Iterator[LedgerEntry], witnesses: Witnesses) -> Iterator[LedgerEntry]:
     """Passes entries on, and notes each copy of another chain's head. An anchor, known before, is stronger."""
     for entry in rows:
         if entry.kind == HEAD_SEALED:
@@ -206,35 +210,35 @@ def _collected(rows: Iterator[Entry], witnesses: Witnesses) -> Iterator[Entry]:
 
 @contextmanager
 def _opened(dialect: Dialect) -> Iterator[Ask]:
-    statements = queries.load(dialect.name)
+    statements = queries.load_statements(dialect.name)
     connection = dialect.connect(readonly=True)
     try:
-        with translating(dialect):
+        with ErrorTranslator(dialect):
             connection.execute(_ONE_VIEW[dialect.name], {})
             yield lambda name, params: connection.execute(statements[name], params)
     finally:
         connection.close()
 
 
-def _sealed(ask: Ask) -> Iterator[Entry]:
+def _sealed(ask: Ask) -> Iterator[LedgerEntry]:
     after = 0
     while rows := ask("sealed_facts", {"after": after, "limit": PAGE}):
-        yield from (Entry(*row) for row in rows)
+        yield from (LedgerEntry(*row) for row in rows)
         after = rows[-1][1]
 
 
-def _unsealed(ask: Ask) -> Iterator[Entry]:
+def _unsealed(ask: Ask) -> Iterator[LedgerEntry]:
     after = 0
     while rows := ask("unsealed_facts", {"after": after, "limit": PAGE}):
-        yield from (Entry(*row) for row in rows)
+        yield from (LedgerEntry(*row) for row in rows)
         after = rows[-1][0]
 
 
-def _head(value: Any) -> Head:
+def _head(value: Any) -> ChainHead:
     text = value["hash"]
     if not text.startswith("sha256:") or len(text) != 71 or not isinstance(value["link"], int):
         raise ValueError("a head is a link and a hash")
-    return Head(value["link"], bytes.fromhex(text[7:]))
+    return ChainHead(value["link"], bytes.fromhex(text[7:]))
 
 
 def _hash(digest: bytes | None) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from agenttalk.adapters.store import files
-from agenttalk.adapters.store.database import Board
+from agenttalk.adapters.store.database import BoardStore
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, MachineError, UsageError
@@ -31,7 +31,7 @@ def put_small(tx: Tx, data: bytes) -> str:
 class BoardBlobs:
     """The port `Blobs` for a board. Without a folder (PostgreSQL) every content lies in the database."""
 
-    def __init__(self, board: Board, folder: Path | None) -> None:
+    def __init__(self, board: BoardStore, folder: Path | None) -> None:
         self._board = board
         self._folder = folder
 
@@ -60,7 +60,7 @@ class BoardBlobs:
         """Look for it, without reading it."""
         if await self._board.read("has_blob", hash=_checked(digest)):
             return True
-        return self._folder is not None and await asyncio.to_thread(place(self._folder, digest).is_file)
+        return self._folder is not None and await asyncio.to_thread(blob_path(self._folder, digest).is_file)
 
     async def size(self, digest: str) -> int:
         """Look how long it is."""
@@ -88,13 +88,13 @@ class BoardBlobs:
     def _file(self, digest: str) -> BinaryIO:
         try:
             if self._folder is not None:
-                return place(self._folder, digest).open("rb")
+                return blob_path(self._folder, digest).open("rb")
         except FileNotFoundError:
             pass
         raise UsageError(Code.BLOB_MISSING, f"nothing is stored as {digest}", hint="put it in first")
 
 
-def place(folder: Path, digest: str) -> Path:
+def blob_path(folder: Path, digest: str) -> Path:
     """Where the file of a content lies: `ab/cdef…`."""
     name = digest.removeprefix("sha256:")
     return folder / name[:2] / name[2:]
@@ -102,7 +102,7 @@ def place(folder: Path, digest: str) -> Path:
 
 def _write(folder: Path, start: bytes, rest: BinaryIO) -> str:
     """Written anew even when it is there: that also repairs one that was damaged."""
-    draft = files.Draft(folder)
+    draft = files.DraftFile(folder)
     try:
         hasher, chunk = sha256(), start
         while chunk:
@@ -110,7 +110,7 @@ def _write(folder: Path, start: bytes, rest: BinaryIO) -> str:
             draft.write(chunk)
             chunk = rest.read(_CHUNK)
         digest = f"sha256:{hasher.hexdigest()}"
-        draft.place(place(folder, digest))
+        draft.place(blob_path(folder, digest))
     finally:
         draft.close()
     return digest

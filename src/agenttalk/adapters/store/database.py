@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from agenttalk.adapters.store import queries, schema
-from agenttalk.adapters.store.dialect import Connection, Dialect, Listener, Params, translating
-from agenttalk.adapters.store.ledger import Head
-from agenttalk.adapters.store.wake_signal import Signal
-from agenttalk.adapters.store.worker import Job, Worker
-from agenttalk.adapters.store.writer import Hooks, Writer
-from agenttalk.ports import Clock, Lasting, Row, Tx, Value
+from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, ErrorTranslator, Listener, Params
+from agenttalk.adapters.store.ledger import ChainHead
+from agenttalk.adapters.store.wake_signal import WakeSignal
+from agenttalk.adapters.store.worker import BatchWorker, WorkItem
+from agenttalk.adapters.store.writer import CommitHooks, DatabaseWriter
+from agenttalk.ports import Clock, Row, Tx, UncancellableFuture, Value
 
 T = TypeVar("T")
 Question: TypeAlias = tuple[str, dict[str, Value]]
@@ -28,13 +28,13 @@ class Database:
         clock: Clock,
         *,
         part: schema.Part = "board",
-        on_head: Callable[[Head], None] | None = None,
+        on_head: Callable[[ChainHead], None] | None = None,
     ) -> None:
         self.dialect = dialect
-        connection = migrated(dialect, part, name)
-        self.signal = Signal()
-        self.writer = Writer(name, dialect, connection, clock, Hooks(self.signal.fire, on_head))
-        self.reader = Reader(name, dialect)
+        connection = open_migrated(dialect, part, name)
+        self.signal = WakeSignal()
+        self.writer = DatabaseWriter(name, dialect, connection, clock, CommitHooks(self.signal.fire, on_head))
+        self.reader = DatabaseReader(name, dialect)
         self._listener: Listener | None = None
         self._listening = False
 
@@ -57,11 +57,11 @@ class Database:
         self.signal.fire()
 
 
-def migrated(dialect: Dialect, part: schema.Part, name: str) -> Connection:
+def open_migrated(dialect: Dialect, part: schema.Part, name: str) -> DatabaseConnection:
     """A connection to a database whose schema is up to date."""
     connection = dialect.connect()
     try:
-        with translating(dialect):
+        with ErrorTranslator(dialect):
             schema.migrate(connection, schema.migrations(dialect.name, part), name)
     except Exception:
         connection.close()
@@ -69,7 +69,7 @@ def migrated(dialect: Dialect, part: schema.Part, name: str) -> Connection:
     return connection
 
 
-class Board:
+class BoardStore:
     """The port `Store` for one board of a database."""
 
     def __init__(self, database: Database, name: str) -> None:
@@ -81,9 +81,9 @@ class Board:
         result: T = await self.database.writer.ask(self.name, work)
         return result
 
-    def handed_over(self, work: Callable[[Tx], T]) -> Lasting[T]:
+    def handed_over(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
         """The same, begun at once, and not to be cancelled."""
-        answer: Lasting[T] = Lasting(loop=asyncio.get_running_loop())
+        answer: UncancellableFuture[T] = UncancellableFuture(loop=asyncio.get_running_loop())
         self.database.writer.answer_to(answer, self.name, work)
         return answer
 
@@ -102,16 +102,16 @@ class Board:
         await self.database.close()
 
 
-class Reader(Worker[Question]):
+class DatabaseReader(BatchWorker[Question]):
     """Answers queries on a connection that cannot write, so that neither writers nor the loop wait for them."""
 
     def __init__(self, name: str, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._connection: Connection | None = None
-        self._queries = queries.load(dialect.name)
+        self._connection: DatabaseConnection | None = None
+        self._queries = queries.load_statements(dialect.name)
         super().__init__(f"read {name}")
 
-    def answer(self, jobs: list[Job[Question]]) -> None:
+    def answer(self, jobs: list[WorkItem[Question]]) -> None:
         """Each query by itself; a lost connection is made anew once."""
         for job in jobs:
             name, params = job.ask

@@ -12,7 +12,7 @@ Params: TypeAlias = Mapping[str, Value]
 DialectName: TypeAlias = Literal["sqlite", "postgres"]
 
 
-class Connection(Protocol):
+class DatabaseConnection(Protocol):
     """One connection, used by one thread at a time. Raises the database's own errors; see `Dialect.translated`."""
 
     def begin(self) -> None:
@@ -70,7 +70,7 @@ class Dialect(Protocol):
     def shared(self) -> bool:
         """Whether several servers write at once. If so, the ledger is sealed apart from the commits."""
 
-    def connect(self, *, readonly: bool = False) -> Connection:
+    def connect(self, *, readonly: bool = False) -> DatabaseConnection:
         """A new connection; raises AgentTalkError."""
 
     def listen(self, heard: Callable[[], None]) -> Listener | None:
@@ -80,7 +80,7 @@ class Dialect(Protocol):
         """What a foreign error means; None for a fault of the program, which is raised as it is."""
 
 
-class translating:  # noqa: N801 - reads like a function where it is used
+class ErrorTranslator:  # noqa: N801 - reads like a function where it is used
     """Foreign errors leave the block in our words, all others as they are."""
 
     __slots__ = ("_committing", "_dialect")

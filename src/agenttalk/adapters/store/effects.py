@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.ports import Tx
 
 CLAIM: Final = timedelta(seconds=60)
@@ -33,7 +33,7 @@ def claim_effects(tx: Tx, kind: str, limit: int, *, now: datetime, hold: timedel
 
     The claim holds until `now + hold`; then they may be claimed again.
     """
-    rows = tx.run("claim_effects", kind=kind, limit=limit, now=instant(now), until=instant(now + hold))
+    rows = tx.run("claim_effects", kind=kind, limit=limit, now=format_instant(now), until=format_instant(now + hold))
     return [Effect(number, key, wire.read(body), attempts) for number, key, body, attempts in sorted(rows)]
 
 
@@ -44,4 +44,4 @@ def finish_effect(tx: Tx, effect_id: int) -> bool:
 
 def retry_effect(tx: Tx, effect_id: int, *, not_before: datetime) -> bool:
     """It failed and may be tried again from then on; False when it was done meanwhile."""
-    return bool(tx.run("retry_effect", id=effect_id, not_before=instant(not_before)))
+    return bool(tx.run("retry_effect", id=effect_id, not_before=format_instant(not_before)))

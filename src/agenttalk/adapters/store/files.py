@@ -22,7 +22,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise write_error(folder, error) from error
     sync_folder(folder.parent)
 
 
@@ -31,7 +31,7 @@ def make_private(file: Path) -> None:
     try:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise unwritable(file, error) from error
+        raise write_error(file, error) from error
 
 
 def close_to_others(root: Path) -> None:
@@ -55,7 +55,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class Draft:
+class DraftFile:
     """A file in the making, under a name that nobody else uses. `place` makes it durable and visible at once."""
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +64,7 @@ class Draft:
         try:
             self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise unwritable(self.path, error) from error
+            raise write_error(self.path, error) from error
 
     def write(self, data: bytes) -> None:
         """Append."""
@@ -73,7 +73,7 @@ class Draft:
             while view:
                 view = view[os.write(self._descriptor, view) :]
         except OSError as error:
-            raise unwritable(self.path, error) from error
+            raise write_error(self.path, error) from error
 
     def place(self, path: Path) -> None:
         """Sync it, give it its name, sync the folder."""
@@ -83,7 +83,7 @@ class Draft:
             self.path.replace(path)
             sync_folder(path.parent)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise write_error(path, error) from error
 
     def close(self) -> None:
         """Let go, and remove what was not placed."""
@@ -93,7 +93,7 @@ class Draft:
 
 def write_durably(path: Path, data: bytes) -> None:
     """Put a whole file in place; after a crash it is the old one or the new one."""
-    draft = Draft(path.parent)
+    draft = DraftFile(path.parent)
     try:
         draft.write(data)
         draft.place(path)
@@ -101,7 +101,7 @@ def write_durably(path: Path, data: bytes) -> None:
         draft.close()
 
 
-def unwritable(path: Path, error: OSError) -> MachineError:
+def write_error(path: Path, error: OSError) -> MachineError:
     """A file error in our words."""
     return MachineError(
         Code.FILE_UNWRITABLE,

@@ -18,7 +18,7 @@ GENESIS: Final = bytes(32)
 _text = encode_basestring
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """One row of a ledger."""
 
     seq: int
@@ -41,18 +41,18 @@ class Entry(NamedTuple):
     """Its own hash."""
 
 
-class Head(NamedTuple):
+class ChainHead(NamedTuple):
     """The newest entry of a chain."""
 
     link: int
     hash: bytes
 
 
-START: Final = Head(0, GENESIS)
+START: Final = ChainHead(0, GENESIS)
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class ChainBreak:
     """The first place where a chain does not hold."""
 
     seq: int | None
@@ -64,12 +64,12 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChainVerdict:
     """What could be checked of a chain, and what came out."""
 
-    head: Head
+    head: ChainHead
     """The last entry that is proven."""
-    broken: Break | None
+    broken: ChainBreak | None
     """The first one that is not."""
     unsealed: tuple[int, ...]
     """Entries (by `seq`) that are in no chain yet and were not checked."""
@@ -80,7 +80,7 @@ class Verdict:
         return self.broken is None and not self.unsealed
 
 
-def canonical(entry: Entry, link: int) -> bytes:
+def canonical_bytes(entry: LedgerEntry, link: int) -> bytes:
     """The bytes that are hashed: the entry as canonical JSON, its keys in order."""
     return b'{"at":%b,"board":%b,"body":%b,"kind":%b,"link":%d,"seq":%d,"subject":%b}' % (
         _text(entry.at).encode(),
@@ -93,47 +93,47 @@ def canonical(entry: Entry, link: int) -> bytes:
     )
 
 
-def chained(prev: bytes, entry: Entry, link: int) -> bytes:
+def hash_entry(prev: bytes, entry: LedgerEntry, link: int) -> bytes:
     """The hash of an entry that follows `prev`."""
-    return sha256(prev + canonical(entry, link)).digest()
+    return sha256(prev + canonical_bytes(entry, link)).digest()
 
 
-def sealed(head: Head, entries: Iterable[Entry]) -> Iterator[Entry]:
+def seal_entries(head: ChainHead, entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
     """The entries with their places and hashes, following `head`."""
     link, prev = head
     for entry in entries:
         link += 1
-        digest = chained(prev, entry, link)
+        digest = hash_entry(prev, entry, link)
         yield entry._replace(link=link, prev=prev, hash=digest)
         prev = digest
 
 
-def verify(
-    entries: Iterable[Entry], unsealed: Iterable[int] = (), witnesses: Mapping[int, bytes] | None = None
-) -> Verdict:
+def verify_chain(
+    entries: Iterable[LedgerEntry], unsealed: Iterable[int] = (), witnesses: Mapping[int, bytes] | None = None
+) -> ChainVerdict:
     """Check a chain: entries by `link`, the numbers of the unsealed ones, and hashes known from elsewhere."""
     head, known = START, dict(witnesses or {})
     for entry in entries:
         broken = _fault(head, entry, known.pop(head.link + 1, None))
         if broken:
-            return Verdict(head, broken, tuple(unsealed))
-        head = Head(head.link + 1, entry.hash or b"")
+            return ChainVerdict(head, broken, tuple(unsealed))
+        head = ChainHead(head.link + 1, entry.hash or b"")
     if known:
         why = f"cut off: the chain ends at {head.link}, but reached {max(known)} when it was witnessed"
-        return Verdict(head, Break(None, head.link + 1, why), tuple(unsealed))
-    return Verdict(head, None, tuple(unsealed))
+        return ChainVerdict(head, ChainBreak(None, head.link + 1, why), tuple(unsealed))
+    return ChainVerdict(head, None, tuple(unsealed))
 
 
-def _fault(head: Head, entry: Entry, witness: bytes | None) -> Break | None:
+def _fault(head: ChainHead, entry: LedgerEntry, witness: bytes | None) -> ChainBreak | None:
     expected = head.link + 1
     if entry.link is None or entry.link > expected:
-        return Break(entry.seq, expected, f"missing: entry {expected} of the chain is gone; the next one is here")
+        return ChainBreak(entry.seq, expected, f"missing: entry {expected} of the chain is gone; the next one is here")
     if entry.link < expected:
-        return Break(entry.seq, expected, f"reordered: it says place {entry.link} where {expected} must follow")
-    if entry.hash != chained(entry.prev or b"", entry, expected):
-        return Break(entry.seq, expected, "changed: its content does not have its hash")
+        return ChainBreak(entry.seq, expected, f"reordered: it says place {entry.link} where {expected} must follow")
+    if entry.hash != hash_entry(entry.prev or b"", entry, expected):
+        return ChainBreak(entry.seq, expected, "changed: its content does not have its hash")
     if entry.prev != head.hash:
-        return Break(entry.seq, expected, "replaced or reordered: it does not follow the entry before it")
+        return ChainBreak(entry.seq, expected, "replaced or reordered: it does not follow the entry before it")
     if witness is not None and witness != entry.hash:
-        return Break(entry.seq, expected, "rewritten: its hash was another when it was witnessed")
+        return ChainBreak(entry.seq, expected, "rewritten: its hash was another when it was witnessed")
     return None

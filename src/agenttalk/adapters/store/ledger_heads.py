@@ -14,7 +14,7 @@ from typing import Final
 
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.audit import ChainReport, read_anchor, write_anchor
-from agenttalk.adapters.store.ledger import Head, Verdict
+from agenttalk.adapters.store.ledger import ChainHead, ChainVerdict
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 
 LOG = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def heads_file(root: Path, *, shared: bool = False) -> Path:
     return operator_folder.folder_of(root) / (SHARED_HEADS if shared else HEADS)
 
 
-def kept_heads(root: Path, *, shared: bool = False) -> dict[str, Head] | None:
+def read_heads(root: Path, *, shared: bool = False) -> dict[str, ChainHead] | None:
     """How far the chains of a root had come when its last engine or part told; None when none ever did."""
     path = heads_file(root, shared=shared)
     try:
@@ -46,22 +46,22 @@ def forget_heads(root: Path, *, shared: bool = False) -> None:
         path.replace(path.with_name(f"{path.name}.before-restore"))
 
 
-class Heads:
+class HeadsFile:
     """Writes down how far the chains of a root have come. A witness: what it knows, it never forgets for less."""
 
     def __init__(self, root: Path, *, shared: bool = False) -> None:
-        self._folder = operator_folder.made_folder(root)
+        self._folder = operator_folder.ensure_folder(root)
         self._path = heads_file(root, shared=shared)
         self._lock = threading.Lock()
         self._disputed: set[str] = set()
-        self._new: dict[str, Head] = {}
+        self._new: dict[str, ChainHead] = {}
         try:
-            self._known = kept_heads(root, shared=shared) or {}
+            self._known = read_heads(root, shared=shared) or {}
         except AgentTalkError as error:
             self._known = {}
             LOG.warning("%s", error.message, extra={"action": "heads.read"})
 
-    def known(self, chain: str) -> Head | None:
+    def known(self, chain: str) -> ChainHead | None:
         """What was written down before."""
         return self._known.get(chain)
 
@@ -77,7 +77,7 @@ class Heads:
             extra={"action": "heads"},
         )
 
-    def note(self, chain: str, head: Head) -> None:
+    def note(self, chain: str, head: ChainHead) -> None:
         """Remember a head for the next `flush`."""
         with self._lock:
             if chain not in self._disputed:
@@ -97,7 +97,7 @@ class Heads:
             with self._lock:
                 self._new = {**new, **self._new}
 
-    def _write(self, new: dict[str, Head]) -> None:
+    def _write(self, new: dict[str, ChainHead]) -> None:
         """Several parts of a root write the same file: of each chain, the longest counts."""
         try:
             heads = read_anchor(self._path.read_bytes())
@@ -108,8 +108,8 @@ class Heads:
                 heads[chain] = head
         draft = self._folder / f".{secrets.token_hex(12)}.tmp"
         try:
-            operator_folder.write_own(
-                draft, write_anchor([ChainReport(chain, Verdict(head, None, ())) for chain, head in heads.items()])
+            operator_folder.write_private(
+                draft, write_anchor([ChainReport(chain, ChainVerdict(head, None, ())) for chain, head in heads.items()])
             )
             draft.replace(self._path)
         finally:

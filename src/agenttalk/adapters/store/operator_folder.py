@@ -45,21 +45,21 @@ def token_of(root: Path) -> str | None:
         ) from error
 
 
-def made_token(root: Path) -> str:
+def ensure_token(root: Path) -> str:
     """The operator's token of a root, made when there is none. Nobody else can read its file."""
-    folder = made_folder(root)
+    folder = ensure_folder(root)
     found = token_of(root)
     if found is not None:
         return found
     path = folder / TOKEN
     draft = folder / f".{secrets.token_hex(12)}.tmp"
     try:
-        write_own(draft, f"op_{secrets.token_urlsafe(32)}\n".encode())
+        write_private(draft, f"op_{secrets.token_urlsafe(32)}\n".encode())
         with suppress(FileExistsError):  # somebody else was quicker: theirs is the token
             os.link(draft, path)
         files.sync_folder(folder)
     except OSError as error:
-        raise files.unwritable(path, error) from error
+        raise files.write_error(path, error) from error
     finally:
         draft.unlink(missing_ok=True)
     token = token_of(root)
@@ -79,14 +79,14 @@ def agent_token_of(root: Path, agent_id: str) -> str | None:
 
 def keep_agent_token(root: Path, agent_id: str, token: str) -> Path:
     """Keep the token of an agent elsewhere, so that nobody else can read it, in the place of an older one."""
-    folder, path = made_folder(root), _agent_token_file(root, agent_id)
+    folder, path = ensure_folder(root), _agent_token_file(root, agent_id)
     draft = folder / f".{secrets.token_hex(12)}.tmp"
     try:
-        write_own(draft, f"{token}\n".encode())
+        write_private(draft, f"{token}\n".encode())
         draft.replace(path)
         files.sync_folder(folder)
     except OSError as error:
-        raise files.unwritable(path, error) from error
+        raise files.write_error(path, error) from error
     finally:
         draft.unlink(missing_ok=True)
     return path
@@ -96,18 +96,18 @@ def _agent_token_file(root: Path, agent_id: str) -> Path:
     return folder_of(root) / f"agent-{agent_id}.token"
 
 
-def made_folder(root: Path) -> Path:
+def ensure_folder(root: Path) -> Path:
     """The same folder, which is there now."""
     folder = folder_of(root)
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise files.unwritable(folder, error) from error
+        raise files.write_error(folder, error) from error
     return folder
 
 
-def write_own(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """Write a file that only its owner can read, synced."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import psycopg
 from psycopg import errors, sql
 
-from agenttalk.adapters.store.dialect import DialectName, Params, translating
+from agenttalk.adapters.store.dialect import DialectName, ErrorTranslator, Params
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Row
 
@@ -142,7 +142,7 @@ class Postgres:
         """A session in this schema, which is made when it is not there."""
         connection = self.session(readonly=readonly)
         if not readonly:
-            with translating(self):
+            with ErrorTranslator(self):
                 self._make_schema(connection)
         return PostgresConnection(connection, self.channel)
 
@@ -174,7 +174,7 @@ class Postgres:
 
     def has_ledger(self) -> bool:
         """Whether this schema was ever made."""
-        with translating(self), self.session(readonly=True) as session:
+        with ErrorTranslator(self), self.session(readonly=True) as session:
             return session.execute("SELECT to_regclass(%s)", (f"{self.schema}.ledger",)).fetchone() != (None,)
 
     def session(self, *, readonly: bool) -> psycopg.Connection[Any]:
@@ -182,7 +182,7 @@ class Postgres:
         options = f"-c search_path={self.schema} -c synchronous_commit=on"
         if readonly:
             options += " -c default_transaction_read_only=on"
-        with translating(self):
+        with ErrorTranslator(self):
             return psycopg.connect(
                 self._url,
                 autocommit=True,

@@ -23,54 +23,57 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_]\w*)|%")
 
 
 @cache
-def load(dialect: DialectName) -> dict[str, str]:
+def load_statements(dialect: DialectName) -> dict[str, str]:
     """Every statement of a dialect, ready to be handed to its driver."""
     common: dict[str, str] = {}
     special: dict[str, str] = {}
     for path in sorted(FOLDER.glob("*.sql")):
-        for name, variant, text in split(path.read_text(encoding="utf-8")):
+        for name, variant, text in split_statements(path.read_text(encoding="utf-8")):
             home = special if variant == dialect else common
             if variant in {"", dialect}:
                 if name in home:
                     raise ValueError(f"{path.name}: {name} is named twice")
                 home[name] = text
     found = common | special
-    return {name: for_psycopg(text) for name, text in found.items()} if dialect == "postgres" else found
+    return {name: to_psycopg(text) for name, text in found.items()} if dialect == "postgres" else found
 
 
 @cache
-def silent(dialect: DialectName) -> dict[str, str]:
+def load_silent_statements(dialect: DialectName) -> dict[str, str]:
     """The same without what they return, for when nobody asks: a statement that returns rows takes twice as long."""
-    return {name: _RETURNED.sub("", text) for name, text in load(dialect).items()}
+    return {name: _RETURNED.sub("", text) for name, text in load_statements(dialect).items()}
 
 
 @cache
-def tables(dialect: DialectName) -> dict[str, frozenset[str]]:
+def tables_of_statements(dialect: DialectName) -> dict[str, frozenset[str]]:
     """The tables that every statement of a dialect reads or writes, and those that its rows refer to."""
-    return {name: frozenset(_TABLE.findall(text)).union(referred(text)) for name, text in load(dialect).items()}
+    return {
+        name: frozenset(_TABLE.findall(text)).union(referred_tables(text))
+        for name, text in load_statements(dialect).items()
+    }
 
 
 @cache
-def later_ones(dialect: DialectName) -> frozenset[str]:
+def deferrable_statements(dialect: DialectName) -> frozenset[str]:
     """Statements that make no rows which rows of other tables name: they come after those that do."""
     named = frozenset().union(*_REFERS.values())
-    made = {name: _MADE.match(text) for name, text in load(dialect).items()}
+    made = {name: _MADE.match(text) for name, text in load_statements(dialect).items()}
     return frozenset(name for name, match in made.items() if match is None or match[1] not in named)
 
 
-def referred(statement: str) -> frozenset[str]:
+def referred_tables(statement: str) -> frozenset[str]:
     """Tables whose rows the new rows of a statement name."""
     made = _MADE.match(statement)
     return _REFERS.get(made[1], frozenset()) if made else frozenset()
 
 
-def split(text: str) -> list[tuple[str, str, str]]:
+def split_statements(text: str) -> list[tuple[str, str, str]]:
     """Name, variant and statement of everything in a file."""
     parts = _NAME.split(text)[1:]
     return [(parts[i], parts[i + 1] or "", parts[i + 2].strip()) for i in range(0, len(parts), 3)]
 
 
-def for_psycopg(text: str) -> str:
+def to_psycopg(text: str) -> str:
     """`:name` becomes `%(name)s`, and a percent sign is doubled; literals and casts stay what they are."""
 
     def translate(match: re.Match[str]) -> str:

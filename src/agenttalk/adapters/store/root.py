@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agenttalk.adapters.store.blobs import BoardBlobs
-from agenttalk.adapters.store.database import Board, Database
+from agenttalk.adapters.store.database import BoardStore, Database
 from agenttalk.adapters.store.dialect import Dialect
-from agenttalk.adapters.store.ledger import Head
+from agenttalk.adapters.store.ledger import ChainHead
 from agenttalk.adapters.store.schema import Part
 from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
@@ -46,14 +46,14 @@ def database_path(root: Path, board: str) -> Path:
     return data / "projects" / board / _FILE
 
 
-def databases(root: Path) -> dict[str, Path]:
+def list_databases(root: Path) -> dict[str, Path]:
     """The databases that a root has, by board; the system's first."""
     projects = sorted(path.parent.name for path in (root / "data" / "projects").glob(f"*/{_FILE}"))
     named = [SYSTEM, MAIL, TOOLCHAIN, *(name for name in projects if is_id(name))]
     return {name: path for name in named if (path := database_path(root, name)).is_file()}
 
 
-def postgres(url: str, schema: str) -> Postgres:
+def open_postgres(url: str, schema: str) -> Postgres:
     """A schema of a PostgreSQL database. Its driver is loaded by those who need it; raises UsageError without it."""
     try:
         from agenttalk.adapters.store.postgres import Postgres
@@ -69,13 +69,13 @@ def postgres(url: str, schema: str) -> Postgres:
 class Witness(Protocol):
     """Somebody outside of the root who writes down how far its chains have come. Called from several threads."""
 
-    def known(self, chain: str) -> Head | None:
+    def known(self, chain: str) -> ChainHead | None:
         """What was written down before."""
 
     def dispute(self, chain: str) -> None:
         """The chain does not hold what was written down: that stays, so that everybody sees it."""
 
-    def note(self, chain: str, head: Head) -> None:
+    def note(self, chain: str, head: ChainHead) -> None:
         """Write down how far it has come now."""
 
 
@@ -88,11 +88,11 @@ class RootStores:
         self._url = url
         self._witness = witness
         self._databases: dict[str, Database] = {}
-        self._boards: dict[str, Board] = {}
+        self._boards: dict[str, BoardStore] = {}
         """Those that were asked for and are open."""
         self._lock = asyncio.Lock()
 
-    async def board(self, name: str) -> Board:
+    async def board(self, name: str) -> BoardStore:
         """The store of a board; made when it is not there yet."""
         opened = self._boards.get(name)
         if opened is not None:
@@ -104,7 +104,7 @@ class RootStores:
             chain = self._chain(name)
             if chain not in self._databases:
                 await self._open(chain, partial(self._copy_head, chain))
-            found = self._boards[name] = Board(self._databases[chain], name)
+            found = self._boards[name] = BoardStore(self._databases[chain], name)
             return found
 
     async def blobs(self, name: str) -> BoardBlobs:
@@ -129,7 +129,7 @@ class RootStores:
                 await self._databases[SYSTEM].close()
             self._databases.clear()
 
-    async def _open(self, chain: str, on_head: Callable[[Head], None] | None) -> None:
+    async def _open(self, chain: str, on_head: Callable[[ChainHead], None] | None) -> None:
         part: Part = "system" if chain == SYSTEM else "board"
         opened = partial(Database, chain, self._dialect(chain), self._clock, part=part, on_head=on_head)
         database = self._databases[chain] = await asyncio.to_thread(opened)
@@ -146,9 +146,9 @@ class RootStores:
         return {MAIL: "mail", TOOLCHAIN: "toolchain"}.get(board, "projects")
 
     def _dialect(self, chain: str) -> Dialect:
-        return postgres(self._url, chain) if self._url else Sqlite(database_path(self._root, chain))
+        return open_postgres(self._url, chain) if self._url else Sqlite(database_path(self._root, chain))
 
-    def _copy_head(self, chain: str, head: Head) -> None:
+    def _copy_head(self, chain: str, head: ChainHead) -> None:
         """Tell the system's chain how far another one has come; called by that one's writer."""
         self._note(chain, head)
         body: wire.JsonValue = {"link": head.link, "hash": f"sha256:{head.hash.hex()}"}
@@ -160,6 +160,6 @@ class RootStores:
 
         self._databases[SYSTEM].writer.post(SYSTEM, note)
 
-    def _note(self, chain: str, head: Head) -> None:
+    def _note(self, chain: str, head: ChainHead) -> None:
         if self._witness:
             self._witness.note(chain, head)

@@ -22,7 +22,7 @@ _NO_LOCKS: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENO
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class RunningEngine:
     """A running engine, as `data/engine.json` tells it."""
 
     pid: int
@@ -54,7 +54,7 @@ class RootLock:
                 os.close(folder)
                 raise
         except OSError as error:
-            raise files.unwritable(path, error) from error
+            raise files.write_error(path, error) from error
         for each in (folder, descriptor):
             try:
                 fcntl.flock(each, (fcntl.LOCK_EX if kind == "engine" else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -115,7 +115,7 @@ class PartLock:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise files.unwritable(path, error) from error
+            raise files.write_error(path, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -137,11 +137,11 @@ class PartLock:
         os.close(self._descriptor)
 
 
-def running_engine(root: Path) -> Engine | None:
+def running_engine(root: Path) -> RunningEngine | None:
     """The engine of a root. What a dead process left behind does not count, even when its pid lives again."""
     try:
         told: Any = wire.read(_json(root).read_bytes())
-        engine = Engine(told["pid"], told["http"], told["socket"], told.get("passing") is True)
+        engine = RunningEngine(told["pid"], told["http"], told["socket"], told.get("passing") is True)
         alive = isinstance(engine.pid, int) and _started(engine.pid) == told["started"]
     except (OSError, JsonError, KeyError, TypeError, AttributeError):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from agenttalk.adapters.store.dialect import Connection, DialectName
+from agenttalk.adapters.store.dialect import DatabaseConnection, DialectName
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError
 
@@ -50,7 +50,7 @@ def migrations(dialect: DialectName, part: Part, folder: Path = FOLDER) -> list[
     return found
 
 
-def migrate(connection: Connection, steps: list[Migration], where: str) -> None:
+def migrate(connection: DatabaseConnection, steps: list[Migration], where: str) -> None:
     """Bring a database up to date in one transaction, or refuse one that does not fit this release."""
     connection.begin()
     try:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import apsw
 
 from agenttalk.adapters.store import files
-from agenttalk.adapters.store.dialect import DialectName, Listener, Params, translating
+from agenttalk.adapters.store.dialect import DialectName, ErrorTranslator, Listener, Params
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Row
 
@@ -102,7 +102,7 @@ class Sqlite:
 
     def connect(self, *, readonly: bool = False) -> SqliteConnection:
         """A connection that writes (and makes the file), or one that cannot."""
-        with translating(self):
+        with ErrorTranslator(self):
             return SqliteConnection(self._reader() if readonly else self._writer())
 
     def listen(self, heard: Callable[[], None]) -> Listener | None:  # noqa: ARG002 - part of the seam

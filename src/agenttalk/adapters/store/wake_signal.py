@@ -8,7 +8,7 @@ import threading
 from agenttalk.adapters.store.worker import call_in
 
 
-class Signal:
+class WakeSignal:
     """Counts how often it fired."""
 
     def __init__(self) -> None:

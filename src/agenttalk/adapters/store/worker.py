@@ -14,7 +14,7 @@ from agenttalk.contracts.errors import Code, MachineError
 Ask = TypeVar("Ask")
 
 
-class Job(Generic[Ask]):
+class WorkItem(Generic[Ask]):
     """One thing asked for, and its answer."""
 
     __slots__ = ("ask", "board", "error", "future", "value")
@@ -27,11 +27,11 @@ class Job(Generic[Ask]):
         self.error: BaseException | None = None
 
 
-class Worker(ABC, Generic[Ask]):
+class BatchWorker(ABC, Generic[Ask]):
     """Subclasses say what `answer` does with a batch, when they are `due` without being asked, and how they `end`."""
 
     def __init__(self, name: str) -> None:
-        self._queue: SimpleQueue[Job[Ask] | None] = SimpleQueue()
+        self._queue: SimpleQueue[WorkItem[Ask] | None] = SimpleQueue()
         self._open = True
         self._gate = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -45,11 +45,11 @@ class Worker(ABC, Generic[Ask]):
 
     def answer_to(self, future: asyncio.Future[Any], board: str, ask: Ask) -> None:
         """Hand something over whose answer goes to a future."""
-        self._put(Job(board, ask, future))
+        self._put(WorkItem(board, ask, future))
 
     def post(self, board: str, ask: Ask) -> None:
         """Hand something over from any thread; nobody waits for the answer."""
-        self._put(Job(board, ask, None))
+        self._put(WorkItem(board, ask, None))
 
     def stop(self) -> None:
         """Answer what was handed over, take nothing more, end. Blocks; may be called twice."""
@@ -60,7 +60,7 @@ class Worker(ABC, Generic[Ask]):
         self._thread.join()
 
     @abstractmethod
-    def answer(self, jobs: list[Job[Ask]]) -> None:
+    def answer(self, jobs: list[WorkItem[Ask]]) -> None:
         """Fill in `value` or `error` of each job; must not raise."""
 
     @abstractmethod
@@ -74,7 +74,7 @@ class Worker(ABC, Generic[Ask]):
     def upkeep(self) -> None:
         """What is to be done without being asked; must not raise."""
 
-    def _put(self, job: Job[Ask]) -> None:
+    def _put(self, job: WorkItem[Ask]) -> None:
         with self._gate:
             if not self._open:
                 raise MachineError(Code.STORE_UNAVAILABLE, "the store is closed", hint="open it again")
@@ -92,9 +92,9 @@ class Worker(ABC, Generic[Ask]):
                 self.upkeep()
         self.end()
 
-    def _waiting(self) -> tuple[list[Job[Ask]], bool]:
+    def _waiting(self) -> tuple[list[WorkItem[Ask]], bool]:
         """Everything that waits; blocks until there is something or upkeep is due. False: it was the last."""
-        jobs: list[Job[Ask]] = []
+        jobs: list[WorkItem[Ask]] = []
         try:
             wait = self.due()
             job = self._queue.get(timeout=None if wait is None else max(wait, 0))
@@ -106,9 +106,9 @@ class Worker(ABC, Generic[Ask]):
         return jobs, False
 
 
-def settle(jobs: list[Job[Any]]) -> None:
+def settle(jobs: list[WorkItem[Any]]) -> None:
     """Answer all jobs, waking each event loop once."""
-    loops: dict[asyncio.AbstractEventLoop, list[Job[Any]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[WorkItem[Any]]] = {}
     for job in jobs:
         if job.future is not None:
             loops.setdefault(job.future.get_loop(), []).append(job)
@@ -125,7 +125,7 @@ def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arg
             raise
 
 
-def _resolve(jobs: list[Job[Any]]) -> None:
+def _resolve(jobs: list[WorkItem[Any]]) -> None:
     for job in jobs:
         future = job.future
         if future is None or future.done():  # cancelled: carried out all the same, but nobody asks any more

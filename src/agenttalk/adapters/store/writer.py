@@ -13,11 +13,11 @@ from itertools import count
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.adapters.store import ledger, queries
-from agenttalk.adapters.store.dialect import Connection, Dialect, Params, translating
-from agenttalk.adapters.store.ledger import Entry, Head
-from agenttalk.adapters.store.worker import Job, Worker
+from agenttalk.adapters.store.dialect import DatabaseConnection, Dialect, ErrorTranslator, Params
+from agenttalk.adapters.store.ledger import ChainHead, LedgerEntry
+from agenttalk.adapters.store.worker import BatchWorker, WorkItem
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Clock, Row, Tx, Value
 
@@ -31,18 +31,18 @@ NUMBERS: Final = 16
 _NONE: Final[Iterator[int]] = iter(())
 
 
-class Known(NamedTuple):
+class DatabaseState(NamedTuple):
     """What a batch knows of the database in its end."""
 
     version: int
     """What the connection counts: the same until somebody else has written."""
-    chain: tuple[Head, int] | None
+    chain: tuple[ChainHead, int] | None
     """The newest entry of the ledger and its number."""
     free: dict[str, Iterator[int]]
     """Ids of the next rows of tables."""
 
 
-class Batch:
+class WriteBatch:
     """The transaction of a batch; implements the port `Tx` for one work after the other."""
 
     __slots__ = (
@@ -66,14 +66,16 @@ class Batch:
         "version",
     )
 
-    def __init__(self, dialect: Dialect, connection: Connection, at: str, known: Known | None = None) -> None:
+    def __init__(
+        self, dialect: Dialect, connection: DatabaseConnection, at: str, known: DatabaseState | None = None
+    ) -> None:
         """`known` is what the batch before knew in the end, if nobody else has written since."""
         self._dialect = dialect
         self._connection = connection
-        self._queries = queries.load(dialect.name)
-        self._silent = queries.silent(dialect.name)
-        self._tables = queries.tables(dialect.name)
-        self._last = queries.later_ones(dialect.name)
+        self._queries = queries.load_statements(dialect.name)
+        self._silent = queries.load_silent_statements(dialect.name)
+        self._tables = queries.tables_of_statements(dialect.name)
+        self._last = queries.deferrable_statements(dialect.name)
         self._waiting: dict[str, list[dict[str, Value]]] = {}
         """Statements that wait, with the parameters of each of their rows."""
         self._touched: set[str] = set()
@@ -87,7 +89,7 @@ class Batch:
         self.facts = self.effects = False
         self._known = known
         self.version: int | None = None
-        self.chain: tuple[Head, int] | None = None
+        self.chain: tuple[ChainHead, int] | None = None
         """The newest entry of the ledger and its number, once somebody asked; undone with the work that moved it."""
         self.failed: Exception | None = None
 
@@ -180,11 +182,13 @@ class Batch:
             if lost is not None and changed != len(rows):
                 raise lost if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
 
-    def known(self) -> Known | None:
+    def known(self) -> DatabaseState | None:
         """What the next batch need not look for, if this one is committed and nobody else writes meanwhile."""
         if self.version is None:
             return None
-        return Known(self.version, self.chain or (self._known.chain if self._known is not None else None), self._free)
+        return DatabaseState(
+            self.version, self.chain or (self._known.chain if self._known is not None else None), self._free
+        )
 
     def forget(self) -> None:
         """A work has failed: nothing of it is left to be run, and ids are looked for anew."""
@@ -215,8 +219,8 @@ class Batch:
         if self._dialect.shared:
             return self._append(kind, subject, data)
         (link, prev), last = self.chain or self._newest()
-        entry = Entry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
-        head = Head(link + 1, ledger.chained(prev, entry, link + 1))
+        entry = LedgerEntry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
+        head = ChainHead(link + 1, ledger.hash_entry(prev, entry, link + 1))
         fact: dict[str, Value] = {"seq": entry.seq, "link": head.link, "at": self.at, "kind": kind, "subject": subject}
         self.later("append_sealed", fact | {"body": data, "prev": prev, "hash": head.hash})
         self.chain = (head, entry.seq)
@@ -232,7 +236,7 @@ class Batch:
         self.later("append_sealed", {**fact, "seq": seq, "link": None, "prev": None, "hash": None})
         return seq
 
-    def _newest(self) -> tuple[Head, int]:
+    def _newest(self) -> tuple[ChainHead, int]:
         """The head of the chain. What an older release left unsealed behind it is sealed first."""
         if self._known is not None and self._known.chain is not None:
             return self._known.chain
@@ -241,7 +245,7 @@ class Batch:
             rows = self.run("ledger_head")
             link, digest, seq = rows[0] if rows else (*ledger.START, 0)
             if newest == seq:
-                return Head(link, digest), seq
+                return ChainHead(link, digest), seq
             self.seal()
 
     def effect(self, kind: str, key: str, body: wire.JsonValue) -> bool:
@@ -255,46 +259,46 @@ class Batch:
         [(link, digest, seq)] = self.run("ledger_head") or [(*ledger.START, 0)]
         # Where several servers write, transactions end in another order than they began.
         after = 0 if self._dialect.shared else seq
-        entries = [Entry(*row) for row in self.run("unsealed_facts", after=after, limit=SEAL_AT_ONCE)]
+        entries = [LedgerEntry(*row) for row in self.run("unsealed_facts", after=after, limit=SEAL_AT_ONCE)]
         rows = [
             {"seq": entry.seq, "link": entry.link, "prev": entry.prev, "hash": entry.hash}
-            for entry in ledger.sealed(Head(link, digest), entries)
+            for entry in ledger.seal_entries(ChainHead(link, digest), entries)
         ]
         self._connection.execute_many(self._queries["seal_fact"], rows)
         return len(entries) == SEAL_AT_ONCE
 
 
-class Hooks(NamedTuple):
+class CommitHooks(NamedTuple):
     """Whom the writer tells, from its own thread, after a commit."""
 
     effects: Callable[[], None]
     """There is something to do."""
-    head: Callable[[Head], None] | None = None
+    head: Callable[[ChainHead], None] | None = None
     """How far the chain has come; at most once a second."""
 
 
-class Writer(Worker[Work]):
+class DatabaseWriter(BatchWorker[Work]):
     """Runs works in batches. `commits` and `works` count what it did."""
 
     def __init__(
         self,
         name: str,
         dialect: Dialect,
-        connection: Connection,
+        connection: DatabaseConnection,
         clock: Clock,
-        hooks: Hooks,
+        hooks: CommitHooks,
     ) -> None:
         self._dialect = dialect
-        self._connection: Connection | None = connection
+        self._connection: DatabaseConnection | None = connection
         self._clock = clock
         self._hooks = hooks
         # A head from before a crash may have no copy elsewhere yet, and facts no seal.
         self._due: float | None = time.monotonic() + SEAL_SECONDS
-        self._known: Known | None = None
+        self._known: DatabaseState | None = None
         self.commits = self.works = 0
         super().__init__(f"write {name}")
 
-    def answer(self, jobs: list[Job[Work]]) -> None:
+    def answer(self, jobs: list[WorkItem[Work]]) -> None:
         """Run a batch and commit it. When that fails, every job of it fails and the next batch begins anew."""
         try:
             self._commit(jobs)
@@ -314,7 +318,7 @@ class Writer(Worker[Work]):
             while self._dialect.shared and self._seal_apart():
                 pass
             if self._hooks.head and (rows := self._begin().run("ledger_head")):
-                self._hooks.head(Head(*rows[0][:2]))
+                self._hooks.head(ChainHead(*rows[0][:2]))
         except AgentTalkError as error:  # the database is away, which is nothing to look for in our code
             LOG.warning("cannot seal the ledger; trying again: %s", error, extra={"action": "ledger.seal"})
             self._due = time.monotonic() + SEAL_SECONDS if self._open else None
@@ -328,10 +332,10 @@ class Writer(Worker[Work]):
         if self._connection:
             self._connection.close()
 
-    def _commit(self, jobs: list[Job[Work]]) -> None:
+    def _commit(self, jobs: list[WorkItem[Work]]) -> None:
         batch = self._begin()
         try:
-            with translating(self._dialect):
+            with ErrorTranslator(self._dialect):
                 self._run_works(batch, jobs)
                 if not any(job.error is None for job in jobs):
                     return
@@ -346,7 +350,7 @@ class Writer(Worker[Work]):
         if batch.facts and self._due is None:
             self._due = time.monotonic() + SEAL_SECONDS
 
-    def _run_works(self, batch: Batch, jobs: list[Job[Work]]) -> None:
+    def _run_works(self, batch: WriteBatch, jobs: list[WorkItem[Work]]) -> None:
         savepoint = self._ready().savepoint
         alone = len(jobs) == 1  # is undone by undoing everything
         if not alone:
@@ -368,11 +372,11 @@ class Writer(Worker[Work]):
             if not alone:
                 savepoint("undo" if job.error else "next")
 
-    def _sync(self, batch: Batch) -> None:
+    def _sync(self, batch: WriteBatch) -> None:
         connection = self._ready()
         if batch.effects:
             connection.notify()
-        with translating(self._dialect, committing=True):
+        with ErrorTranslator(self._dialect, committing=True):
             connection.commit()
 
     def _seal_apart(self) -> bool:
@@ -383,8 +387,8 @@ class Writer(Worker[Work]):
         self._sync(batch)
         return more
 
-    def _begin(self) -> Batch:
-        with translating(self._dialect):
+    def _begin(self) -> WriteBatch:
+        with ErrorTranslator(self._dialect):
             try:
                 self._ready().begin()
             except Exception:
@@ -396,11 +400,11 @@ class Writer(Worker[Work]):
             version = self._ready().version()
         if self._known is not None and self._known.version != version:
             self._known = None
-        batch = Batch(self._dialect, self._ready(), instant(self._clock.now()), self._known)
+        batch = WriteBatch(self._dialect, self._ready(), format_instant(self._clock.now()), self._known)
         batch.version = version
         return batch
 
-    def _ready(self) -> Connection:
+    def _ready(self) -> DatabaseConnection:
         if self._connection is None:
             self._connection = self._dialect.connect()
         return self._connection

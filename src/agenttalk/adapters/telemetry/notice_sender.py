@@ -12,17 +12,19 @@ SECONDS = 10.0
 GONE = 410
 
 
-async def told(
+async def send_notice(
     url: str,
     headers: Mapping[str, str],
     body: bytes,
     *,
     allowed: Sequence[AllowedAddress],
-    resolve: http_client.Resolve = http_client.resolved,
+    resolve: http_client.Resolve = http_client.resolve_host,
 ) -> tuple[bool, str, bool]:
     """Whether it was taken, why not, and whether it is of no use to try again. Never raises for what others do."""
-    asking = http_client.Asking(allowed, SECONDS, most=4096, follow=False, method="POST", headers=headers, body=body)
-    answer = await http_client.get(url, asking, resolve=resolve)
+    asking = http_client.HttpRequest(
+        allowed, SECONDS, most=4096, follow=False, method="POST", headers=headers, body=body
+    )
+    answer = await http_client.send_request(url, asking, resolve=resolve)
     if isinstance(answer, CheckFinding):
         return False, f"{answer.reason}: {answer.detail}", answer.reason == "refused"
     if 200 <= answer.status < 300:

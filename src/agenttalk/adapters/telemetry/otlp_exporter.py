@@ -18,7 +18,7 @@ _UNUSABLE: Final = frozenset({400, 413, 415, 422})
 _ANSWER: Final = 64 * 1024
 
 
-class Answer(NamedTuple):
+class ExportResult(NamedTuple):
     """What a collector made of spans."""
 
     ok: bool
@@ -27,16 +27,18 @@ class Answer(NamedTuple):
     rejected: int = 0
 
 
-async def sent(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+async def send_spans(url: str, headers: Mapping[str, str], body: bytes) -> ExportResult:
     """Post spans. The address is the operator's own word, so it need not be public. Never raises for what others do."""
     port = urlsplit(url).port or (443 if url.startswith("https:") else 80)
     allowed = [AllowedAddress(ip_network(each), port) for each in ("0.0.0.0/0", "::/0")]
     told = {**headers, "Content-Type": otlp.CONTENT_TYPE}
-    asking = http_client.Asking(allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body)
-    answer = await http_client.get(url, asking)
+    asking = http_client.HttpRequest(
+        allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body
+    )
+    answer = await http_client.send_request(url, asking)
     if isinstance(answer, CheckFinding):
-        return Answer(False, f"{answer.reason}: {answer.detail}")
+        return ExportResult(False, f"{answer.reason}: {answer.detail}")
     if 200 <= answer.status < 300:
         rejected = otlp.read_rejected_count(answer.body)
-        return Answer(True, f"{rejected} of them were rejected" if rejected else "", rejected=rejected)
-    return Answer(False, f"it answered {answer.status}", answer.status in _UNUSABLE)
+        return ExportResult(True, f"{rejected} of them were rejected" if rejected else "", rejected=rejected)
+    return ExportResult(False, f"it answered {answer.status}", answer.status in _UNUSABLE)

@@ -13,17 +13,19 @@ import threading
 from pathlib import Path
 
 from agenttalk.adapters.workspaces import merge, snapshots, user_folder
-from agenttalk.adapters.workspaces.objects import Objects
-from agenttalk.adapters.workspaces.paths import Place
-from agenttalk.adapters.workspaces.results import Candidate
-from agenttalk.adapters.workspaces.spec import Settings
+from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.paths import WorkspaceFolder
+from agenttalk.adapters.workspaces.results import MergeCandidate
+from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 
 class PlanBranch:
     """The branch on which a plan's work comes together."""
 
-    def __init__(self, objects: Objects, place: Place, settings: Settings, temporary: Path) -> None:
+    def __init__(
+        self, objects: GitObjects, place: WorkspaceFolder, settings: WorkspaceSettings, temporary: Path
+    ) -> None:
         self._objects = objects
         self._place = place
         self._settings = settings
@@ -81,11 +83,11 @@ class PlanBranch:
         if found != self._objects.resolve("HEAD", git_dir=self._place.git_dir):
             message = f"what is not committed belongs to what is checked out, and workspace.base is {name!r}"
             raise UsageError(Code.OPTION_INVALID, message, hint="leave out workspace.base, or workspace.uncommitted")
-        return user_folder.taken_along(self._objects, self._place, found, self._plan)
+        return user_folder.commit_work_tree(self._objects, self._place, found, self._plan)
 
     def _snapshot(self) -> str:
         """A plain folder as it is, as the first commit."""
-        found = snapshots.plain_folder(self._objects, self._place.folder, self._temporary, self._settings.limits)
+        found = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._settings.limits)
         if not isinstance(found, str):
             told = "; ".join(f"{reason.path!r}: {reason.why}" for reason in found[:5])
             raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {told}")
@@ -96,7 +98,7 @@ class PlanBranch:
         """The commit by which a command's work came onto it, told by its trailers; None if it did not."""
         tip = self.tip()
         own = self._objects.read_refs(self.own)
-        for commit, told in merge.history(self._objects, self._plan, self.base(), tip):
+        for commit, told in merge.list_own_commits(self._objects, self._plan, self.base(), tip):
             if told.get(merge.COMMAND) == command and merge.is_ours(told, own, self.own):
                 return commit
         return None
@@ -109,7 +111,7 @@ class PlanBranch:
         own = self._objects.read_refs(self.own)
         ours: list[str] = []
         others: list[str] = []
-        for commit, told in merge.walk(self._objects, since, tip):
+        for commit, told in merge.walk_commits(self._objects, since, tip):
             is_ours = told.get(merge.PLAN) == self._plan and merge.is_ours(told, own, self.own)
             (ours if is_ours else others).append(commit)
         return ours, others
@@ -117,9 +119,9 @@ class PlanBranch:
     def arrived(self, since: str) -> list[tuple[str, str | None]]:
         """Everything that came onto it behind a commit, the oldest first, with the task whose work it is."""
         own = self._objects.read_refs(self.own)
-        return merge.arrived(self._objects, self._plan, own, self.own, since, self.tip())
+        return merge.list_arrivals(self._objects, self._plan, own, self.own, since, self.tip())
 
-    def advance(self, candidate: Candidate) -> bool:
+    def advance(self, candidate: MergeCandidate) -> bool:
         """Move it to exactly a candidate's commit; see `Workspace.advance`."""
         tip = self.tip()
         if tip != candidate.commit and not self._objects.is_ancestor(candidate.commit, tip):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from agenttalk.adapters.workspaces import folders, preparation, tree_reader
 from agenttalk.adapters.workspaces.async_methods import threaded
-from agenttalk.adapters.workspaces.objects import Objects
-from agenttalk.adapters.workspaces.preparation import Environment, Prepared, Recipe
-from agenttalk.adapters.workspaces.results import Sealed
+from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedEnvironment, PreparedTree
+from agenttalk.adapters.workspaces.results import SealedCheckout
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
 
@@ -19,7 +19,7 @@ from agenttalk.contracts.errors import Code, UsageError
 class Checkouts:
     """Makes checkouts below `home`. `links` are paths of the user's folder that are linked into each."""
 
-    def __init__(self, objects: Objects, home: Path, trash: Path, folder: Path, link: tuple[str, ...]) -> None:
+    def __init__(self, objects: GitObjects, home: Path, trash: Path, folder: Path, link: tuple[str, ...]) -> None:
         self._objects = objects
         self._sealed = home / "sealed"
         self._prepared = home / "prepared"
@@ -33,7 +33,7 @@ class Checkouts:
         """Environments that somebody has."""
         self._preparing = asyncio.Lock()
 
-    async def seal(self, tree: str, prepared: Prepared | None) -> Sealed:
+    async def seal(self, tree: str, prepared: PreparedTree | None) -> SealedCheckout:
         """A fresh folder with exactly a tree, and with what is prepared for it."""
         if prepared is None:
             return await self._seal(tree)
@@ -45,19 +45,19 @@ class Checkouts:
             raise
 
     @threaded
-    def _seal(self, tree: str) -> Sealed:
-        top = folders.fresh(self._sealed)
+    def _seal(self, tree: str) -> SealedCheckout:
+        top = folders.make_fresh_folder(self._sealed)
         path = top / "tree"
         path.mkdir()
         self._objects.checkout(tree, path, top / "index")
         links = self.linked(path, self._objects.listing(tree))
-        return Sealed(path, tuple(links.values()))
+        return SealedCheckout(path, tuple(links.values()))
 
     @threaded
-    def _lay(self, tree: str, environment: Environment) -> Sealed:
+    def _lay(self, tree: str, environment: PreparedEnvironment) -> SealedCheckout:
         """Lay a tree out around what was prepared."""
         folder = environment.folder
-        preparation.clear(environment, self._trash)
+        preparation.clear_environment(environment, self._trash)
         listing = self._objects.listing(tree)
         self._refuse_taken(listing, environment.paths)
         index = folder.parent / "index"
@@ -65,9 +65,9 @@ class Checkouts:
         self._objects.checkout(tree, folder, index)
         links = self.linked(folder, listing)
         made = tuple(folder / path for path in environment.paths)
-        return Sealed(folder, tuple(links.values()), made, environment)
+        return SealedCheckout(folder, tuple(links.values()), made, environment)
 
-    async def remove(self, sealed: Sealed) -> None:
+    async def remove(self, sealed: SealedCheckout) -> None:
         """Remove a checkout. What was prepared for it stays, for the next."""
         if sealed.environment is None:
             await self._remove(sealed.path.parent)
@@ -78,14 +78,14 @@ class Checkouts:
             self._taken.discard(sealed.path)
 
     @threaded
-    def _clear(self, environment: Environment) -> None:
-        preparation.clear(environment, self._trash)
+    def _clear(self, environment: PreparedEnvironment) -> None:
+        preparation.clear_environment(environment, self._trash)
 
     @threaded
     def _remove(self, top: Path) -> None:
         folders.remove(top, self._trash)
 
-    def linked(self, top: Path, listing: Listing, prepared: Prepared | None = None) -> dict[str, Path]:
+    def linked(self, top: Path, listing: Listing, prepared: PreparedTree | None = None) -> dict[str, Path]:
         """Put links to the folder's and to prepared paths into a checkout; where each of them leads."""
         if not self._looked:
             preparation.refuse_leads(self._folder, tuple(self._links), self._copies, "workspace.link")
@@ -108,28 +108,28 @@ class Checkouts:
                 hint = "take it out of workspace.link or workspace.prepare, or out of the tree"
                 raise UsageError(Code.NAME_TAKEN, message, hint=hint)
 
-    async def prepare(self, tree: str, recipe: Recipe, onto: str | None) -> Prepared:
+    async def prepare(self, tree: str, recipe: PreparationRecipe, onto: str | None) -> PreparedTree:
         """What a command makes of a clean copy of a tree; see `Workspace.prepare`."""
         key, name, source = await self._named(tree, recipe, onto)
         async with self._preparing:
             found = await self._intact(name, frozenset())
             environment = found or await self._make(name, source, recipe)
-        return Prepared(key, name, source, recipe, environment)
+        return PreparedTree(key, name, source, recipe, environment)
 
     @threaded
     def prepare_key(self, tree: str, command: str) -> str:
         """What decides whether something that was prepared still fits a tree."""
-        return preparation.key(self._objects.listing(tree), command)
+        return preparation.preparation_key(self._objects.listing(tree), command)
 
     @threaded
-    def _named(self, tree: str, recipe: Recipe, onto: str | None) -> tuple[str, str, str]:
+    def _named(self, tree: str, recipe: PreparationRecipe, onto: str | None) -> tuple[str, str, str]:
         """The key, the name, and the tree to make it of: that of the branch, where its lock files are the same."""
-        key = preparation.key(self._objects.listing(tree), recipe.command)
-        if onto is None or key == preparation.key(self._objects.listing(onto), recipe.command):
-            return key, preparation.name(key, recipe), onto or tree
-        return key, preparation.name(key, recipe, self._objects.tree_of(tree)), tree
+        key = preparation.preparation_key(self._objects.listing(tree), recipe.command)
+        if onto is None or key == preparation.preparation_key(self._objects.listing(onto), recipe.command):
+            return key, preparation.environment_name(key, recipe), onto or tree
+        return key, preparation.environment_name(key, recipe, self._objects.tree_of(tree)), tree
 
-    async def _take(self, prepared: Prepared) -> Environment:
+    async def _take(self, prepared: PreparedTree) -> PreparedEnvironment:
         """An environment that nobody else has."""
         async with self._preparing:
             found = await self._intact(prepared.name, frozenset(self._taken))
@@ -138,11 +138,11 @@ class Checkouts:
             return environment
 
     @threaded
-    def _intact(self, name: str, taken: frozenset[Path]) -> Environment | None:
-        free = (each for each in preparation.known(self._prepared, name) if each.folder not in taken)
+    def _intact(self, name: str, taken: frozenset[Path]) -> PreparedEnvironment | None:
+        free = (each for each in preparation.list_environments(self._prepared, name) if each.folder not in taken)
         return next((each for each in free if preparation.is_intact(each)), None)
 
-    async def _make(self, name: str, tree: str, recipe: Recipe) -> Environment:
+    async def _make(self, name: str, tree: str, recipe: PreparationRecipe) -> PreparedEnvironment:
         top = await self._copy(name, tree)
         try:
             preparation.refuse_failure(await recipe.run(top / "tree", recipe.command))
@@ -159,10 +159,10 @@ class Checkouts:
         return top
 
     @threaded
-    def _keep(self, top: Path, tree: str) -> Environment:
-        return preparation.keep(top, self._objects.listing(tree), self._copies)
+    def _keep(self, top: Path, tree: str) -> PreparedEnvironment:
+        return preparation.keep_environment(top, self._objects.listing(tree), self._copies)
 
     def sweep(self) -> None:
         """Remove what is left of earlier lives."""
-        folders.empty(self._sealed)
+        folders.empty_folder(self._sealed)
         preparation.sweep(self._prepared, self._trash)

@@ -18,7 +18,7 @@ from typing import Final
 
 from agenttalk.adapters.workspaces import folders
 from agenttalk.adapters.workspaces.folders import FOLDER
-from agenttalk.adapters.workspaces.objects import Objects
+from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import MachineError
 from agenttalk.rules.core import scope
@@ -49,14 +49,14 @@ class CloneIndex:
         return frozenset(path for path in paths if path in self.unseen or self.excluded.covers(path))
 
 
-def read(objects: Objects, top: Path, temporary: Path) -> CloneIndex:
+def read_index(objects: GitObjects, top: Path, temporary: Path) -> CloneIndex:
     """What a clone says of itself."""
     data = _content(top, (".git", "index"))
     exclude = _content(top, (".git", "info", "exclude"))
     excluded = scope.read_ignore_file(exclude.decode(errors="surrogateescape")) if exclude else Globs()
     if not data:
         return CloneIndex(excluded=excluded)
-    copy = folders.fresh(temporary)
+    copy = folders.make_fresh_folder(temporary)
     try:
         (copy / "index").write_bytes(data)
         listed = objects.call("ls-files", "-z", "-v", "--cached", index=copy / "index", most=_LIMIT).out

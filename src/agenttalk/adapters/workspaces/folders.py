@@ -14,7 +14,7 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ROUNDS: Final = 20
 
 
-def fresh(parent: Path) -> Path:
+def make_fresh_folder(parent: Path) -> Path:
     """Make a new folder under a name that nobody has."""
     parent.mkdir(parents=True, exist_ok=True)
     path = parent / secrets.token_hex(8)
@@ -37,17 +37,17 @@ def write(path: Path, data: bytes) -> None:
 def remove(path: Path, trash: Path) -> None:
     """Remove a folder and all that is in it, however deep, without following a symlink.
 
-    It leaves its place at once, by being renamed into `trash`; what a crash leaves there is removed by `empty`.
+    It leaves its place at once, by being renamed into `trash`; what a crash leaves there is removed by `empty_folder`.
     """
     trash.mkdir(parents=True, exist_ok=True)
     if path.is_dir() and not path.is_symlink():
         path.chmod(0o700)  # a folder that cannot be written cannot be moved either
     with suppress(FileNotFoundError):
         path.rename(trash / secrets.token_hex(8))
-    empty(trash)
+    empty_folder(trash)
 
 
-def empty(trash: Path) -> None:
+def empty_folder(trash: Path) -> None:
     """Remove all that lies in a folder. Folders are first moved up, so that no depth is too deep.
 
     Somebody may still be adding to it, a program that outlived us say; so it is tried more than once.
@@ -97,11 +97,11 @@ def _opened(parent: int, name: str) -> int:
     return descriptor
 
 
-def below(path: Path) -> Iterator[Path]:
+def list_below(path: Path) -> Iterator[Path]:
     """A path and all that lies in it, the deepest first. No symlink is followed."""
     if path.is_dir() and not path.is_symlink():
         with os.scandir(path) as entries:
             inner = sorted(entry.name for entry in entries)
         for name in inner:
-            yield from below(path / name)
+            yield from list_below(path / name)
     yield path

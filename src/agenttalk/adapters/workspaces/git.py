@@ -51,7 +51,7 @@ _CONFIG: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitAnswer:
     """What a call said."""
 
     code: int
@@ -67,7 +67,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class GitLocation:
     """Where a call works."""
 
     git_dir: Path
@@ -99,12 +99,12 @@ class Git:
     def call(
         self,
         *args: str,
-        at: At,
+        at: GitLocation,
         stdin: bytes | Iterable[bytes] = b"",
         ok: tuple[int, ...] = (0,),
         most: int | None = None,
         more: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> GitAnswer:
         """Run git once. Raises MachineError when it ends with a code that is not `ok`, or not in time.
 
         `stdin` in pieces is for large inputs. Of the output at most `most` bytes are read.
@@ -136,7 +136,7 @@ class Git:
             raise _failed(args, f"it took longer than {self.limit:g} seconds")
         if process.returncode not in ok and not cut:
             raise _failed(args, said or f"it ended with code {process.returncode}")
-        return Answer(process.returncode, out, said, cut)
+        return GitAnswer(process.returncode, out, said, cut)
 
     def _environment(self) -> dict[str, str]:
         config = {**_CONFIG, "core.hooksPath": str(self.nothing), "core.attributesFile": os.devnull}

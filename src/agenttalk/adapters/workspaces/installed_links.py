@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agenttalk.adapters.workspaces.folders import below
+from agenttalk.adapters.workspaces.folders import list_below
 
 _LISTS: Final = (".pth", ".egg-link")
 """Files whose lines are folders."""
@@ -22,7 +22,7 @@ _PROGRAMS: Final = ("bin", ".bin")
 _LARGEST: Final = 1 << 20
 
 
-class Lead(NamedTuple):
+class OutsideLink(NamedTuple):
     """Something that leads elsewhere."""
 
     where: Path
@@ -30,15 +30,15 @@ class Lead(NamedTuple):
     """A real place."""
 
 
-def leads(top: Path, paths: Iterable[str]) -> Iterator[Lead]:
+def find_outside_links(top: Path, paths: Iterable[str]) -> Iterator[OutsideLink]:
     """What in some paths of a folder leads out of those paths."""
     own = [Path(os.path.realpath(top / path)) for path in paths]
     for path in own:
-        for each in below(path):
+        for each in list_below(path):
             for target in _targets(each):
                 real = Path(os.path.realpath(target))
                 if not any(real.is_relative_to(home) for home in own):
-                    yield Lead(each, real)
+                    yield OutsideLink(each, real)
 
 
 def _targets(path: Path) -> Iterator[Path]:

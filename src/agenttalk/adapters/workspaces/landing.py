@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from agenttalk.adapters.workspaces import folders, snapshots, tree_reader
-from agenttalk.adapters.workspaces.git import At
-from agenttalk.adapters.workspaces.objects import Change, Clash, Objects
-from agenttalk.adapters.workspaces.paths import Place
-from agenttalk.adapters.workspaces.tree_reader import FILE, LINK, PROGRAM, SUBMODULE, Item, Limits
+from agenttalk.adapters.workspaces.git import GitLocation
+from agenttalk.adapters.workspaces.objects import GitObjects, MergeConflict, TreeChange
+from agenttalk.adapters.workspaces.paths import WorkspaceFolder
+from agenttalk.adapters.workspaces.tree_reader import FILE, LINK, PROGRAM, SUBMODULE, TreeEntry, TreeLimits
 from agenttalk.contracts.errors import Code, MachineError
 
 _BUSY: Final = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
@@ -31,7 +31,7 @@ _ATTRIBUTES: Final = ("filter", "ident", "eol", "working-tree-encoding")
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandingResult:
     """It is there."""
 
     commit: str
@@ -40,7 +40,7 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True)
-class NotLanded:
+class LandingRefusal:
     """Nothing was done."""
 
     why: str
@@ -52,7 +52,7 @@ class NotLanded:
 class Landing:
     """One try."""
 
-    def __init__(self, objects: Objects, place: Place, own: str, home: Path, limits: Limits) -> None:
+    def __init__(self, objects: GitObjects, place: WorkspaceFolder, own: str, home: Path, limits: TreeLimits) -> None:
         """`own` is where the plan's refs lie."""
         self._objects = objects
         self._place = place
@@ -63,45 +63,47 @@ class Landing:
         self._limits = limits
         self._suffix = f".agenttalk-{own.rpartition('/')[2]}"
 
-    def land(self, tip: str, into: str | None, plan: str, at: datetime) -> Landed | NotLanded:
+    def land(self, tip: str, into: str | None, plan: str, at: datetime) -> LandingResult | LandingRefusal:
         """Finish what was cut off, then bring `tip` into the branch."""
         self.recover()
         if self._place.plain:
             return self._into_folder(tip)
         branch = into or self._head().removeprefix("refs/heads/")
         if not branch:
-            return NotLanded("no branch is checked out")
+            return LandingRefusal("no branch is checked out")
         ref = f"refs/heads/{branch}"
         old = self._objects.resolve(ref)
         if old is None:
-            return NotLanded(f"there is no branch {branch!r}")
+            return LandingRefusal(f"there is no branch {branch!r}")
         if self._objects.is_ancestor(tip, old):
-            return Landed(old, "nothing")
+            return LandingResult(old, "nothing")
         new = self._joined(old, tip, plan, branch, at)
-        if isinstance(new, NotLanded):
+        if isinstance(new, LandingRefusal):
             return new
         done = self._into_branch(ref, old, new)
-        return done or Landed(new, "fast-forward" if new == tip else "merge")
+        return done or LandingResult(new, "fast-forward" if new == tip else "merge")
 
     def _head(self) -> str:
-        return self._objects.git.call("symbolic-ref", "--quiet", "HEAD", at=At(self._place.git_dir), ok=(0, 1)).line
+        return self._objects.git.call(
+            "symbolic-ref", "--quiet", "HEAD", at=GitLocation(self._place.git_dir), ok=(0, 1)
+        ).line
 
-    def _joined(self, old: str, tip: str, plan: str, branch: str, at: datetime) -> str | NotLanded:
+    def _joined(self, old: str, tip: str, plan: str, branch: str, at: datetime) -> str | LandingRefusal:
         if self._objects.is_ancestor(old, tip):
             return tip
         merged = self._objects.merge(old, tip)
-        if isinstance(merged, Clash):
-            return NotLanded(f"the plan's work does not merge with {branch!r}", merged.paths, merged.text)
+        if isinstance(merged, MergeConflict):
+            return LandingRefusal(f"the plan's work does not merge with {branch!r}", merged.paths, merged.text)
         message = f"Merge plan {plan} into {branch}\n\nAgentTalk-Plan: {plan}\n"
         return self._objects.commit(merged, [old, tip], message, at)
 
-    def _into_branch(self, ref: str, old: str, new: str) -> NotLanded | None:
+    def _into_branch(self, ref: str, old: str, new: str) -> LandingRefusal | None:
         """Move the branch, and the files with it where it is checked out. What kept it from being done, if anything."""
         holders = list(self._place.holders(self._objects, ref))
         elsewhere = [path for path in holders if not _same(path, self._place.folder)]
         if elsewhere:
-            return NotLanded(f"the branch is checked out in {str(elsewhere[0])!r}")
-        moved = NotLanded("the branch was moved meanwhile")
+            return LandingRefusal(f"the branch is checked out in {str(elsewhere[0])!r}")
+        moved = LandingRefusal("the branch was moved meanwhile")
         if not holders:
             return None if self._objects.move(ref, new, old, why="merge a plan") else moved
         changes = self._objects.changes(old, new)
@@ -117,20 +119,20 @@ class Landing:
 
     # Whether it may be done
 
-    def _unready(self, old: str, new: str, changes: tuple[Change, ...]) -> NotLanded | None:
+    def _unready(self, old: str, new: str, changes: tuple[TreeChange, ...]) -> LandingRefusal | None:
         git_dir = self._place.git_dir
         if any((git_dir / name).exists() for name in _BUSY):
-            return NotLanded("a merge, rebase or the like is under way in the work tree")
+            return LandingRefusal("a merge, rebase or the like is under way in the work tree")
         if (git_dir / "index.lock").exists():
-            return NotLanded("another git is at work in the work tree")
+            return LandingRefusal("another git is at work in the work tree")
         if any(git_dir.glob("sharedindex.*")):
-            return NotLanded("the work tree has a split index; merge the branch with git itself")
+            return LandingRefusal("the work tree has a split index; merge the branch with git itself")
         with _aside(self._temporary) as aside:
             index = aside / "index"
             if (git_dir / "index").exists():
                 shutil.copy2(git_dir / "index", index)  # its time tells git which files may have changed since
             if changed := self._dirty(old, index):
-                return NotLanded("the work tree has changes that are not committed", changed)
+                return LandingRefusal("the work tree has changes that are not committed", changed)
             return self._converted(new, changes, aside / "new") or self._in_the_way(changes)
 
     def _dirty(self, old: str, index: Path) -> tuple[str, ...]:
@@ -145,9 +147,9 @@ class Landing:
         ]
         return tuple(sorted({os.fsdecode(path) for path in (staged.out + loose.out).split(b"\0") + hidden if path}))
 
-    def _converted(self, new: str, changes: tuple[Change, ...], index: Path) -> NotLanded | None:
+    def _converted(self, new: str, changes: tuple[TreeChange, ...], index: Path) -> LandingRefusal | None:
         """Files that the user's git would write in another form than they are kept in. We run no filters."""
-        at = At(self._place.git_dir, index=index)
+        at = GitLocation(self._place.git_dir, index=index)
         local = self._objects.git.call("config", "--local", "--get", "core.autocrlf", at=at, ok=(0, 1)).line
         self._objects.call("read-tree", new, index=index)
         names = b"".join(os.fsencode(change.path) + b"\0" for change in changes)
@@ -159,18 +161,20 @@ class Landing:
             if value not in {b"unspecified", b"unset"} and (name != b"eol" or value == b"crlf")
         }
         if paths or local == "true":
-            return NotLanded("git would convert these files; merge the branch with git itself", tuple(sorted(paths)))
+            return LandingRefusal(
+                "git would convert these files; merge the branch with git itself", tuple(sorted(paths))
+            )
         return None
 
-    def _in_the_way(self, changes: tuple[Change, ...]) -> NotLanded | None:
+    def _in_the_way(self, changes: tuple[TreeChange, ...]) -> LandingRefusal | None:
         gone = {change.path for change in changes if change.kind == "deleted"}
         found: set[str] = set()
         for change in changes:
             if change.after and change.after.mode == SUBMODULE:
-                return NotLanded("it changes a submodule; merge the branch with git itself", (change.path,))
+                return LandingRefusal("it changes a submodule; merge the branch with git itself", (change.path,))
             if change.kind == "added":
                 found.update(path for path in self._met(change.path) if path not in gone)
-        return NotLanded("files that are not tracked are in the way", tuple(sorted(found))) if found else None
+        return LandingRefusal("files that are not tracked are in the way", tuple(sorted(found))) if found else None
 
     def _met(self, path: str) -> Iterator[str]:
         """What lies where a new path has to go."""
@@ -201,7 +205,7 @@ class Landing:
         noted = [ref for ref, commit in ((self._from, old), (self._to, new)) if commit]
         self._objects.drop(noted)
 
-    def _write(self, changes: tuple[Change, ...]) -> None:
+    def _write(self, changes: tuple[TreeChange, ...]) -> None:
         """Files that are as before become as after; those that are neither are the user's, and stay."""
         ready = []
         for change in changes:
@@ -220,17 +224,17 @@ class Landing:
         if not few:
             os.sync()
 
-    def _held(self, path: str) -> Item | None:
+    def _held(self, path: str) -> TreeEntry | None:
         where = self._place.folder / path
         try:
             status = where.lstat()
         except (FileNotFoundError, NotADirectoryError):
             return None
         if stat.S_ISLNK(status.st_mode):
-            return Item(LINK, self._objects.blob_id(os.fsencode(where.readlink())))
+            return TreeEntry(LINK, self._objects.blob_id(os.fsencode(where.readlink())))
         if stat.S_ISREG(status.st_mode):
             mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
-            return Item(mode, self._objects.blob_id(where.read_bytes()))
+            return TreeEntry(mode, self._objects.blob_id(where.read_bytes()))
         return None
 
     def _unlink(self, path: str) -> None:
@@ -240,7 +244,7 @@ class Landing:
             with suppress(OSError):
                 (self._place.folder / parent).rmdir()
 
-    def _put(self, path: str, item: Item | None, data: bytes, *, sync: bool) -> None:
+    def _put(self, path: str, item: TreeEntry | None, data: bytes, *, sync: bool) -> None:
         where = self._place.folder / path
         where.parent.mkdir(parents=True, exist_ok=True)
         new = self._place.folder / (path + self._suffix)
@@ -282,29 +286,29 @@ class Landing:
 
     # Plain folders
 
-    def _into_folder(self, tip: str) -> Landed | NotLanded:
+    def _into_folder(self, tip: str) -> LandingResult | LandingRefusal:
         """The folder must be as the plan found it, or as it was left by the last call."""
         held = self._objects.resolve(self._folder_ref) or self._objects.resolve(self._base) or tip
         if held == tip:
-            return Landed(tip, "nothing")
-        found = snapshots.plain_folder(self._objects, self._place.folder, self._temporary, self._limits)
+            return LandingResult(tip, "nothing")
+        found = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._limits)
         if not isinstance(found, str):
-            return NotLanded(found[0].why, tuple(reason.path for reason in found))
+            return LandingRefusal(found[0].why, tuple(reason.path for reason in found))
         if changed := self._objects.changes(held, found):
-            return NotLanded("the folder was changed since", tuple(change.path for change in changed))
+            return LandingRefusal("the folder was changed since", tuple(change.path for change in changed))
         changes = self._objects.changes(held, tip)
         if refused := self._in_the_way(changes):
             return refused
         self._objects.put(self._from, held)
         self._objects.put(self._to, tip)
         self.recover()
-        return Landed(tip, "fast-forward")
+        return LandingResult(tip, "fast-forward")
 
 
 @contextmanager
 def _aside(temporary: Path) -> Iterator[Path]:
     """A folder that is gone afterwards."""
-    path = folders.fresh(temporary)
+    path = folders.make_fresh_folder(temporary)
     try:
         yield path
     finally:

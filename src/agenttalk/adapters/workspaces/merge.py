@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agenttalk.adapters.workspaces import tree_reader
-from agenttalk.adapters.workspaces.objects import Change, Clash, Kind, Objects
-from agenttalk.adapters.workspaces.results import Attempt
-from agenttalk.adapters.workspaces.tree_reader import Item
+from agenttalk.adapters.workspaces.objects import GitObjects, Kind, MergeConflict, TreeChange
+from agenttalk.adapters.workspaces.results import WorkspaceAttempt
+from agenttalk.adapters.workspaces.tree_reader import TreeEntry
 from agenttalk.rules.core.scope import PathMatcher
 
 PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
@@ -21,14 +21,14 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The date of commits that only say what is merged with what, and stay nowhere."""
 
 
-class Merged(NamedTuple):
+class MergedTree(NamedTuple):
     """A tree, and which protected paths were put back in it."""
 
     tree: str
-    restored: tuple[Change, ...]
+    restored: tuple[TreeChange, ...]
 
 
-def message(plan: str, attempt: Attempt, commit: str = "", evidence: Sequence[str] = ()) -> str:
+def commit_message(plan: str, attempt: WorkspaceAttempt, commit: str = "", evidence: Sequence[str] = ()) -> str:
     """What a commit says of itself.
 
     `commit` is that of the attempt, in the one that is merged; `evidence` says what that merge rests on.
@@ -40,7 +40,7 @@ def message(plan: str, attempt: Attempt, commit: str = "", evidence: Sequence[st
     return f"{_subject(attempt)}\n\n{lines}"
 
 
-def _subject(attempt: Attempt) -> str:
+def _subject(attempt: WorkspaceAttempt) -> str:
     """The task's title on one line; without one, the attempt's own name."""
     title = " ".join("".join(char if char.isprintable() else " " for char in attempt.title).split())
     if not title:
@@ -48,12 +48,12 @@ def _subject(attempt: Attempt) -> str:
     return title if len(title) <= SUBJECT else f"{title[: SUBJECT - 1].rsplit(' ', 1)[0]}…"
 
 
-def history(objects: Objects, plan: str, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
+def list_own_commits(objects: GitObjects, plan: str, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Commits that the plan put on its branch behind `first`, the newest first, with their trailers."""
-    return ((commit, told) for commit, told in walk(objects, first, tip) if told.get(PLAN) == plan)
+    return ((commit, told) for commit, told in walk_commits(objects, first, tip) if told.get(PLAN) == plan)
 
 
-def walk(objects: Objects, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
+def walk_commits(objects: GitObjects, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
     """All commits of a branch behind `first`, the newest first, with their trailers."""
     wanted = ("log", "--first-parent", "-z", "--format=%H%n%(trailers:only,unfold)", f"{first}..{tip}")
     for entry in objects.call(*wanted).out.decode(errors="replace").split("\0"):
@@ -69,8 +69,8 @@ def is_ours(told: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
     return kept is not None and kept == told.get(COMMIT)
 
 
-def arrived(
-    objects: Objects, plan: str, refs: Mapping[str, str], own: str, since: str, tip: str
+def list_arrivals(
+    objects: GitObjects, plan: str, refs: Mapping[str, str], own: str, since: str, tip: str
 ) -> list[tuple[str, str | None]]:
     """Commits that came onto a plan's branch behind `since`, the oldest first, each with the task whose work it is.
 
@@ -78,36 +78,38 @@ def arrived(
     """
     if objects.resolve(since) is None or not objects.is_ancestor(since, tip):
         return []
-    tasks = {commit: told[TASK] for commit, told in history(objects, plan, since, tip) if is_ours(told, refs, own)}
+    tasks = {
+        commit: told[TASK] for commit, told in list_own_commits(objects, plan, since, tip) if is_ours(told, refs, own)
+    }
     commits = objects.call("rev-list", "--first-parent", "--reverse", f"{since}..{tip}").out.decode().split()
     return [(commit, tasks.get(commit)) for commit in commits]
 
 
-def put_back(objects: Objects, commit: str, protected: PathMatcher) -> Merged:
+def restore_protected(objects: GitObjects, commit: str, protected: PathMatcher) -> MergedTree:
     """The tree of an attempt with its protected paths as they were where it started."""
     changes = objects.changes(objects.parent_of(commit), commit)
     meant = {change for change in changes if protected.covers(change.path)}
     above = {parent for change in meant if change.before for parent in tree_reader.parents(change.path)}
     meant |= {change for change in changes if change.path in above and change.after}  # files where folders must be
     tree = objects.altered(commit, {change.path: change.before for change in meant})
-    return Merged(tree, tuple(sorted(meant)))
+    return MergedTree(tree, tuple(sorted(meant)))
 
 
-def merge(objects: Objects, commit: str, tip: str, protected: PathMatcher) -> Merged | Clash:
+def merge(objects: GitObjects, commit: str, tip: str, protected: PathMatcher) -> MergedTree | MergeConflict:
     """An attempt's commit merged onto a tip, protected paths as there."""
-    tree, restored = put_back(objects, commit, protected)
+    tree, restored = restore_protected(objects, commit, protected)
     before = objects.parent_of(commit)
     if before == tip:
-        return Merged(tree, restored)
+        return MergedTree(tree, restored)
     merged = objects.merge(tip, objects.commit(tree, [before], "what an attempt left\n", EPOCH))
-    return merged if isinstance(merged, Clash) else Merged(merged, restored)
+    return merged if isinstance(merged, MergeConflict) else MergedTree(merged, restored)
 
 
-def own_doing(
-    objects: Objects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: PathMatcher
-) -> tuple[Change, ...]:
+def find_own_changes(
+    objects: GitObjects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: PathMatcher
+) -> tuple[TreeChange, ...]:
     """Protected paths that a task itself changed by the commits (the newest first), and nobody after it."""
-    found: dict[str, tuple[Item | None, Item | None]] = {}
+    found: dict[str, tuple[TreeEntry | None, TreeEntry | None]] = {}
     for commit, told in reversed(list(commits)):
         for change in objects.changes(objects.parent_of(commit), commit):
             if told.get(TASK) != task:
@@ -115,9 +117,9 @@ def own_doing(
             elif protected.covers(change.path):
                 first = found.get(change.path, (change.before,))[0]
                 found[change.path] = (first, change.after)
-    return tuple(Change(path, kind(*both), *both) for path, both in found.items() if both[0] != both[1])
+    return tuple(TreeChange(path, change_kind(*both), *both) for path, both in found.items() if both[0] != both[1])
 
 
-def kind(before: Item | None, after: Item | None) -> Kind:
+def change_kind(before: TreeEntry | None, after: TreeEntry | None) -> Kind:
     """What happened to a path."""
     return "added" if before is None else "deleted" if after is None else "changed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Turnstile:
+class MergeTurns:
     """Lets those through who merge. Whoever holds it conflicts with nobody: the others wait until it is let go."""
 
     def __init__(self) -> None:

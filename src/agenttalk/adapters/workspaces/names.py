@@ -20,7 +20,7 @@ _LINKS: Final = 40
 _OUT: Final = "it is a symlink that leads out of the tree"
 
 
-def refusal(path: str) -> str:
+def describe_refusal(path: str) -> str:
     """Why a path that is new in the tree is not taken; empty if it is."""
     name = path.rpartition("/")[2]
     try:
@@ -29,19 +29,19 @@ def refusal(path: str) -> str:
         return check_words.NAME_NOT_UTF8()
     if len(raw) > MAX_PATH:
         return check_words.PATH_TOO_LONG(limit=MAX_PATH)
-    if is_git(name):
+    if is_git_name(name):
         return check_words.INNER_GIT()
     if _plain(name) in {".gitmodules", "gitmod~1"}:
         return check_words.NO_SUBMODULES()
     return ""
 
 
-def is_git(name: str) -> bool:
+def is_git_name(name: str) -> bool:
     """Whether some system would take a name for `.git`."""
     return any(_plain(part) in {".git", "git~1"} for part in name.split("\\"))
 
 
-def bare(paths: Collection[str], known: Collection[str]) -> list[str]:
+def find_bare_repositories(paths: Collection[str], known: Collection[str]) -> list[str]:
     """Folders that git would take for a repository without a work tree, and that were none before."""
 
     def found(among: Collection[str]) -> set[str]:
@@ -64,14 +64,14 @@ def _holding(paths: Collection[str], name: str) -> set[str]:
     return found
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """The same for names that some file system would take for one."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
-def leads_out(path: str, links: Mapping[str, str], foreign: Collection[str] = ()) -> str:
+def describe_escape(path: str, links: Mapping[str, str], foreign: Collection[str] = ()) -> str:
     """Why a symlink of the tree is not taken; empty if it stays inside.
 
     `links`: path → target of every symlink of the tree. `foreign`: paths that lead elsewhere by our own doing; what
@@ -101,7 +101,7 @@ def leads_out(path: str, links: Mapping[str, str], foreign: Collection[str] = ()
             pending.extend(reversed(links[at].split("/")))
         elif at in foreign:
             return _OUT if ".." in pending else ""
-        elif is_git(here[0]):
+        elif is_git_name(here[0]):
             return check_words.INTO_GIT()
     return ""
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agenttalk.adapters.workspaces import folders, tree_reader
-from agenttalk.adapters.workspaces.git import RAW, Answer, At, Git
-from agenttalk.adapters.workspaces.tree_reader import Item, Listing
+from agenttalk.adapters.workspaces.git import RAW, Git, GitAnswer, GitLocation
+from agenttalk.adapters.workspaces.tree_reader import Listing, TreeEntry
 from agenttalk.contracts.errors import MachineError
 
 Kind = Literal["added", "changed", "deleted"]
@@ -22,17 +22,17 @@ _STALE: Final = 10 * 1_000_000_000
 """Nanoseconds after which a lock of one of our own refs belongs to nobody any more."""
 
 
-class Change(NamedTuple):
+class TreeChange(NamedTuple):
     """A path that differs between two trees. A rename is a path deleted and another added."""
 
     path: str
     kind: Kind
-    before: Item | None
-    after: Item | None
+    before: TreeEntry | None
+    after: TreeEntry | None
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class MergeConflict:
     """A merge that needs somebody's hand."""
 
     paths: tuple[str, ...]
@@ -40,26 +40,26 @@ class Clash:
     """What git says, then each file with its conflict marks."""
 
 
-class Objects:
+class GitObjects:
     """The objects and refs of one repository, reached through a depot of our own."""
 
     def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path) -> None:
         """`refs` is the GIT_DIR that refs are read and moved in, `objects` where contents are kept."""
         self.git = git
-        self.refs = At(refs)
+        self.refs = GitLocation(refs)
         self.store = objects
         self.algorithm = ""
         self._temporary = temporary
         self._depot = depot
-        self._at = At(depot, objects=objects)
+        self._at = GitLocation(depot, objects=objects)
 
     def ready(self, *, merging: str) -> None:
         """Make the depot, if it is not there. `merging` is the attribute that says how texts are merged."""
         self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs).line
         if not (self._depot / "config").exists():
-            new = folders.fresh(self._temporary)
+            new = folders.make_fresh_folder(self._temporary)
             init = ("init", "--quiet", "--bare", "--template=", f"--object-format={self.algorithm}")
-            self.git.call(*init, at=At(new))
+            self.git.call(*init, at=GitLocation(new))
             folders.write(new / "info" / "attributes", f"{RAW} {merging}\n".encode())
             self._depot.parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # somebody was quicker
@@ -71,9 +71,9 @@ class Objects:
             else:
                 (self._depot / "shallow").unlink(missing_ok=True)
 
-    def call(self, *args: str, index: Path | None = None, tree: Path | None = None, **options: object) -> Answer:
+    def call(self, *args: str, index: Path | None = None, tree: Path | None = None, **options: object) -> GitAnswer:
         """Run git on the objects, with none of the user's configuration."""
-        at = At(self._depot, self.store, index, tree)
+        at = GitLocation(self._depot, self.store, index, tree)
         return self.git.call(*args, at=at, **options)  # type: ignore[arg-type]
 
     # Refs
@@ -83,7 +83,7 @@ class Objects:
         if name.startswith("-"):
             return None
         wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        answer = self.git.call(*wanted, at=At(git_dir) if git_dir else self.refs, ok=(0, 1, 128))
+        answer = self.git.call(*wanted, at=GitLocation(git_dir) if git_dir else self.refs, ok=(0, 1, 128))
         return answer.line if answer.code == 0 and answer.line else None
 
     def read_refs(self, prefix: str) -> dict[str, str]:
@@ -168,7 +168,7 @@ class Objects:
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
             told, _, path = line.partition(b"\t")
             mode, _, oid = told.decode().split(" ")
-            found[os.fsdecode(path)] = Item(mode, oid)
+            found[os.fsdecode(path)] = TreeEntry(mode, oid)
         return found
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
@@ -183,7 +183,7 @@ class Objects:
             yield out[end + 1 : end + 1 + size]
             at = end + 2 + size
 
-    def changes(self, before: str, after: str) -> tuple[Change, ...]:
+    def changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
         """What differs between two trees or commits, sorted by path."""
         wanted = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id")
         return parse_raw(self.call(*wanted, before, after).out)
@@ -195,7 +195,7 @@ class Objects:
         text = answer.out.decode(errors="replace")
         return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
 
-    def altered(self, tree: str, changes: Mapping[str, Item | None]) -> str:
+    def altered(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
         """A tree with some paths set, or taken out where None. The result is checked by git."""
         if not changes:
             return self.tree_of(tree)
@@ -206,7 +206,7 @@ class Objects:
             for path, item in changes.items()
             if item
         ]
-        index = folders.fresh(self._temporary) / "index"
+        index = folders.make_fresh_folder(self._temporary) / "index"
         self.call("read-tree", tree, index=index)
         self.call("update-index", "-z", "--index-info", index=index, stdin=b"".join(gone + here))
         written = self.call("write-tree", index=index).line
@@ -247,7 +247,7 @@ class Objects:
         """Whether a commit is another one, or lies behind it."""
         return older == newer or self.call("merge-base", "--is-ancestor", older, newer, ok=(0, 1)).code == 0
 
-    def merge(self, ours: str, theirs: str) -> str | Clash:
+    def merge(self, ours: str, theirs: str) -> str | MergeConflict:
         """The tree of two commits merged, or the conflict. Nothing is checked out."""
         wanted = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", "--allow-unrelated-histories")
         answer = self.call(*wanted, ours, theirs, ok=(0, 1))
@@ -256,7 +256,7 @@ class Objects:
             return tree.decode()
         named, _, messages = rest.partition(b"\0\0")
         paths = tuple(dict.fromkeys(os.fsdecode(path) for path in named.split(b"\0") if path))
-        return Clash(paths, self._told(tree.decode(), paths, messages))
+        return MergeConflict(paths, self._told(tree.decode(), paths, messages))
 
     def _told(self, tree: str, paths: Sequence[str], messages: bytes) -> str:
         fields = messages.split(b"\0")
@@ -279,14 +279,14 @@ class Objects:
         return "\n".join(parts) + "\n"
 
 
-def parse_raw(out: bytes) -> tuple[Change, ...]:
+def parse_raw(out: bytes) -> tuple[TreeChange, ...]:
     """Read what `--raw -z --no-abbrev` writes."""
     fields = out.split(b"\0")[:-1]
     found = []
     for told, path in zip(fields[::2], fields[1::2], strict=True):
         before, after, old, new, _ = told.decode().removeprefix(":").split(" ")
-        was = None if before == "000000" else Item(before, old)
-        now = None if after == "000000" else Item(after, new)
+        was = None if before == "000000" else TreeEntry(before, old)
+        now = None if after == "000000" else TreeEntry(after, new)
         kind: Kind = "added" if was is None else "deleted" if now is None else "changed"
-        found.append(Change(os.fsdecode(path), kind, was, now))
+        found.append(TreeChange(os.fsdecode(path), kind, was, now))
     return tuple(found)

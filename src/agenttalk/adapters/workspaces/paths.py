@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.adapters.workspaces import folders
-from agenttalk.adapters.workspaces.git import RAW, At, Git
-from agenttalk.adapters.workspaces.objects import Objects
+from agenttalk.adapters.workspaces.git import RAW, Git, GitLocation
+from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.contracts.errors import Code, UsageError
 
 OLDEST_GIT: Final = (2, 38)
@@ -26,7 +26,7 @@ _CLONE_CONFIG: Final = """[user]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkspaceFolder:
     """The folder of a workspace."""
 
     folder: Path
@@ -38,11 +38,13 @@ class Place:
     plain: bool = False
     """Whether it is a folder without git; then the other paths are ours."""
 
-    def holders(self, objects: Objects, ref: str) -> Iterator[Path]:
+    def holders(self, objects: GitObjects, ref: str) -> Iterator[Path]:
         """The work trees that have a branch checked out."""
         if self.plain:
             return
-        for entry in objects.git.call("worktree", "list", "--porcelain", "-z", at=At(self.common)).out.split(b"\0\0"):
+        for entry in objects.git.call("worktree", "list", "--porcelain", "-z", at=GitLocation(self.common)).out.split(
+            b"\0\0"
+        ):
             lines = entry.decode(errors="surrogateescape").split("\0")
             path = Path(lines[0].removeprefix("worktree "))
             if f"branch {ref}" in lines and path.is_dir():
@@ -51,14 +53,14 @@ class Place:
 
 def check_version(git: Git) -> None:
     """Raise UsageError for a git that cannot merge without a work tree."""
-    said = git.call("--version", at=At(git.nothing)).line
+    said = git.call("--version", at=GitLocation(git.nothing)).line
     numbers = [int(number) for number in re.findall(r"\d+", said)[:2]]
     if numbers < [*OLDEST_GIT]:
         wanted = ".".join(map(str, OLDEST_GIT))
         raise UsageError(Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, and here is {said!r}", hint="update git")
 
 
-def find(folder: Path, home: Path, git: Git) -> Place:
+def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder:
     """Look what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
     if not folder.is_dir():
         raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="look at workspace.repo")
@@ -67,27 +69,27 @@ def find(folder: Path, home: Path, git: Git) -> Place:
     if not inner.exists() and not bare:
         kept = home / "kept.git"
         if not (kept / "config").exists():
-            new = folders.fresh(home / "temporary")
-            git.call("init", "--quiet", "--bare", "--template=", at=At(new))
+            new = folders.make_fresh_folder(home / "temporary")
+            git.call("init", "--quiet", "--bare", "--template=", at=GitLocation(new))
             new.rename(kept)
-        return Place(folder, kept, kept, kept / "objects", plain=True)
+        return WorkspaceFolder(folder, kept, kept, kept / "objects", plain=True)
     wanted = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--git-path", "objects")
-    answer = git.call("rev-parse", *wanted, at=At(inner if inner.exists() else folder), ok=(0, 128))
+    answer = git.call("rev-parse", *wanted, at=GitLocation(inner if inner.exists() else folder), ok=(0, 128))
     if answer.code:
         message = f"{str(folder)!r} is not a repository that git can use: {answer.error}"
         raise UsageError(Code.NAME_UNKNOWN, message, hint="look at it with `git status`")
     own, common, objects = (Path(line) for line in answer.out.decode().splitlines())
-    return Place(folder, own, common, objects)
+    return WorkspaceFolder(folder, own, common, objects)
 
 
-def clone_dir(objects: Objects, tree: Path, branch: str, start: str, index: Path, author: tuple[str, str]) -> None:
+def clone_dir(objects: GitObjects, tree: Path, branch: str, start: str, index: Path, author: tuple[str, str]) -> None:
     """Give a checkout a .git of its own, which borrows the repository's objects and has no remote.
 
     What the agent commits there itself is by the author, a name and an address.
     """
     own = tree / ".git"
     init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
-    objects.git.call(*init, at=At(own))
+    objects.git.call(*init, at=GitLocation(own))
     with (own / "config").open("a") as config:
         config.write(_CLONE_CONFIG.format(*(each.replace("\\", "\\\\").replace('"', '\\"') for each in author)))
     for name in ("objects/info", "info"):

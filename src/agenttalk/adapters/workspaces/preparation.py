@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from agenttalk.adapters.workspaces import folders, installed_links, tree_reader
-from agenttalk.adapters.workspaces.installed_links import Lead
+from agenttalk.adapters.workspaces.installed_links import OutsideLink
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
@@ -47,7 +47,7 @@ _NOTE: Final = "made.json"
 _REPOSITORY: Final = ".git"
 
 
-class Ran(NamedTuple):
+class PreparationRun(NamedTuple):
     """How a command line ended."""
 
     code: int
@@ -55,22 +55,22 @@ class Ran(NamedTuple):
     """The end of what it said."""
 
 
-Runner: TypeAlias = Callable[[Path, str], Awaitable[Ran]]
+PreparationRunner: TypeAlias = Callable[[Path, str], Awaitable[PreparationRun]]
 """Runs a command line in a folder, which is all that it can write. Nothing of it lives on afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class PreparationRecipe:
     """How checkouts are prepared."""
 
     command: str
-    run: Runner
+    run: PreparationRunner
     isolated: bool = False
     """Whether it runs in a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTree:
     """What is prepared for a tree."""
 
     key: str
@@ -79,8 +79,8 @@ class Prepared:
     """Under which environments are kept that were made of the same."""
     tree: str
     """What those are made of."""
-    recipe: Recipe
-    environment: Environment
+    recipe: PreparationRecipe
+    environment: PreparedEnvironment
     """The first of them."""
 
     @property
@@ -95,7 +95,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class PreparedEnvironment:
     """A folder in which a command was run."""
 
     folder: Path
@@ -106,14 +106,14 @@ class Environment:
     """What of it leads to the tree beside it."""
 
 
-def key(listing: Listing, command: str) -> str:
+def preparation_key(listing: Listing, command: str) -> str:
     """What decides whether something prepared still fits."""
     locks = [path for path in sorted(listing) if LOCK_FILES.covers(path)] or sorted(listing)
     told = [command, *(f"{path}\0{listing[path].oid}" for path in locks)]
     return _hash(told)
 
 
-def name(key: str, recipe: Recipe, tree: str = "") -> str:
+def environment_name(key: str, recipe: PreparationRecipe, tree: str = "") -> str:
     """Under which environments are kept. `tree` is that of work which nobody has checked: only that one uses them."""
     return _hash([key, str(recipe.isolated), tree])
 
@@ -122,13 +122,13 @@ def _hash(told: list[str]) -> str:
     return sha256("\0\0".join(told).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def known(home: Path, wanted: str) -> list[Environment]:
+def list_environments(home: Path, wanted: str) -> list[PreparedEnvironment]:
     """Environments of a name, also those that are not as they were left; see `is_intact`."""
-    found = (_noted(path) for path in sorted(home.glob(f"{wanted}-*")))
+    found = (_read_note(path) for path in sorted(home.glob(f"{wanted}-*")))
     return [each for each in found if each is not None]
 
 
-def is_intact(environment: Environment) -> bool:
+def is_intact(environment: PreparedEnvironment) -> bool:
     """Whether it is as it was left. What somebody changed meanwhile is not used."""
     try:
         told = json.loads((environment.folder.parent / _NOTE).read_bytes())
@@ -137,21 +137,21 @@ def is_intact(environment: Environment) -> bool:
         return False
 
 
-def _noted(top: Path) -> Environment | None:
+def _read_note(top: Path) -> PreparedEnvironment | None:
     try:
         told = json.loads((top / _NOTE).read_bytes())
-        return Environment(top / "tree", tuple(told["paths"]), tuple(told["bound"]))
+        return PreparedEnvironment(top / "tree", tuple(told["paths"]), tuple(told["bound"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def keep(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -> Environment:
+def keep_environment(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -> PreparedEnvironment:
     """Note what a command made, and make it read-only. Raises UsageError for what leads to another copy of the tree."""
     folder = top / "tree"
-    paths = tuple(new(folder, listing))
-    environment = Environment(folder, paths, tuple(_bound(folder, paths, elsewhere)))
+    paths = tuple(list_new_paths(folder, listing))
+    environment = PreparedEnvironment(folder, paths, tuple(_bound(folder, paths, elsewhere)))
     for path in paths:
-        for each in folders.below(folder / path):
+        for each in folders.list_below(folder / path):
             if not each.is_symlink():
                 each.chmod(each.stat().st_mode & ~0o222)
     told = {"paths": paths, "bound": environment.bound, "seal": _seal(environment)}
@@ -161,11 +161,11 @@ def keep(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -> Environmen
 
 def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...], setting: str) -> None:
     """Raises UsageError when something that is used with a checkout leads to another copy of its tree."""
-    for lead in installed_links.leads(top, paths):
+    for lead in installed_links.find_outside_links(top, paths):
         _refuse(lead, elsewhere, setting)
 
 
-def _refuse(lead: Lead, elsewhere: tuple[Path, ...], setting: str) -> None:
+def _refuse(lead: OutsideLink, elsewhere: tuple[Path, ...], setting: str) -> None:
     if any(lead.target.is_relative_to(os.path.realpath(each)) for each in elsewhere):
         message = f"{setting}: {lead.where} leads to {lead.target}, so checks would look at that and not at the work"
         hint = "have workspace.prepare install it in the folder where it is run (such as `pip install -e .`)"
@@ -174,7 +174,7 @@ def _refuse(lead: Lead, elsewhere: tuple[Path, ...], setting: str) -> None:
 
 def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) -> Iterator[str]:
     home = Path(os.path.realpath(folder))
-    for lead in installed_links.leads(folder, paths):
+    for lead in installed_links.find_outside_links(folder, paths):
         if lead.target.is_relative_to(home):
             yield str(lead.where)
         else:
@@ -184,19 +184,19 @@ def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) ->
 def sweep(home: Path, trash: Path) -> None:
     """Remove what was never finished, or is not as it was left."""
     for path in list(home.iterdir()) if home.is_dir() else []:
-        found = _noted(path) if _NAME.match(path.name) else None
+        found = _read_note(path) if _NAME.match(path.name) else None
         if found is None or not is_intact(found):
             folders.remove(path, trash)
 
 
-def refuse_failure(ran: Ran) -> None:
+def refuse_failure(ran: PreparationRun) -> None:
     """Raises MachineError when a command did not end well."""
     if ran.code:
         said = f"workspace.prepare ended with code {ran.code}: {ran.said or 'it said nothing'}"
         raise MachineError(Code.COMMAND_FAILED, said, hint="try it by hand")
 
 
-def clear(environment: Environment, trash: Path) -> None:
+def clear_environment(environment: PreparedEnvironment, trash: Path) -> None:
     """Remove everything from an environment but what its command made."""
     ways = {parent for path in environment.paths for parent in tree_reader.parents(path)}
     for each in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
@@ -213,28 +213,28 @@ def _others(top: Path, path: str, kept: frozenset[str], ways: set[str]) -> Itera
                 yield top / here
 
 
-def new(top: Path, listing: Listing) -> list[str]:
+def list_new_paths(top: Path, listing: Listing) -> list[str]:
     """What lies in a folder beside a tree."""
     known = {parent for path in listing for parent in tree_reader.parents(path)}
-    return sorted(_new(top, "", listing, known))
+    return sorted(_walk_new_paths(top, "", listing, known))
 
 
-def _new(top: Path, path: str, listing: Listing, known: set[str]) -> Iterator[str]:
+def _walk_new_paths(top: Path, path: str, listing: Listing, known: set[str]) -> Iterator[str]:
     with os.scandir(top / path) as entries:
         for entry in entries:
             here = f"{path}/{entry.name}" if path else entry.name
             folder = entry.is_dir(follow_symlinks=False)
             if folder and here in known:
-                yield from _new(top, here, listing, known)
+                yield from _walk_new_paths(top, here, listing, known)
             elif here not in listing and here != _REPOSITORY and not _CACHES.covers(here, folder=folder):
                 yield here
 
 
-def _seal(environment: Environment) -> str:
+def _seal(environment: PreparedEnvironment) -> str:
     """Changes whenever any of it was touched: the time of change cannot be set by a program."""
     digest = sha256()
     for path in environment.paths:
-        for each in folders.below(environment.folder / path):
+        for each in folders.list_below(environment.folder / path):
             status = each.lstat()
             size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
             told = (str(each), status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from agenttalk.adapters.workspaces.objects import Change
-from agenttalk.adapters.workspaces.preparation import Environment
+from agenttalk.adapters.workspaces.objects import TreeChange
+from agenttalk.adapters.workspaces.preparation import PreparedEnvironment
 from agenttalk.adapters.workspaces.tree_reader import Reason
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, InputError
@@ -24,7 +24,7 @@ UNKNOWN_AGENT = Author("AgentTalk agent", "agent@agenttalk.invalid")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class WorkspaceAttempt:
     """One try at a command of the plan."""
 
     task: str
@@ -49,7 +49,7 @@ class Attempt:
 class Clone:
     """What an attempt works in."""
 
-    attempt: Attempt
+    attempt: WorkspaceAttempt
     path: Path
     onto: str
     """The tip of the plan branch when it started: the baseline of what it may not change."""
@@ -63,7 +63,7 @@ class Clone:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedCheckout:
     """A folder with exactly a tree."""
 
     path: Path
@@ -71,19 +71,19 @@ class Sealed:
     """What is linked from it."""
     made: tuple[Path, ...] = ()
     """What was prepared in it, and must stay as it is."""
-    environment: Environment | None = None
+    environment: PreparedEnvironment | None = None
     """What it is laid out in, if something was prepared."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AttemptCommit:
     """What an attempt left behind, kept as one commit."""
 
-    attempt: Attempt
+    attempt: WorkspaceAttempt
     commit: str
     tree: str
     onto: str
-    changes: tuple[Change, ...]
+    changes: tuple[TreeChange, ...]
     """Everything that differs from the tip that it started from."""
     left_out: tuple[str, ...] = ()
     """Paths that are ignored, and that the attempt added to its own index all the same: they were not taken."""
@@ -92,27 +92,27 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class TreeRefusal:
     """A tree that is not taken, with every reason."""
 
     reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class MergeCandidate:
     """Exactly what the plan branch would become."""
 
-    attempt: Attempt
+    attempt: WorkspaceAttempt
     commit: str
     tree: str
     onto: str
     """The tip that it was made for. It is the candidate itself when nothing would change."""
-    restored: tuple[Change, ...] = ()
+    restored: tuple[TreeChange, ...] = ()
     """Protected paths that the attempt changed, added or deleted, and that were put back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class CandidateConflict:
     """An attempt that does not merge: somebody else changed the same lines (in a plain folder, the same file)."""
 
     onto: str
@@ -121,7 +121,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Covered:
+class CoveredFiles:
     """What evidence is about."""
 
     digest: str

@@ -9,14 +9,16 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from agenttalk.adapters.workspaces import tree_reader
-from agenttalk.adapters.workspaces.objects import Objects
-from agenttalk.adapters.workspaces.tree_reader import Item, Limits, Listing, Reason, Rules, Walk
+from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.tree_reader import FolderWalk, Listing, Reason, TreeEntry, TreeLimits, TreeRules
 from agenttalk.rules.core.scope import IgnoreRules
 
 _SKIPPED = IgnoreRules({})
 
 
-def keep_tree(objects: Objects, top: Path, rules: Rules, start: str, temporary: Path) -> str | tuple[Reason, ...]:
+def keep_tree(
+    objects: GitObjects, top: Path, rules: TreeRules, start: str, temporary: Path
+) -> str | tuple[Reason, ...]:
     """Keep a folder as a tree, or say why not; then nothing is kept. `start` is the tree of what is known.
 
     Only what is new is copied: first aside, because a folder is looked at as a whole before anything is kept of it.
@@ -28,27 +30,27 @@ def keep_tree(objects: Objects, top: Path, rules: Rules, start: str, temporary: 
             aside.write(len(data).to_bytes(8, "big"))
             aside.write(data)
 
-        walk = Walk(rules, put)
+        walk = FolderWalk(rules, put)
         walk.run(top)
         if walk.reasons:
             return tuple(walk.reasons)
         if aside.tell():
-            objects.keep(_told(aside))
+            objects.keep(_read_back_blobs(aside))
     return objects.altered(start, _difference(rules.known, walk.listing))
 
 
-def _told(aside: IO[bytes]) -> Iterator[bytes]:
+def _read_back_blobs(aside: IO[bytes]) -> Iterator[bytes]:
     aside.seek(0)
     while size := aside.read(8):
         yield aside.read(int.from_bytes(size, "big"))
 
 
-def _difference(before: Listing, after: Listing) -> dict[str, Item | None]:
-    gone: dict[str, Item | None] = {path: None for path in before if path not in after}
+def _difference(before: Listing, after: Listing) -> dict[str, TreeEntry | None]:
+    gone: dict[str, TreeEntry | None] = {path: None for path in before if path not in after}
     return gone | {path: item for path, item in after.items() if before.get(path) != item}
 
 
-def ignored_by(objects: Objects, listing: Listing) -> IgnoreRules:
+def ignored_by(objects: GitObjects, listing: Listing) -> IgnoreRules:
     """What the .gitignore files of a tree leave out."""
     files = {
         path.rpartition("/")[0]: item.oid
@@ -59,14 +61,16 @@ def ignored_by(objects: Objects, listing: Listing) -> IgnoreRules:
     return IgnoreRules({folder: _text(text) for folder, text in zip(files, texts, strict=True)})
 
 
-def links_of(objects: Objects, listing: Listing) -> Mapping[str, str]:
+def links_of(objects: GitObjects, listing: Listing) -> Mapping[str, str]:
     """Path → target of the symlinks of a tree."""
     links = {path: item.oid for path, item in listing.items() if item.mode == tree_reader.LINK}
     targets = objects.contents(list(links.values()))
     return {path: os.fsdecode(target) for path, target in zip(links, targets, strict=True)}
 
 
-def plain_folder(objects: Objects, folder: Path, temporary: Path, limits: Limits) -> str | tuple[Reason, ...]:
+def keep_plain_folder(
+    objects: GitObjects, folder: Path, temporary: Path, limits: TreeLimits
+) -> str | tuple[Reason, ...]:
     """Keep a folder of the user's as a tree. Its own .gitignore files say what is left out."""
     files = {}
     for top, inner, names in os.walk(folder):
@@ -74,7 +78,7 @@ def plain_folder(objects: Objects, folder: Path, temporary: Path, limits: Limits
         inner[:] = [name for name in inner if not _SKIPPED.ignores(name, folder=True)]
         if ".gitignore" in names and not (Path(top) / ".gitignore").is_symlink():
             files[here] = _text((Path(top) / ".gitignore").read_bytes())
-    rules = Rules(known={}, ignored=IgnoreRules(files), limits=limits, hasher=objects.blob_id, trusted=True)
+    rules = TreeRules(known={}, ignored=IgnoreRules(files), limits=limits, hasher=objects.blob_id, trusted=True)
     return keep_tree(objects, folder, rules, objects.empty(), temporary)
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenttalk.adapters.workspaces import names
-from agenttalk.adapters.workspaces.tree_reader import Limits
+from agenttalk.adapters.workspaces.tree_reader import TreeLimits
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WorkspaceSettings:
     """What a workspace is made of."""
 
     folder: Path
@@ -26,7 +26,7 @@ class Settings:
     """Whether it begins with the work tree as it is, on top of what is checked out."""
     link: tuple[str, ...] = ()
     """Paths of the folder that are linked into every checkout. Without a sandbox they are as writable as they are."""
-    limits: Limits = field(default_factory=Limits)
+    limits: TreeLimits = field(default_factory=TreeLimits)
     program: str = "git"
     seconds: float = 600.0
     """How long one call of git may take."""
@@ -43,7 +43,7 @@ class Settings:
 def _check_link(folder: Path, path: str) -> None:
     """A link of the plan must lead to something of the folder, and not into its repository."""
     parts = path.split("/")
-    inside = not path.startswith("/") and not {"", ".", ".."} & set(parts) and not names.is_git(parts[0])
+    inside = not path.startswith("/") and not {"", ".", ".."} & set(parts) and not names.is_git_name(parts[0])
     where = folder / path
     if not inside or not where.exists() or not where.resolve().is_relative_to(folder.resolve()):
         message = f"{path!r} is not a path of {str(folder)!r} that can be linked"

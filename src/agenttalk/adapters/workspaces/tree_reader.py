@@ -28,19 +28,19 @@ MAX_DEPTH: Final = 100
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class Item(NamedTuple):
+class TreeEntry(NamedTuple):
     """What a tree has under a path."""
 
     mode: str
     oid: str
 
 
-Listing = dict[str, Item]
+Listing = dict[str, TreeEntry]
 """Path → what is there. Paths that are not UTF-8 come as `os.fsdecode` gives them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TreeLimits:
     """What a tree may be at most. Only what is new counts."""
 
     file_bytes: int = 256 * 1024 * 1024
@@ -55,7 +55,7 @@ class Reason(NamedTuple):
     why: str
 
 
-class Status(NamedTuple):
+class FileStatus(NamedTuple):
     """By what a file is known again."""
 
     mode: int
@@ -66,36 +66,36 @@ class Status(NamedTuple):
     device: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Status:
+    def of(cls, status: os.stat_result) -> FileStatus:
         """From what the system says."""
         return cls(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class FolderRecord:
     """What we wrote into a folder: how each file was to be known again, and when that was noted."""
 
     noted: int = 0
-    files: Mapping[str, tuple[str, Status]] = field(default_factory=dict)
+    files: Mapping[str, tuple[str, FileStatus]] = field(default_factory=dict)
 
-    def knows(self, path: str, status: Status) -> str | None:
+    def knows(self, path: str, status: FileStatus) -> str | None:
         """The content of a file that was not touched since."""
         oid, then = self.files.get(path, ("", None))
         return oid if then == status and status.ctime < self.noted else None
 
     @classmethod
-    def read(cls, path: Path) -> Record:
+    def read(cls, path: Path) -> FolderRecord:
         """What was noted; nothing if that cannot be read."""
         try:
             told = json.loads(path.read_bytes())
-            files = {name: (oid, Status(*rest)) for name, oid, *rest in told["files"]}
+            files = {name: (oid, FileStatus(*rest)) for name, oid, *rest in told["files"]}
             return cls(int(told["noted"]), files)
         except (OSError, ValueError, TypeError, KeyError):
             return cls()
 
 
-def note(top: Path, listing: Listing, mark: Path) -> bytes:
-    """Note how the files of a folder are to be known again; nobody else may be at work in it. For `Record.read`.
+def note_files(top: Path, listing: Listing, mark: Path) -> bytes:
+    """Note how the files of a folder are to be known again; nobody else may be at work in it. For `FolderRecord.read`.
 
     `mark` is a file that is made on the same file system, to learn its time.
     """
@@ -103,17 +103,17 @@ def note(top: Path, listing: Listing, mark: Path) -> bytes:
     for path, item in listing.items():
         if item.mode in {FILE, PROGRAM}:
             status = (top / path).lstat()
-            files.append([path, item.oid, *Status.of(status)])
+            files.append([path, item.oid, *FileStatus.of(status)])
     mark.write_bytes(b"")
     return json.dumps({"noted": mark.stat().st_mtime_ns, "files": files}).encode()
 
 
-Keep = Callable[[bytes], None]
+BlobSink = Callable[[bytes], None]
 """Takes the content of a file that is new."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TreeRules:
     """How a folder is to be taken."""
 
     known: Listing
@@ -123,8 +123,8 @@ class Rules:
     """Gives the name of a content."""
     foreign: Collection[str] = ()
     """Paths that are ours, not the tree's."""
-    record: Record = Record()
-    limits: Limits = Limits()
+    record: FolderRecord = FolderRecord()
+    limits: TreeLimits = TreeLimits()
     known_links: Callable[[], Mapping[str, str]] = dict
     """Path → target of the symlinks that lay there at first."""
     trusted: bool = False
@@ -136,10 +136,10 @@ def blob_id(data: bytes, algorithm: str) -> str:
     return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-class Walk:
+class FolderWalk:
     """One look at a folder."""
 
-    def __init__(self, rules: Rules, keep: Keep) -> None:
+    def __init__(self, rules: TreeRules, keep: BlobSink) -> None:
         self._rules = rules
         self._keep = keep
         self._folders = {parent for path in rules.known for parent in parents(path)}
@@ -188,7 +188,7 @@ class Walk:
                 self._collide(met, here, name)
 
     def _collide(self, met: dict[str, str], here: str, name: str) -> None:
-        other = met.setdefault(names.folded(name), here)
+        other = met.setdefault(names.fold_name(name), here)
         if other != here and not (self._is_known(here) and self._is_known(other)):
             self._refuse(here, check_words.MISTAKEN_FOR(name=other.rpartition("/")[2]))
 
@@ -199,13 +199,13 @@ class Walk:
         """Look at one name; whether anything of it is part of the tree."""
         known = self._is_known(path)
         is_folder = stat.S_ISDIR(status.st_mode)
-        if not known and not ignored and names.is_git(name):
-            self._refuse(path, names.refusal(path))
+        if not known and not ignored and names.is_git_name(name):
+            self._refuse(path, names.describe_refusal(path))
             return False
         skipped = ignored or ((is_folder or not known) and self._rules.ignored.ignores(path, folder=is_folder))
         if skipped and not known:
             return False
-        if not known and (why := names.refusal(path)):
+        if not known and (why := names.describe_refusal(path)):
             self._refuse(path, why)
             return False
         if self._is_submodule(path):
@@ -250,9 +250,9 @@ class Walk:
             self._refuse(path, check_words.NO_PLAIN_FILE())
             return False
         mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
-        oid = self._rules.record.knows(path, Status.of(status))
+        oid = self._rules.record.knows(path, FileStatus.of(status))
         if oid is not None:
-            self.listing[path] = Item(mode, oid)
+            self.listing[path] = TreeEntry(mode, oid)
             return True
         data = self._content(parent, path, name)
         if data is None:
@@ -280,7 +280,7 @@ class Walk:
     def _take(self, path: str, mode: str, data: bytes) -> bool:
         """Note a content, and hand it on if it is new; whether it is."""
         oid = self._rules.hasher(data)
-        self.listing[path] = Item(mode, oid)
+        self.listing[path] = TreeEntry(mode, oid)
         was = self._rules.known.get(path)
         if was is not None and was.oid == oid:
             return False
@@ -295,7 +295,7 @@ class Walk:
         for key, paths in self._inodes.items():
             if self._nlinks[key] > len(paths):
                 self._refuse(paths[0], check_words.LINKED_OUTSIDE())
-        for path in names.bare(self.listing, self._rules.known):
+        for path in names.find_bare_repositories(self.listing, self._rules.known):
             self._refuse(path, check_words.BARE_GIT())
         if self.listing.get(".gitmodules") != self._rules.known.get(".gitmodules"):
             self._refuse(".gitmodules", check_words.NO_SUBMODULES())
@@ -303,12 +303,12 @@ class Walk:
     def _check_links(self) -> None:
         before: Mapping[str, str] | None = None
         for path in self._links:
-            why = names.leads_out(path, self._links, self._rules.foreign)
+            why = names.describe_escape(path, self._links, self._rules.foreign)
             if not why:
                 continue
             if before is None:
                 before = self._rules.known_links()
-            kept = before.get(path) == self._links[path] and names.leads_out(path, before, self._rules.foreign)
+            kept = before.get(path) == self._links[path] and names.describe_escape(path, before, self._rules.foreign)
             if not kept:  # one that the user had, and that led out before, is the user's own
                 self._refuse(path, why)
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from agenttalk.adapters.workspaces import merge, tree_reader
 from agenttalk.adapters.workspaces import paths as workspaces_paths
-from agenttalk.adapters.workspaces.git import At, Git
-from agenttalk.adapters.workspaces.objects import Objects
-from agenttalk.adapters.workspaces.paths import Place
+from agenttalk.adapters.workspaces.git import Git, GitLocation
+from agenttalk.adapters.workspaces.objects import GitObjects
+from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules.core import scope
 from agenttalk.rules.core.scope import DEFAULT_EXCLUDES, read_globs
@@ -34,18 +34,18 @@ class Survey:
     """Files that differ from the last commit, or are in none: a plan does not see that."""
 
 
-def survey(folder: Path, base: str | None = None) -> Survey:
+def survey_folder(folder: Path, base: str | None = None) -> Survey:
     """Look at a folder. Raises UsageError when it is none, or has no such base."""
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         nothing = Path(home) / "nothing"
         nothing.mkdir()
         git = Git(nothing)
-        place = workspaces_paths.find(folder.absolute(), Path(home), git)
+        place = workspaces_paths.find_workspace_folder(folder.absolute(), Path(home), git)
         if place.plain:
             return Survey(tuple(_walked(folder)))
         listed = git.call(
             *("ls-tree", "-r", "--name-only", "-z", "--full-tree", base or "HEAD"),
-            at=At(place.git_dir),
+            at=GitLocation(place.git_dir),
             ok=(0, 128),
             most=_LIMIT,
         )
@@ -53,10 +53,10 @@ def survey(folder: Path, base: str | None = None) -> Survey:
             hint = "name a branch that exists as workspace.base" if base else "make a first commit"
             raise UsageError(Code.NAME_UNKNOWN, f"{str(folder)!r} has no commit {base or 'HEAD'!r}", hint=hint)
         paths = tuple(os.fsdecode(path) for path in listed.out.split(b"\0") if path)
-        return Survey(paths, uncommitted(git, place))
+        return Survey(paths, list_uncommitted(git, place))
 
 
-def uncommitted(git: Git, place: Place) -> tuple[str, ...]:
+def list_uncommitted(git: Git, place: WorkspaceFolder) -> tuple[str, ...]:
     """Files of a work tree that differ from the last commit, or are in none. Nothing of a bare repository."""
     if not (place.folder / ".git").exists():
         return ()
@@ -67,12 +67,12 @@ def uncommitted(git: Git, place: Place) -> tuple[str, ...]:
     return tuple(path for path in found if not _LEFT_BEHIND.covers(path))
 
 
-def taken_along(objects: Objects, place: Place, head: str, plan: str) -> str:
+def commit_work_tree(objects: GitObjects, place: WorkspaceFolder, head: str, plan: str) -> str:
     """A commit of a work tree as it is, on top of what is checked out. Neither branch nor index of the user moves.
 
     The commit itself if there is nothing to take along.
     """
-    found = uncommitted(objects.git, place)
+    found = list_uncommitted(objects.git, place)
     if not found:
         return head
     if filtered := _filtered(objects.git, place, found):
@@ -91,34 +91,34 @@ def taken_along(objects: Objects, place: Place, head: str, plan: str) -> str:
     return objects.commit(tree, [head], message, merge.EPOCH)
 
 
-def _not_taken(place: Place, why: str, hint: str) -> UsageError:
+def _not_taken(place: WorkspaceFolder, why: str, hint: str) -> UsageError:
     message = f"what is not committed cannot be taken along: {why} (in {str(place.folder)!r})"
     return UsageError(Code.FILE_UNSAFE, message, hint=hint)
 
 
-def _filtered(git: Git, place: Place, paths: tuple[str, ...]) -> str:
+def _filtered(git: Git, place: WorkspaceFolder, paths: tuple[str, ...]) -> str:
     """One of some paths that a filter changes before git keeps it; empty if there is none. No filter is run."""
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     asked = ("check-attr", "-z", "--stdin", "filter")
-    fields = git.call(*asked, at=At(place.git_dir, tree=place.folder), stdin=names).out.split(b"\0")
+    fields = git.call(*asked, at=GitLocation(place.git_dir, tree=place.folder), stdin=names).out.split(b"\0")
     found = zip(fields[::3], fields[2::3], strict=False)
     plain = {b"unspecified", b"unset", b""}
     return next((scope.display_path(os.fsdecode(path)) for path, value in found if value not in plain), "")
 
 
 @contextmanager
-def _aside(git: Git, place: Place) -> Iterator[At]:
+def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
     """A user's work tree, with a copy of its index and a configuration of our own.
 
     The configuration of a repository can name programs that git runs for every file (filters), so it has no say. What
     it says of rights and of names to be left out counts.
     """
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
-        own, theirs = Path(home) / "own.git", At(place.git_dir)
+        own, theirs = Path(home) / "own.git", GitLocation(place.git_dir)
         algorithm = git.call("rev-parse", "--show-object-format", at=theirs).line
-        git.call("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", at=At(own))
+        git.call("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", at=GitLocation(own))
         rights = git.call("config", "--local", "--bool", "--get", "core.fileMode", at=theirs, ok=(0, 1)).line
-        git.call("config", "core.fileMode", rights or "true", at=At(own))
+        git.call("config", "core.fileMode", rights or "true", at=GitLocation(own))
         head = git.call("rev-parse", "--verify", "--quiet", "HEAD^{commit}", at=theirs, ok=(0, 1, 128))
         if head.code == 0:
             (own / "HEAD").write_text(f"{head.line}\n")
@@ -127,7 +127,7 @@ def _aside(git: Git, place: Place) -> Iterator[At]:
         for source, name in ((place.common / "info" / "exclude", "info/exclude"), (place.git_dir / "index", "index")):
             if source.is_file():
                 shutil.copyfile(source, own / name)
-        yield At(own, objects=place.objects, index=own / "index", tree=place.folder)
+        yield GitLocation(own, objects=place.objects, index=own / "index", tree=place.folder)
 
 
 def _walked(folder: Path) -> Iterator[str]:

@@ -31,11 +31,20 @@ from agenttalk.adapters.workspaces.async_methods import in_thread, threaded
 from agenttalk.adapters.workspaces.branch import PlanBranch
 from agenttalk.adapters.workspaces.checkouts import Checkouts
 from agenttalk.adapters.workspaces.git import Git
-from agenttalk.adapters.workspaces.landing import Landed, NotLanded
-from agenttalk.adapters.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
-from agenttalk.adapters.workspaces.preparation import Prepared, Recipe
-from agenttalk.adapters.workspaces.results import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken
-from agenttalk.adapters.workspaces.spec import Settings
+from agenttalk.adapters.workspaces.landing import LandingRefusal, LandingResult
+from agenttalk.adapters.workspaces.objects import TEXT_LIMIT, GitObjects, MergeConflict, TreeChange
+from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparedTree
+from agenttalk.adapters.workspaces.results import (
+    AttemptCommit,
+    CandidateConflict,
+    Clone,
+    CoveredFiles,
+    MergeCandidate,
+    SealedCheckout,
+    TreeRefusal,
+    WorkspaceAttempt,
+)
+from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.adapters.workspaces.tree_reader import Listing
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
@@ -44,10 +53,10 @@ EVERYTHING: Final = Globs(otherwise=True)
 NOTHING: Final = Globs()
 
 
-class Workspace:
+class PlanWorkspace:
     """The trees of one plan. Open it once per process; its methods may be called at the same time."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: WorkspaceSettings) -> None:
         """Look at the folder; see `open`."""
         self.settings = settings
         self.plan = settings.plan
@@ -57,8 +66,8 @@ class Workspace:
             path.mkdir(parents=True, exist_ok=True)
         git = Git(nothing, settings.program, settings.seconds)
         workspaces_paths.check_version(git)
-        self._place = workspaces_paths.find(settings.folder.absolute(), self._home, git)
-        self._objects = Objects(
+        self._place = workspaces_paths.find_workspace_folder(settings.folder.absolute(), self._home, git)
+        self._objects = GitObjects(
             git,
             depot=self._home / "depot.git",
             refs=self._place.common,
@@ -73,7 +82,7 @@ class Workspace:
         self._checkouts = Checkouts(self._objects, self._home, self._trash, self._place.folder, settings.link)
 
     @classmethod
-    async def open(cls, settings: Settings) -> Workspace:
+    async def open(cls, settings: WorkspaceSettings) -> PlanWorkspace:
         """The trees of a plan. A plain folder is kept in a repository in `home`; it is only read until `land`.
 
         Raises UsageError when the folder or the plan's name cannot be used, or git is too old.
@@ -140,12 +149,12 @@ class Workspace:
     @threaded
     def begin(
         self,
-        attempt: Attempt,
+        attempt: WorkspaceAttempt,
         *,
         at: datetime,
         previous: str | None = None,
         protected: PathMatcher = NOTHING,
-        prepared: Prepared | None = None,
+        prepared: PreparedTree | None = None,
     ) -> Clone:
         """A fresh private clone at the tip. What an earlier call for the same attempt made is removed.
 
@@ -157,14 +166,14 @@ class Workspace:
         onto = self._branch.tip()
         start, patch = self._resumed(attempt, onto, previous, protected, at) if previous else (onto, "")
         listing = self._objects.listing(start)
-        top = folders.fresh(self._temporary)
+        top = folders.make_fresh_folder(self._temporary)
         tree = top / "tree"
         tree.mkdir()
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
             workspaces_paths.clone_dir(self._objects, tree, self.branch, start, top / "index", attempt.author)
         links = self._checkouts.linked(tree, listing, None if prepared and prepared.bound else prepared)
-        folders.write(top / "record.json", tree_reader.note(tree, listing, top / "mark"))
+        folders.write(top / "record.json", tree_reader.note_files(tree, listing, top / "mark"))
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         place = self._attempt(attempt)
@@ -175,12 +184,12 @@ class Workspace:
         return Clone(attempt, place / "tree", onto, start, patch, (*borrowed, *links.values()))
 
     def _resumed(
-        self, attempt: Attempt, onto: str, previous: str, protected: PathMatcher, at: datetime
+        self, attempt: WorkspaceAttempt, onto: str, previous: str, protected: PathMatcher, at: datetime
     ) -> tuple[str, str]:
         """What a re-execution starts from, and the patch if the previous attempt did not merge."""
         merged = merge.merge(self._objects, previous, onto, protected)
-        if isinstance(merged, Clash):
-            tree = merge.put_back(self._objects, previous, protected).tree
+        if isinstance(merged, MergeConflict):
+            tree = merge.restore_protected(self._objects, previous, protected).tree
             return onto, self._objects.diff(self._objects.parent_of(previous), tree)
         if merged.tree == self._objects.tree_of(onto):
             return onto, ""
@@ -189,7 +198,7 @@ class Workspace:
         return start, ""
 
     @threaded
-    def take(self, attempt: Attempt, *, at: datetime) -> Taken | Refused:
+    def take(self, attempt: WorkspaceAttempt, *, at: datetime) -> AttemptCommit | TreeRefusal:
         """Keep what lies in an attempt's clone as one commit; its processes must be dead.
 
         Everything counts that was there at the start or is not ignored, by the .gitignore files of the tip that it
@@ -202,47 +211,47 @@ class Workspace:
             raise UsageError(Code.NAME_UNKNOWN, f"the attempt {attempt.key} has no clone")
         onto, start = str(state["onto"]), str(state["start"])
         known = self._objects.listing(start)
-        rules = tree_reader.Rules(
+        rules = tree_reader.TreeRules(
             known=known,
             ignored=snapshots.ignored_by(self._objects, known if start == onto else self._objects.listing(onto)),
             hasher=self._objects.blob_id,
             foreign=frozenset(state["foreign"]),
-            record=tree_reader.Record.read(place / "record.json"),
+            record=tree_reader.FolderRecord.read(place / "record.json"),
             limits=self.settings.limits,
             known_links=lambda: snapshots.links_of(self._objects, known),
         )
         found = snapshots.keep_tree(self._objects, place / "tree", rules, start, self._temporary)
         if not isinstance(found, str):
-            return Refused(found)
+            return TreeRefusal(found)
         taken = self._kept(attempt, found, onto, at)
         if self._place.plain:
             return taken
-        index = clone_index.read(self._objects, place / "tree", self._temporary)
+        index = clone_index.read_index(self._objects, place / "tree", self._temporary)
         return replace(
             taken,
             left_out=index.added_in_vain(place / "tree", known, self._objects.listing(taken.tree)),
             veiled=index.veils(change.path for change in taken.changes),
         )
 
-    def _kept(self, attempt: Attempt, tree: str, onto: str, at: datetime) -> Taken:
+    def _kept(self, attempt: WorkspaceAttempt, tree: str, onto: str, at: datetime) -> AttemptCommit:
         ref = f"{self._own}/attempts/{attempt.key}"
         commit = self._objects.resolve(ref)
         if not commit or self._objects.tree_of(commit) != tree or self._objects.parent_of(commit) != onto:
-            commit = self._objects.commit(tree, [onto], merge.message(self.plan, attempt), at, attempt.author)
+            commit = self._objects.commit(tree, [onto], merge.commit_message(self.plan, attempt), at, attempt.author)
             self._objects.put(ref, commit)
-        return Taken(attempt, commit, tree, onto, self._objects.changes(onto, tree))
+        return AttemptCommit(attempt, commit, tree, onto, self._objects.changes(onto, tree))
 
     @threaded
-    def taken(self, attempt: Attempt) -> Taken | None:
+    def taken(self, attempt: WorkspaceAttempt) -> AttemptCommit | None:
         """What `take` kept of an attempt, whether or not its clone is still there."""
         commit = self._objects.resolve(f"{self._own}/attempts/{attempt.key}")
         if commit is None:
             return None
         onto, tree = self._objects.parent_of(commit), self._objects.tree_of(commit)
-        return Taken(attempt, commit, tree, onto, self._objects.changes(onto, tree))
+        return AttemptCommit(attempt, commit, tree, onto, self._objects.changes(onto, tree))
 
     @threaded
-    def drop(self, attempt: Attempt) -> None:
+    def drop(self, attempt: WorkspaceAttempt) -> None:
         """Remove an attempt's clone. Its commit stays."""
         if self._state(attempt) is not None:
             folders.remove(self._attempt(attempt), self._trash)
@@ -251,8 +260,8 @@ class Workspace:
 
     @threaded
     def candidate(
-        self, taken: Taken, *, at: datetime, protected: PathMatcher = NOTHING, since: str | None = None
-    ) -> Candidate | Conflict:
+        self, taken: AttemptCommit, *, at: datetime, protected: PathMatcher = NOTHING, since: str | None = None
+    ) -> MergeCandidate | CandidateConflict:
         """What the plan branch would become, or the conflict.
 
         Protected paths are as at the baseline: changed ones are put back, added ones removed, deleted ones restored,
@@ -262,33 +271,35 @@ class Workspace:
         """
         tip = self._branch.tip()
         merged = merge.merge(self._objects, taken.commit, tip, protected)
-        if isinstance(merged, Clash):
-            return Conflict(tip, merged.paths, merged.text)
+        if isinstance(merged, MergeConflict):
+            return CandidateConflict(tip, merged.paths, merged.text)
         tree, restored = merged.tree, {change.path: change for change in merged.restored}
         if since:
-            commits = merge.history(self._objects, self.plan, since, tip)
-            undone = merge.own_doing(self._objects, commits, taken.attempt.task, protected)
+            commits = merge.list_own_commits(self._objects, self.plan, since, tip)
+            undone = merge.find_own_changes(self._objects, commits, taken.attempt.task, protected)
             tree = self._objects.altered(tree, {change.path: change.before for change in undone})
             restored |= {change.path: change for change in undone}
         told = tuple(restored[path] for path in sorted(restored))
         if tree == self._objects.tree_of(tip):
-            return Candidate(taken.attempt, tip, tree, tip, told)
-        text = merge.message(self.plan, taken.attempt, taken.commit)
+            return MergeCandidate(taken.attempt, tip, tree, tip, told)
+        text = merge.commit_message(self.plan, taken.attempt, taken.commit)
         commit = self._objects.commit(tree, [tip], text, at, taken.attempt.author)
         self._objects.put(f"{self._own}/candidates/{taken.attempt.key}", commit)
-        return Candidate(taken.attempt, commit, tree, tip, told)
+        return MergeCandidate(taken.attempt, commit, tree, tip, told)
 
     @threaded
-    def vouch(self, candidate: Candidate, taken: Taken, evidence: Sequence[str], *, at: datetime) -> Candidate:
+    def vouch(
+        self, candidate: MergeCandidate, taken: AttemptCommit, evidence: Sequence[str], *, at: datetime
+    ) -> MergeCandidate:
         """The same candidate, whose commit names the evidence that it rests on. Its tree is the same."""
         if candidate.commit == candidate.onto:
             return candidate
-        text = merge.message(self.plan, candidate.attempt, taken.commit, evidence)
+        text = merge.commit_message(self.plan, candidate.attempt, taken.commit, evidence)
         commit = self._objects.commit(candidate.tree, [candidate.onto], text, at, candidate.attempt.author)
         return replace(candidate, commit=commit)
 
     @threaded
-    def advance(self, candidate: Candidate) -> bool:
+    def advance(self, candidate: MergeCandidate) -> bool:
         """Move the plan branch to exactly a candidate's commit. False when the tip is another one by now.
 
         Then make a new candidate. Doing it twice is harmless. Raises MachineError while the user has the plan branch
@@ -299,7 +310,7 @@ class Workspace:
     # Looking at trees
 
     @asynccontextmanager
-    async def sealed(self, tree: str, *, prepared: Prepared | None = None) -> AsyncIterator[Sealed]:
+    async def sealed(self, tree: str, *, prepared: PreparedTree | None = None) -> AsyncIterator[SealedCheckout]:
         """A fresh folder with exactly a tree (or a commit's), apart from every agent's. It is removed afterwards."""
         sealed = await self._checkouts.seal(tree, prepared)
         try:
@@ -308,7 +319,7 @@ class Workspace:
             await self._checkouts.remove(sealed)
 
     @threaded
-    def changes(self, before: str, after: str) -> tuple[Change, ...]:
+    def changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
         """What differs between two trees or commits, sorted by path."""
         return self._objects.changes(before, after)
 
@@ -318,7 +329,7 @@ class Workspace:
         return self._objects.diff(before, after, paths=paths, limit=limit)
 
     @threaded
-    def covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> Covered:
+    def covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:
         """The files of a tree that globs cover, by their content."""
         return _covered(self._objects.listing(tree), globs)
 
@@ -336,7 +347,7 @@ class Workspace:
 
     # What checkouts need beside the tree
 
-    async def prepare(self, tree: str, recipe: Recipe, *, onto: str | None = None) -> Prepared:
+    async def prepare(self, tree: str, recipe: PreparationRecipe, *, onto: str | None = None) -> PreparedTree:
         """What a command makes of a clean copy of a tree: once per content of its lock files, then kept.
 
         What counts is every path that is there afterwards and was not before, e.g. `.venv` or `node_modules`. With
@@ -347,7 +358,7 @@ class Workspace:
         """
         return await self._checkouts.prepare(tree, recipe, onto)
 
-    async def furnish(self, clone: Clone, prepared: Prepared) -> None:
+    async def furnish(self, clone: Clone, prepared: PreparedTree) -> None:
         """Run the command in a clone itself: for what is bound to its tree. What it changes of the tree is put back."""
         preparation.refuse_failure(await prepared.recipe.run(clone.path, prepared.recipe.command))
         await self._furnished(clone)
@@ -360,8 +371,8 @@ class Workspace:
         index.unlink(missing_ok=True)
         self._objects.checkout(clone.start, clone.path, index)
         state = json.loads((place / "state.json").read_bytes())
-        state["foreign"] = sorted({*state["foreign"], *preparation.new(clone.path, listing)})
-        folders.write(place / "record.json", tree_reader.note(clone.path, listing, place / "mark"))
+        state["foreign"] = sorted({*state["foreign"], *preparation.list_new_paths(clone.path, listing)})
+        folders.write(place / "record.json", tree_reader.note_files(clone.path, listing, place / "mark"))
         folders.write(place / "state.json", json.dumps(state).encode())
 
     async def prepare_key(self, tree: str, command: str) -> str:
@@ -371,7 +382,7 @@ class Workspace:
     # The user's own branch
 
     @threaded
-    def land(self, *, at: datetime, into: str | None = None, commit: str = "") -> Landed | NotLanded:
+    def land(self, *, at: datetime, into: str | None = None, commit: str = "") -> LandingResult | LandingRefusal:
         """Bring the plan branch, or a `commit` of it, into the user's branch (`into`, by default what is checked out).
 
         By fast-forward, or by a merge commit if that has no conflict; and only if nothing in the user's work tree is
@@ -386,7 +397,7 @@ class Workspace:
     # Leftovers
 
     @threaded
-    def sweep(self, keep: Collection[Attempt] = ()) -> None:
+    def sweep(self, keep: Collection[WorkspaceAttempt] = ()) -> None:
         """Remove what is left of earlier lives: half-made folders, checkouts, clones and candidates not in `keep`.
 
         A `land` that was cut off is finished. For a start, before anything else is done with the workspace. Commits of
@@ -399,7 +410,7 @@ class Workspace:
             if path not in kept:
                 folders.remove(path, self._trash)
         for path in (self._temporary, self._trash):
-            folders.empty(path)
+            folders.empty_folder(path)
         self._checkouts.sweep()
         own = self._branch.mend()
         self._landing().recover()
@@ -419,11 +430,11 @@ class Workspace:
     def _trash(self) -> Path:
         return self._home / "trash"
 
-    def _attempt(self, attempt: Attempt) -> Path:
+    def _attempt(self, attempt: WorkspaceAttempt) -> Path:
         """Where a task's clone lies: at one place in every attempt, so that an agent can go on with its session."""
         return self._home / "attempts" / attempt.task
 
-    def _state(self, attempt: Attempt) -> dict[str, Any] | None:
+    def _state(self, attempt: WorkspaceAttempt) -> dict[str, Any] | None:
         """What was written down of an attempt's clone; None if what lies there is another attempt's."""
         try:
             state: dict[str, Any] = json.loads((self._attempt(attempt) / "state.json").read_bytes())
@@ -432,7 +443,7 @@ class Workspace:
         return state if state.get("attempt") == attempt.key else None
 
 
-def _covered(listing: Listing, globs: PathMatcher) -> Covered:
+def _covered(listing: Listing, globs: PathMatcher) -> CoveredFiles:
     found = {path: f"{item.mode} {item.oid}" for path, item in sorted(listing.items()) if globs.covers(path)}
     lines = b"".join(f"{told} ".encode() + os.fsencode(path) + b"\0" for path, told in found.items())
-    return Covered(f"sha256:{sha256(lines).hexdigest()}", found)
+    return CoveredFiles(f"sha256:{sha256(lines).hexdigest()}", found)

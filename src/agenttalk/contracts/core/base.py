@@ -25,8 +25,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts.core import canonical, quick_validation, wire
-from agenttalk.contracts.core.large_documents import collector_paused
-from agenttalk.contracts.core.problems import nearest, problems_of, without
+from agenttalk.contracts.core.large_documents import pause_collector
+from agenttalk.contracts.core.problems import find_nearest, problems_of, without_fields
 from agenttalk.contracts.errors import Code, ContractError, Problem
 
 ID_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$"
@@ -107,13 +107,13 @@ def _read_time(value: object) -> object:
 write_time = canonical.write_time
 
 
-def instant(value: datetime) -> str:
+def format_instant(value: datetime) -> str:
     """A time as the store keeps it: always with microseconds, so that texts compare as times do."""
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def moment(text: str) -> datetime:
-    """The time that `instant` wrote."""
+def parse_instant(text: str) -> datetime:
+    """The time that `format_instant` wrote."""
     return datetime.fromisoformat(text)
 
 
@@ -155,9 +155,9 @@ def _check_score(value: object) -> int | float:
     return score
 
 
-quick_validation.plain(_check_id, ID_PATTERN, 128)
-quick_validation.plain(_check_path, "^[A-Za-z0-9_-][A-Za-z0-9_. -]*$", 63)
-quick_validation.plain(_check_text, "[!-~]")
+quick_validation.register_plain(_check_id, ID_PATTERN, 128)
+quick_validation.register_plain(_check_path, "^[A-Za-z0-9_-][A-Za-z0-9_. -]*$", 63)
+quick_validation.register_plain(_check_text, "[!-~]")
 
 _ID_SCHEMA = WithJsonSchema({"type": "string", "pattern": ID_PATTERN, "minLength": 1, "maxLength": 128})
 _PATH_SCHEMA = WithJsonSchema({"type": "string", "pattern": PATH_PATTERN, "minLength": 1, "maxLength": 1024})
@@ -221,7 +221,7 @@ _put_private = _SLOTS["__pydantic_private__"].__set__
 _M = TypeVar("_M", bound=BaseModel)
 
 
-def made(kind: type[_M], values: dict[str, Any], given: set[str]) -> _M:
+def make_part(kind: type[_M], values: dict[str, Any], given: set[str]) -> _M:
     """A part of values for all its fields, which are known to be right, and the names of those that were given."""
     part = _new(kind)
     _put_values(part, values)
@@ -272,7 +272,7 @@ class Part(BaseModel):
 
         The same as `model_construct`, in a tenth of its time: that copies every default.
         """
-        return made(cls, {**cls._template, **given}, set(given))
+        return make_part(cls, {**cls._template, **given}, set(given))
 
     @classmethod
     def read(cls, data: object) -> Self:
@@ -285,7 +285,7 @@ class Part(BaseModel):
             nulls = [fault["loc"] for fault in error.errors(include_url=False) if fault["input"] is None]
             if not nulls:
                 raise
-            return cls.model_validate(without(data, nulls))
+            return cls.model_validate(without_fields(data, nulls))
 
     @model_serializer(mode="wrap")
     def _leave_absent_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -298,7 +298,7 @@ class Part(BaseModel):
     def unknown_fields(cls, data: dict[str, Any]) -> dict[str, str]:
         """Top-level keys that are no field of this model but nearly one → the field they resemble."""
         strange = [key for key in data if key not in cls._spellings]
-        return {key: near for key in strange if (near := nearest(key, cls._spellings)) is not None}
+        return {key: near for key in strange if (near := find_nearest(key, cls._spellings)) is not None}
 
     def as_json(self) -> dict[str, Any]:
         """The document as JSON values: aliases, unknown fields kept, absent fields left out."""
@@ -306,7 +306,7 @@ class Part(BaseModel):
 
     def as_text(self) -> str:
         """The same in its canonical form, as text. What JSON cannot hold is found when it becomes bytes."""
-        return canonical.text(self)
+        return canonical.to_text(self)
 
 
 class Document(Part):
@@ -334,7 +334,7 @@ class Document(Part):
             problem = Problem(code=Code.FIELD_TYPE, field="", message="a document is a JSON object")
             raise _refusal(cls, (problem,))
         try:
-            with collector_paused():
+            with pause_collector():
                 return cls.read(cls.lift(data))
         except ValidationError as error:
             raise _refusal(cls, problems_of(error)) from error

@@ -27,7 +27,7 @@ def write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-class Part(Protocol):
+class WritablePart(Protocol):
     """A part of a document, as far as its text needs it: `base.Part` is one."""
 
     _omitted: ClassVar[frozenset[str]]
@@ -48,7 +48,7 @@ class _UnusualError(Exception):
     """A value that is not written here."""
 
 
-def text(part: Part) -> str:
+def to_text(part: WritablePart) -> str:
     """The canonical text; raises JsonError for what JSON cannot hold."""
     if part.__pydantic_extra__:
         return _slow(part)
@@ -60,7 +60,7 @@ def text(part: Part) -> str:
         return _without_nulls(part)
 
 
-def _without_nulls(part: Part) -> str:
+def _without_nulls(part: WritablePart) -> str:
     """A part of which some fields were given and are absent all the same."""
     values, omitted = part.__dict__, part._omitted  # noqa: SLF001 - it is told there for this
     given = [name for name in part.__pydantic_fields_set__ if values[name] is not None or name not in omitted]
@@ -71,7 +71,7 @@ def _without_nulls(part: Part) -> str:
         return _slow(part)
 
 
-def _slow(part: Part) -> str:
+def _slow(part: WritablePart) -> str:
     return wire.write(part.as_json()).decode()
 
 
@@ -127,7 +127,7 @@ class _Writers(dict[type, Callable[[Any], str]]):
     """How values of each kind are written. Kinds of parts are added when they are first met."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
-        self[kind] = text if hasattr(kind, "__pydantic_fields__") else _unusual
+        self[kind] = to_text if hasattr(kind, "__pydantic_fields__") else _unusual
         return self[kind]
 
 

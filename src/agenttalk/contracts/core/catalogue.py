@@ -9,8 +9,8 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command, ReexecuteRequest
-from agenttalk.contracts.core.field_docs import Described
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.field_docs import DocumentedJsonSchema
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.errors import Code, UsageError
@@ -77,13 +77,13 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a document; raises UsageError for an unknown name."""
     if name not in DOCUMENTS:
-        near = nearest(name, DOCUMENTS)
+        near = find_nearest(name, DOCUMENTS)
         raise UsageError(
             Code.NAME_UNKNOWN,
             f"there is no document called {name!r}",
             hint=f"did you mean {near!r}?" if near else "run 'agenttalk schema' for the list",
         )
-    body = TypeAdapter(DOCUMENTS[name]).json_schema(mode="validation", schema_generator=Described)
+    body = TypeAdapter(DOCUMENTS[name]).json_schema(mode="validation", schema_generator=DocumentedJsonSchema)
     return {"$schema": GenerateJsonSchema.schema_dialect, "$id": f"urn:agenttalk:schema:{name}", **body}
 
 

@@ -48,7 +48,7 @@ class Cron:
         return day.month in self.months and (of_month or of_week if self.either else of_month and of_week)
 
 
-def parse(text: str) -> Cron:
+def parse_cron(text: str) -> Cron:
     """Read an expression; raises ValueError that says what is wrong with it."""
     parts = NAMED.get(text.strip().lower(), text).split()
     if len(parts) != len(_FIELDS):

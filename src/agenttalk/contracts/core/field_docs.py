@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 
-def texts(model: type[BaseModel]) -> dict[str, str]:
+def read_field_docs(model: type[BaseModel]) -> dict[str, str]:
     """Field → what it is for, where something is said of it."""
     said: dict[str, str] = {}
     for kind in reversed(model.__mro__):
@@ -25,14 +25,14 @@ def texts(model: type[BaseModel]) -> dict[str, str]:
     return {name: text for name in given if (text := given[name] or said.get(name))}
 
 
-class Described(GenerateJsonSchema):
+class DocumentedJsonSchema(GenerateJsonSchema):
     """JSON Schemas with these texts."""
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:
         """The schema of a model."""
         found, model = super().model_schema(schema), schema["cls"]
         properties = found.get("properties", {})
-        for name, text in texts(model).items():
+        for name, text in read_field_docs(model).items():
             field = model.model_fields[name]
             spellings = (field.validation_alias, field.alias, name)
             spelled = next(each for each in spellings if isinstance(each, str) and each in properties)
@@ -49,14 +49,14 @@ def _classes(module: str) -> dict[str, dict[str, str]]:
         for node in body:
             if isinstance(node, ast.ClassDef):
                 name = f"{above}{node.name}"
-                found[name] = dict(_said(node.body))
+                found[name] = dict(_field_texts(node.body))
                 read(node.body, f"{name}.")
 
     read(ast.parse(inspect.getsource(sys.modules[module])).body, "")
     return found
 
 
-def _said(body: list[ast.stmt]) -> list[tuple[str, str]]:
+def _field_texts(body: list[ast.stmt]) -> list[tuple[str, str]]:
     return [
         (field.target.id, inspect.cleandoc(text.value.value))
         for field, text in pairwise(body)

@@ -12,7 +12,7 @@ _MANY: Final = 100_000
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Hold the cyclic garbage collector off while very many objects are made that will all be kept.
 
     It would look through them again and again and find nothing; for a DAG of 100,000 tasks that is
@@ -32,7 +32,7 @@ def collector_paused() -> Iterator[None]:
 
 
 @contextmanager
-def what_is_there_spared() -> Iterator[None]:
+def spare_existing_objects() -> Iterator[None]:
     """Spare everything that is there now the collector's looks: the code and tables of a program that runs for long.
 
     They are most of its objects and will all be kept; looking through them again and again would cost a busy engine

@@ -22,7 +22,7 @@ def problems_of(error: ValidationError) -> tuple[Problem, ...]:
     )
 
 
-def without(document: object, locations: Iterable[tuple[int | str, ...]]) -> object:
+def without_fields(document: object, locations: Iterable[tuple[int | str, ...]]) -> object:
     """A copy of a document without the fields at these places; an array's items stay where they are."""
     copy = _copied(document)
     for loc in locations:
@@ -36,7 +36,7 @@ def without(document: object, locations: Iterable[tuple[int | str, ...]]) -> obj
     return copy
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.75) -> str | None:
+def find_nearest(name: str, known: Iterable[str], *, cutoff: float = 0.75) -> str | None:
     """The known name that a misspelt one most likely means, if any is close."""
     # Very long names cannot be typing mistakes, and comparing them would take long.
     matches = get_close_matches(name[:80].lower(), known, n=1, cutoff=cutoff)
@@ -120,7 +120,7 @@ def _copied(value: object) -> object:
 
 def _misspelt(name: str, document: object) -> str | None:
     names = [key for key in document if isinstance(key, str) and len(key) <= 80] if isinstance(document, dict) else []
-    return nearest(name, names, cutoff=0.8)
+    return find_nearest(name, names, cutoff=0.8)
 
 
 def _lower(message: str) -> str:

@@ -21,12 +21,12 @@ _NOT_SCHEMAS: Final = frozenset({"metadata", "serialization", "default", "cls", 
 """What stands inside a schema and is none."""
 
 
-def plain(check: object, pattern: str, most: int | None = None) -> None:
+def register_plain(check: object, pattern: str, most: int | None = None) -> None:
     """Say which texts a check certainly takes, and leaves as they are."""
     _plain[check] = {"pattern": pattern} if most is None else {"pattern": pattern, "max_length": most}
 
 
-def validated(kind: type[M], data: object, many: str) -> M | None:
+def validate_quickly(kind: type[M], data: object, many: str) -> M | None:
     """The document; None when it is to be validated in the usual way. `many` is the key of its many parts."""
     parts = data.get(many) if isinstance(data, dict) else None
     if not isinstance(parts, list) or len(parts) < MANY:

@@ -35,43 +35,43 @@ HIDDEN: Final = ("data", AGENTS, RUNTIME, "workspaces", "agenttalk.toml")
 Box = Literal["inbox", "outbox"]
 
 
-def agent(agent_id: str) -> str:
+def agent_folder(agent_id: str) -> str:
     """An agent's folder, the only one that it writes."""
     return f"{AGENTS}/{agent_id}"
 
 
-def box(agent_id: str, which: Box, plan_id: str) -> str:
+def box_folder(agent_id: str, which: Box, plan_id: str) -> str:
     """An agent's inbox or outbox for a plan."""
     return f"{AGENTS}/{agent_id}/{which}/{plan_id}"
 
 
-def inputs(agent_id: str, plan_id: str) -> str:
+def inputs_folder(agent_id: str, plan_id: str) -> str:
     """Where artifacts that an agent received are kept."""
     return f"{AGENTS}/{agent_id}/workspace/{plan_id}/inputs"
 
 
-def task(agent_id: str, plan_id: str, task_id: str) -> str:
+def task_folder(agent_id: str, plan_id: str, task_id: str) -> str:
     """Where an agent works on a task."""
     return f"{AGENTS}/{agent_id}/workspace/{plan_id}/{'inputs%' if task_id == 'inputs' else task_id}"
 
 
-def plan(plan_id: str) -> str:
+def plan_folder(plan_id: str) -> str:
     """Where a plan's files are published."""
     return f"{PLANS}/{plan_id}"
 
 
-def claimed(message_id: str, name: str, copy: int = 0) -> str:
+def claimed_name(message_id: str, name: str, copy: int = 0) -> str:
     """The name of a message once it is claimed; a second copy of it is numbered."""
     name = f"{message_id}__{name}" if not name.startswith(f"{message_id}__") else name
     return f"{name}__dup_{copy}" if copy else name
 
 
-def ack(message_id: str) -> str:
+def ack_name(message_id: str) -> str:
     """The file of a receipt."""
     return f"ack_{message_id}.json"
 
 
-def segment(output_name: str) -> str:
+def path_segment(output_name: str) -> str:
     """An output's name as one part of a path: names are free text, parts of a path are not."""
     if is_id(output_name):
         return output_name
@@ -81,11 +81,11 @@ def segment(output_name: str) -> str:
     return f"%2e%{safe[1:200]}" if safe.startswith(".") else safe[:200]
 
 
-def artifact(task_id: str, output_name: str, message_id: str) -> str:
+def artifact_name(task_id: str, output_name: str, message_id: str) -> str:
     """The file of an artifact's envelope."""
-    return f"artifact_{task_id}_{segment(output_name)}_{message_id}{MESSAGE}"[-255:].lstrip(".")
+    return f"artifact_{task_id}_{path_segment(output_name)}_{message_id}{MESSAGE}"[-255:].lstrip(".")
 
 
-def payload_is_safe(path: str) -> bool:
+def is_safe_payload(path: str) -> bool:
     """Whether a payload can lie flat in an inbox: it is no message, no control file of ours, and not hidden."""
     return not path.endswith(MESSAGE) and not any(part.startswith(".") for part in path.split("/"))

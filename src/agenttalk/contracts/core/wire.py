@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias
 
-from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.core.large_documents import pause_collector
 from agenttalk.contracts.errors import Code, JsonError
 
 JsonValue: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
@@ -53,7 +53,7 @@ def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
             "the document begins with a byte order mark",
             hint="save the file as UTF-8 without BOM",
         )
-    with collector_paused():
+    with pause_collector():
         value = _parse(data)
         # Most documents cannot be too deep or hold half characters; only the others are walked.
         if _SURROGATE_ESCAPE.search(data):
@@ -90,7 +90,7 @@ quoted: Final[Callable[[str], str]] = json.encoder.encode_basestring
 """A text as the canonical form has it."""
 
 
-def text(value: JsonValue) -> str:
+def to_text(value: JsonValue) -> str:
     """The canonical form before it becomes bytes, to be put into a larger one."""
     try:
         return _canonical(value)
@@ -103,7 +103,7 @@ def object_of(texts: Mapping[str, str]) -> str:
     return f"{{{','.join([f'{quoted(name)}:{texts[name]}' for name in sorted(texts)])}}}"
 
 
-def encoded(canonical: str) -> bytes:
+def encode(canonical: str) -> bytes:
     """The bytes of a canonical form that was put together; raises JsonError for half characters."""
     try:
         return canonical.encode("utf-8")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from agenttalk.contracts.agent import AcpUse, CliUse, Floor, Locale, ProgramLimits, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, CliUse, Floor, Locale, ProgramLimits, Switch, Tier, normalize_cli
 from agenttalk.contracts.command import Priority, ValidationCriteria
 from agenttalk.contracts.core import quick_validation
 from agenttalk.contracts.core.base import (
@@ -41,13 +41,13 @@ PLACEHOLDER_ID: Final = "cp-0-0000"
 """The id of a promise that was not submitted yet."""
 
 
-class Spec(Part):
+class PlanFilePart(Part):
     """An object of the plan file. Keys that nobody knows are errors."""
 
     model_config = ConfigDict(extra="forbid", validate_by_name=False)
 
 
-class InputSpec(Spec):
+class InputSpec(PlanFilePart):
     """Something that a task needs. One of `from`, `glob`, `file` and `type` says what fills it."""
 
     name: Text
@@ -80,7 +80,7 @@ class VersioningSpec(Versioning):
     model_config = ConfigDict(extra="forbid")
 
 
-class OutputSpec(Spec):
+class OutputSpec(PlanFilePart):
     """Something that a task makes."""
 
     name: Text
@@ -126,7 +126,7 @@ def _numbered(data: object) -> object:
     return {**data, "id": PLACEHOLDER_ID} if isinstance(data, dict) else data
 
 
-class TaskSpec(Spec):
+class TaskSpec(PlanFilePart):
     """One task."""
 
     id: TaskIdText
@@ -217,7 +217,7 @@ class AcpUseSpec(AcpUse):
     """What its model costs."""
 
 
-class AgentSpec(Spec):
+class AgentSpec(PlanFilePart):
     """An agent, as the plan file describes it."""
 
     name: str | None = None
@@ -228,13 +228,13 @@ class AgentSpec(Spec):
     """How it is driven."""
     argv: Many[str] | None = None
     """The program and its arguments."""
-    cli: Annotated[CliUseSpec, BeforeValidator(cli_named)] | None = None
+    cli: Annotated[CliUseSpec, BeforeValidator(normalize_cli)] | None = None
     """Which coding agent it is, with the driver `cli`: its name, or an object with more."""
     llm: LlmUseSpec | None = None
     """Which model it is, with the driver `llm`."""
     local: LocalUseSpec | None = None
     """Which model it is, with the driver `local`."""
-    acp: Annotated[AcpUseSpec, BeforeValidator(cli_named)] | None = None
+    acp: Annotated[AcpUseSpec, BeforeValidator(normalize_cli)] | None = None
     """Which coding agent it is and what it may do, with the driver `acp`: its name, or an object with more."""
     prompt: str | None = None
     """Its role, in words."""
@@ -305,7 +305,7 @@ class LimitsSpec(PlanLimits):
     model_config = ConfigDict(extra="forbid")
 
 
-class GateSpec(Spec):
+class GateSpec(PlanFilePart):
     """How a release gate gets its result: the keys of a check, or `validator`."""
 
     check: AnyCheck | None = None
@@ -341,7 +341,7 @@ def _left(gate: dict[Any, Any]) -> dict[Any, Any]:
     return {f"{key} " if key == "check" else key: gate[key] for key in gate if key not in BESIDE_CHECK}
 
 
-class ReleaseSpec(Spec):
+class ReleaseSpec(PlanFilePart):
     """What the plan ships, and what must be shown before."""
 
     gates: Annotated[dict[Text, GateSpec], BeforeValidator(_named_gates)] = {}
@@ -352,7 +352,7 @@ class ReleaseSpec(Spec):
     """Agents that must have accepted each of them."""
 
 
-class ReviewSpec(Spec):
+class ReviewSpec(PlanFilePart):
     """Who looks at the plan before it begins."""
 
     reviewers: Many[AgentIdText]
@@ -365,7 +365,7 @@ class ReviewSpec(Spec):
     """What it is measured by."""
 
 
-class PlanFile(Spec):
+class PlanFile(PlanFilePart):
     """A whole plan."""
 
     plan_id: PlanIdText
@@ -392,4 +392,4 @@ class PlanFile(Spec):
     @classmethod
     def read(cls, data: object) -> Self:
         """Read from JSON values, however many tasks there are."""
-        return quick_validation.validated(cls, data, "tasks") or super().read(data)
+        return quick_validation.validate_quickly(cls, data, "tasks") or super().read(data)

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import Part
-from agenttalk.contracts.core.large_documents import collector_paused
-from agenttalk.contracts.core.problems import field_path, nearest, problems_of
+from agenttalk.contracts.core.large_documents import pause_collector
+from agenttalk.contracts.core.problems import field_path, find_nearest, problems_of
 from agenttalk.contracts.errors import Code, JsonError, Problem
 from agenttalk.contracts.planfile import yaml_text
 from agenttalk.contracts.planfile.model import (
@@ -39,7 +39,7 @@ from agenttalk.contracts.planfile.model import (
     VersioningSpec,
     WorkspaceSpec,
 )
-from agenttalk.contracts.planfile.yaml_text import MAX_PROBLEMS, Source, refusal
+from agenttalk.contracts.planfile.yaml_text import MAX_PROBLEMS, YamlSource, plan_file_error
 from agenttalk.contracts.promise import (
     CHECK_KINDS,
     AbortCondition,
@@ -61,30 +61,32 @@ from agenttalk.contracts.promise import (
 )
 
 
-def read(data: bytes, *, yaml: bool) -> PlanFile:
+def read_plan_file(data: bytes, *, yaml: bool) -> PlanFile:
     """Read a plan file; raises ContractError with every problem that it has."""
-    return plan_of(parse(data, yaml=yaml))
+    return plan_of(parse_source(data, yaml=yaml))
 
 
-def parse(data: bytes, *, yaml: bool) -> Source:
+def parse_source(data: bytes, *, yaml: bool) -> YamlSource:
     """What the file says, before it is held against what a plan is; raises ContractError."""
     if yaml:
-        return yaml_text.parse(data)
+        return yaml_text.parse_yaml(data)
     try:
-        return Source(wire.read(data, limit=wire.DOCUMENT_LIMIT))
+        return YamlSource(wire.read(data, limit=wire.DOCUMENT_LIMIT))
     except JsonError as error:
-        raise refusal([Problem(error.code, "", error.message, error.hint)]) from error
+        raise plan_file_error([Problem(error.code, "", error.message, error.hint)]) from error
 
 
-def plan_of(source: Source) -> PlanFile:
+def plan_of(source: YamlSource) -> PlanFile:
     """The plan that a source says; raises ContractError with every problem, in the order of the file's parts."""
     value, problems = source.value, list(source.problems)
     if not isinstance(value, dict):
         hint = "begin with plan_id:, agents: and tasks:"
-        raise refusal([*problems, Problem(Code.FIELD_TYPE, "", "a plan file is a mapping of keys to values", hint)])
+        raise plan_file_error(
+            [*problems, Problem(Code.FIELD_TYPE, "", "a plan file is a mapping of keys to values", hint)]
+        )
     plan = None
     try:
-        with collector_paused():
+        with pause_collector():
             plan = PlanFile.read(value)
     except ValidationError as error:
         problems += source.located(islice(_problems(error), MAX_PROBLEMS))
@@ -93,7 +95,7 @@ def plan_of(source: Source) -> PlanFile:
     problems += source.located(islice(_strange_promises(value.get("tasks")), MAX_PROBLEMS))
     problems += source.located(islice(_strange_gates(value.get("release")), MAX_PROBLEMS))
     if plan is None or problems:
-        raise refusal(problems)
+        raise plan_file_error(problems)
     return plan
 
 
@@ -116,7 +118,7 @@ def _unknown(loc: tuple[int | str, ...], key: str, known: tuple[str, ...]) -> Pr
 
 @lru_cache(maxsize=256)
 def _key_hint(key: str, known: tuple[str, ...]) -> str:
-    near = nearest(key, known, cutoff=0.6)
+    near = find_nearest(key, known, cutoff=0.6)
     return f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
 
 
@@ -220,7 +222,7 @@ def _strange_check(loc: tuple[int | str, ...], check: object) -> Iterator[Proble
         return
     if kind_name in _CHECKS:
         yield from _strange(loc, check, _CHECKS[kind_name])
-    elif kind_name not in CHECK_KINDS and (near := nearest(kind_name, CHECK_KINDS)):
+    elif kind_name not in CHECK_KINDS and (near := find_nearest(kind_name, CHECK_KINDS)):
         message = f"there is no kind of check {kind_name[:80]!r}"
         yield Problem(Code.FIELD_VALUE, field_path((*loc, "kind")), message, f"did you mean {near!r}?")
 

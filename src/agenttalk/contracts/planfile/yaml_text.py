@@ -32,7 +32,7 @@ _WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None
 _STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
 
 
-class Mark(NamedTuple):
+class TextPosition(NamedTuple):
     """A place in a text, as people count."""
 
     line: int
@@ -43,12 +43,12 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class YamlSource:
     """What a file says, what is wrong with how it says it, and where each value stands."""
 
     value: Any
     problems: tuple[Problem, ...] = ()
-    marks: dict[int, dict[int | str, Mark]] = field(default_factory=dict, repr=False)
+    marks: dict[int, dict[int | str, TextPosition]] = field(default_factory=dict, repr=False)
     """The id of a list or mapping → where its values stand."""
 
     def located(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -67,7 +67,7 @@ class Source:
         return replace(problem, message=f"{problem.message} ({mark})") if mark else problem
 
 
-def refusal(problems: Iterable[Problem]) -> ContractError:
+def plan_file_error(problems: Iterable[Problem]) -> ContractError:
     """One error for everything that is wrong with a plan file."""
     found = tuple(problems)
     first = found[0]
@@ -76,33 +76,36 @@ def refusal(problems: Iterable[Problem]) -> ContractError:
     return ContractError(first.code, f"not a valid plan file: {where}{first.message}{more}", found, hint=first.hint)
 
 
-def parse(data: bytes) -> Source:
+def parse_yaml(data: bytes) -> YamlSource:
     """Read YAML; raises ContractError where nothing sensible can be read on."""
     if len(data) > YAML_LIMIT:
         message = f"the file has {len(data):,} bytes; the limit for YAML is {YAML_LIMIT:,}"
-        raise refusal([Problem(Code.JSON_TOO_LARGE, "", message, "write a plan of this size as JSON")])
+        raise plan_file_error([Problem(Code.JSON_TOO_LARGE, "", message, "write a plan of this size as JSON")])
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         problem = Problem(Code.YAML_SYNTAX, "", f"not UTF-8 at byte {error.start} (line {line})", "save it as UTF-8")
-        raise refusal([problem]) from error
+        raise plan_file_error([problem]) from error
     builder = _Builder()
     try:
         for event in yaml.parse(text, Loader=_PARSER):
             builder.take(event)
     except yaml.YAMLError as error:
-        raise refusal([*builder.problems, _syntax(error, text)]) from error
-    return Source(builder.value, tuple(builder.problems), builder.marks)
+        raise plan_file_error([*builder.problems, _syntax(error, text)]) from error
+    return YamlSource(builder.value, tuple(builder.problems), builder.marks)
 
 
 def _syntax(error: Any, text: str) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is not None:
-        what, place = getattr(error, "problem", None) or "something is wrong here", Mark(mark.line + 1, mark.column + 1)
+        what, place = (
+            getattr(error, "problem", None) or "something is wrong here",
+            TextPosition(mark.line + 1, mark.column + 1),
+        )
     else:  # a character that YAML does not allow
         before = text.encode()[: error.position].decode(errors="ignore")
-        place = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        place = TextPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
         what = "a control character"
     hint = "indent with blanks, close every bracket and quote, and put texts with ': ' or '#' in quotes"
     return Problem(Code.YAML_SYNTAX, "", f"not YAML at {place}: {what}", hint)
@@ -114,7 +117,7 @@ _DROPPED: Final = object()
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A list or mapping that is being read."""
 
     value: Any
@@ -122,10 +125,10 @@ class _Open:
     key: Any = _NO_KEY
     size: int = 1
     height: int = 1
-    marks: dict[int | str, Mark] = field(default_factory=dict)
+    marks: dict[int | str, TextPosition] = field(default_factory=dict)
 
 
-class _Known(NamedTuple):
+class _AnchorValue(NamedTuple):
     """What an anchor stands for, how many values that is, and how deep they are nested."""
 
     value: Any
@@ -139,9 +142,9 @@ class _Builder:
     def __init__(self) -> None:
         self.value: Any = None
         self.problems: list[Problem] = []
-        self.marks: dict[int, dict[int | str, Mark]] = {}
-        self._stack: list[_Open] = []
-        self._anchors: dict[str, _Known | None] = {}
+        self.marks: dict[int, dict[int | str, TextPosition]] = {}
+        self._stack: list[_OpenCollection] = []
+        self._anchors: dict[str, _AnchorValue | None] = {}
         self._copies = 0
         self._documents = 0
 
@@ -166,9 +169,9 @@ class _Builder:
         text = event.value
         if self._awaits_key():
             self._take_key(event, text)
-            known = _Known(text, 1, 0)
+            known = _AnchorValue(text, 1, 0)
         else:
-            known = _Known(self._plain(event, text) if event.implicit[0] else text, 1, 0)
+            known = _AnchorValue(self._plain(event, text) if event.implicit[0] else text, 1, 0)
             self._put(event, known)
         if event.anchor:
             self._anchors[event.anchor] = known
@@ -191,14 +194,14 @@ class _Builder:
         if self._awaits_key():
             raise self._stopped(event, "a key is a list or mapping", "use a text as the key")
         self._mark(event)
-        self._stack.append(_Open(value, event.anchor))
+        self._stack.append(_OpenCollection(value, event.anchor))
         if event.anchor:
             self._anchors[event.anchor] = None  # it is not finished: an alias to it would go round in a circle
 
     def _close(self, event: Any) -> None:
         done = self._stack.pop()
         self.marks[id(done.value)] = done.marks
-        known = _Known(done.value, done.size, done.height)
+        known = _AnchorValue(done.value, done.size, done.height)
         if done.anchor:
             self._anchors[done.anchor] = known
         self._put(event, known, marked=True)
@@ -235,7 +238,7 @@ class _Builder:
             top.key = key
             top.marks[key] = _mark(event)
 
-    def _put(self, event: Any, known: _Known, *, marked: bool = False) -> None:
+    def _put(self, event: Any, known: _AnchorValue, *, marked: bool = False) -> None:
         if not self._stack:
             self.value = known.value
             return
@@ -272,16 +275,16 @@ class _Builder:
     def _say(self, code: Code, event: Any, message: str, hint: str) -> None:
         self.problems.append(Problem(code, self._path(), f"{message} ({_mark(event)})", hint))
         if len(self.problems) > MAX_PROBLEMS:
-            raise refusal(self.problems)
+            raise plan_file_error(self.problems)
 
     def _stopped(self, event: Any, message: str, hint: str) -> ContractError:
         self._say(Code.YAML_FEATURE, event, message, hint)
-        return refusal(self.problems)
+        return plan_file_error(self.problems)
 
     def _too_deep(self, event: Any) -> ContractError:
         self._say(Code.JSON_TOO_DEEP, event, f"nested deeper than {wire.MAX_DEPTH} levels", "")
-        return refusal(self.problems)
+        return plan_file_error(self.problems)
 
 
-def _mark(event: Any) -> Mark:
-    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+def _mark(event: Any) -> TextPosition:
+    return TextPosition(event.start_mark.line + 1, event.start_mark.column + 1)

@@ -13,7 +13,7 @@ from starlette.types import Receive
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import AgentIdText, IdText, RelativePath, TaskIdText, Text
-from agenttalk.contracts.core.problems import nearest, problems_of
+from agenttalk.contracts.core.problems import find_nearest, problems_of
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, ContractError, JsonError, MachineError, Problem, UsageError
 from agenttalk.contracts.plan import PlanManifest
@@ -284,7 +284,7 @@ def _names(kind: type[Body]) -> list[str]:
 
 
 def _unknown(key: str, kind: type[Body]) -> Problem:
-    near = nearest(key, _names(kind))
+    near = find_nearest(key, _names(kind))
     hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(_names(kind))}"
     return Problem(Code.FIELD_UNKNOWN, key[:80], "there is no such field", hint)
 

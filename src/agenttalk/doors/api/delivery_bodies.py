@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from agenttalk.contracts.errors import Code, JsonError, MachineError
-from agenttalk.ports import Signed
+from agenttalk.ports import DeliverySignature
 
 LARGEST: Final = 25 * 1024 * 1024
 """Bytes of a body; GitHub sends no more either."""
@@ -74,7 +74,7 @@ class Unfinished:
 class Incoming:
     """One body, as it comes. It has to be closed."""
 
-    def __init__(self, unfinished: Unfinished, source: str, signed: Signed | None, told: str) -> None:
+    def __init__(self, unfinished: Unfinished, source: str, signed: DeliverySignature | None, told: str) -> None:
         """`told` is the length that was announced. Raises JsonError when that is too much."""
         if told.isdecimal() and int(told[:20]) > LARGEST:
             raise _too_large()

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk.contracts.core.field_docs import Described
+from agenttalk.contracts.core.field_docs import DocumentedJsonSchema
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api.problems import JSON, PROBLEM
@@ -507,7 +507,7 @@ def _operation(method: str, path: str, route: Route, schemas: dict[str, Schema])
 
 
 def _described(body: type[BaseModel]) -> Schema:
-    return body.model_json_schema(ref_template=_REFERENCE, schema_generator=Described)
+    return body.model_json_schema(ref_template=_REFERENCE, schema_generator=DocumentedJsonSchema)
 
 
 def _headers(method: str, route: Route) -> list[Schema]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, UsageError
 
 _DIGITS: Final = 18
@@ -17,7 +17,7 @@ def filters(request: Request, *known: str) -> dict[str, str]:
     said = dict(request.query_params)
     strange = sorted(set(said) - set(known))
     if strange:
-        near = nearest(strange[0], known)
+        near = find_nearest(strange[0], known)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known) or 'none'}"
         raise UsageError(Code.FIELD_UNKNOWN, f"there is no filter {strange[0][:40]!r}", hint=hint)
     return said

@@ -63,7 +63,7 @@ class OwnAttempt:
     def input(self, name: str, path: str) -> bytes:
         """A file of an input. Raises Refusal when there is none."""
         try:
-            with (self.inputs / root_layout.segment(name) / _inside(path)).open("rb") as file:
+            with (self.inputs / root_layout.path_segment(name) / _inside(path)).open("rb") as file:
                 return file.read(LARGEST)
         except OSError as error:
             known = [f"{each.parent.name}/{each.name}" for each in self.inputs.glob("*/*")][:20]
@@ -82,7 +82,11 @@ class OwnAttempt:
         data = _data(given)
         path = _inside(given.get("path") or name.rpartition("/")[2])
         alone = path == name.rpartition("/")[2]
-        target = self.outputs / root_layout.segment(name) if alone else self.outputs / root_layout.segment(name) / path
+        target = (
+            self.outputs / root_layout.path_segment(name)
+            if alone
+            else self.outputs / root_layout.path_segment(name) / path
+        )
         self._write(target, data)
         return {"output": name, "path": path, "sha256": wire.sha256(data), "size": len(data)}
 
@@ -128,7 +132,7 @@ def _data(given: Mapping[str, Any]) -> bytes:
 def _inside(path: str) -> str:
     """A path inside an input or output. Raises Refusal for any other."""
     try:
-        safe = root_layout.payload_is_safe(_PATH.validate_python(path))
+        safe = root_layout.is_safe_payload(_PATH.validate_python(path))
     except ValidationError:
         safe = False
     if not safe:

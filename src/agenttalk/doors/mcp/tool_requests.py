@@ -147,7 +147,7 @@ async def explain(call: Call) -> Any:
 async def submit_plan(call: Call) -> Any:
     """A plan file, compiled here. Every problem that it has is told at once."""
     try:
-        compiled = compile_plan(reader.read(call.given["plan"].encode(), yaml=True))
+        compiled = compile_plan(reader.read_plan_file(call.given["plan"].encode(), yaml=True))
     except ContractError as error:
         raise Refusal(error.code, error.message, hint=error.hint, problems=_told(error.problems)) from error
     except InputError as error:

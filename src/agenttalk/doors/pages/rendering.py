@@ -13,7 +13,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.doors.pages import codes, words
 from agenttalk.doors.pages.words import Language
 from agenttalk.engine.operation.sessions import Session
@@ -157,7 +157,7 @@ def ago(at: str | None, now: datetime | None) -> str:
     """How long ago something was."""
     if not at or now is None:
         return NOTHING
-    return seconds(max(0.0, round((now - moment(at)).total_seconds())))
+    return seconds(max(0.0, round((now - parse_instant(at)).total_seconds())))
 
 
 def board_of(task: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from agenttalk.contracts.agent import AcpUse
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine.agents.coding_cli import CodingAgents, CodingAttempt
 from agenttalk.engine.people.permission_requests import PermissionRequests
-from agenttalk.ports import Asks, Dialogue, Dialogues, Ended, Job, Opening, Pen
+from agenttalk.ports import Dialogue, DialogueFactory, Job, PermissionRequest, ProgramInput, SessionParameters, TurnEnd
 from agenttalk.rules.agents import acp_table, cli_table, permissions
 from agenttalk.rules.agents.acp_table import AcpAgent
 from agenttalk.rules.agents.events import AgentEvent, RunSummary
@@ -30,7 +30,7 @@ _STDERR: Final = 500
 class AcpAgents(CodingAgents):
     """Carries out jobs by speaking with coding agents."""
 
-    dialogues: Dialogues = field(kw_only=True)
+    dialogues: DialogueFactory = field(kw_only=True)
 
     @property
     def _attempts(self) -> type[CodingAttempt]:
@@ -49,7 +49,7 @@ class AcpAttempt(CodingAttempt):
         """Whether it can be asked once more: in its session if it can be loaded, else in a new one."""
         return self.left > _SHORTEST
 
-    async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
+    async def go(self, prompt: str, *, going_on: bool = False) -> TurnEnd:
         """Have one dialogue with it. Raises InputError when it cannot be started like this."""
         owner, agent, use = self.owner, self.agent, self.use
         if not isinstance(owner, AcpAgents) or not isinstance(agent, AcpAgent) or not isinstance(use, AcpUse):
@@ -57,7 +57,7 @@ class AcpAttempt(CodingAttempt):
         discretion = owner.deps.discretion
         session = self.account.session if going_on else ""
         prompt = discretion.secrets.redact(prompt)
-        opening = Opening(
+        opening = SessionParameters(
             str(self.turn.cwd),
             prompt,
             session=session,
@@ -107,7 +107,7 @@ class AcpAttempt(CodingAttempt):
         return PermissionPolicy.of(use, cwd, (self.room.base,), confined=self.confined, within=within)
 
 
-def conclude_turn(ended: Ended, speaking: AcpConversation, tell: Callable[[Iterable[AgentEvent]], None]) -> Ended:
+def conclude_turn(ended: TurnEnd, speaking: AcpConversation, tell: Callable[[Iterable[AgentEvent]], None]) -> TurnEnd:
     """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards.
 
     Who used more than it may has not finished, whatever it said.
@@ -146,12 +146,12 @@ class AcpConversation:
         self._permits = permits
         self._tell = tell
         self._patience = patience
-        self._pen: Pen | None = None
+        self._pen: ProgramInput | None = None
         self._parted = False
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: dict[asyncio.Task[None], str] = {}
 
-    def begin(self, pen: Pen) -> None:
+    def begin(self, pen: ProgramInput) -> None:
         """Say the first words."""
         self._pen = pen
         self._timer = asyncio.get_running_loop().call_later(self._patience, self._late)
@@ -161,7 +161,7 @@ class AcpConversation:
     def hear(self, line: bytes) -> None:
         """A line of what it prints."""
         for each in self.dialogue.take(line):
-            if isinstance(each, Asks):
+            if isinstance(each, PermissionRequest):
                 self._answer(each)
             else:
                 self._tell([each])
@@ -205,7 +205,7 @@ class AcpConversation:
             self._pen.close()
             self._pen = None
 
-    def _answer(self, asks: Asks) -> None:
+    def _answer(self, asks: PermissionRequest) -> None:
         ruling = permissions.decide(self._policy, asks.wish)
         if ruling.verdict != "ask":
             self._rule(asks, ruling.reason, allow=ruling.verdict == "allow")
@@ -217,7 +217,7 @@ class AcpConversation:
             self._waiting[task] = asks.wish.line
             task.add_done_callback(lambda done: self._waiting.pop(done, None))
 
-    async def _ask(self, asks: Asks, permits: PermissionRequests) -> None:
+    async def _ask(self, asks: PermissionRequest, permits: PermissionRequests) -> None:
         try:
             allow, by = await permits.ask(asks.wish)
             why = f"{by} refused it"
@@ -227,7 +227,7 @@ class AcpConversation:
             self._rule(asks, why, allow=allow)
             self._speak()
 
-    def _rule(self, asks: Asks, why: str, *, allow: bool) -> None:
+    def _rule(self, asks: PermissionRequest, why: str, *, allow: bool) -> None:
         permitted = self.dialogue.rule(asks, allow=allow)
         if not permitted:
             why = why if not allow else "it cannot be permitted only once"

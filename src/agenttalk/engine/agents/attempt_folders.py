@@ -31,7 +31,7 @@ def make_folders(root: Folder, agent_id: str, layout: AttemptPaths, command: Com
 
 
 def _make(root: Folder, agent_id: str, layout: AttemptPaths) -> None:
-    root.make(f"{root_layout.agent(agent_id)}/{_WORKSPACE}", private=True)
+    root.make(f"{root_layout.agent_folder(agent_id)}/{_WORKSPACE}", private=True)
     root.make(layout.cwd)
     if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
         _set_aside(root, layout.base)
@@ -44,7 +44,7 @@ def _cleared(root: Folder, agent_id: str, layout: AttemptPaths) -> bool:
 
     Whatever it leads to is not touched.
     """
-    own = root_layout.agent(agent_id)
+    own = root_layout.agent_folder(agent_id)
     ways = [own, *(f"{own}/{way}" for way in _ways(layout.base.removeprefix(f"{own}/")))]
     for way in ways:
         entry = root.entry(way)

@@ -21,7 +21,7 @@ from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.agents.transcript import ENDING, Transcript
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths
-from agenttalk.ports import Bind, Confinement, Ended, Job, Performance, Tiers, Turn
+from agenttalk.ports import BindMount, Confinement, Job, Performance, ProgramTurn, SandboxSelector, TurnEnd
 from agenttalk.rules.agents import cli_table, codecs, model_services, results
 from agenttalk.rules.agents import events as events_rules
 from agenttalk.rules.agents.cli_table import CodingAgent, LaunchSpec, RunLocation
@@ -51,10 +51,10 @@ _ASKED_FOR: Final = frozenset({Code.OUTPUT_MISSING, Code.SCORE_MISSING, Code.SCO
 class CodingAgents(ProgramAgents):
     """Carries out jobs by starting coding agents."""
 
-    tiers: Tiers = field(kw_only=True)
+    tiers: SandboxSelector = field(kw_only=True)
     spared: ClassVar[str] = HOME
 
-    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
+    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
         """Run a turn that is laid out, ask for what is missing, take in."""
         attempt = None
         try:
@@ -67,7 +67,7 @@ class CodingAgents(ProgramAgents):
                 await asyncio.to_thread(attempt.keep_session)
             await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 
-    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Ended:
+    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
         """Run it once, as for a judgement. Raises InputError when it cannot be started."""
         attempt = await self._attempt(seat, job, layout, turn)
         try:
@@ -76,7 +76,7 @@ class CodingAgents(ProgramAgents):
             await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 
     async def _attempt(
-        self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn, *, hooked: bool = False
+        self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn, *, hooked: bool = False
     ) -> CodingAttempt:
         """How the agent is to be started. Raises InputError with what to do."""
         try:
@@ -112,12 +112,12 @@ class CodingAgents(ProgramAgents):
             shut_out=_shut_out(agent, lent) if own else "",
         )
 
-    def _lent(self, agent: CodingAgent, own: str) -> tuple[Bind, ...]:
+    def _lent(self, agent: CodingAgent, own: str) -> tuple[BindMount, ...]:
         """The login that an agent uses, which its own home folder does not have."""
         home = self.deps.walls.home
         if agent.login is None or home is None:
             return ()
-        return (Bind(home / agent.login.path, Path(own) / agent.login.path),)
+        return (BindMount(home / agent.login.path, Path(own) / agent.login.path),)
 
     @property
     def _attempts(self) -> type[CodingAttempt]:
@@ -128,7 +128,7 @@ class CodingAgents(ProgramAgents):
         """Which coding agent it is. Raises ValueError with what to do."""
         return cli_table.resolve_agent(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
 
-    def _server(self, agent: CodingAgent, turn: Turn) -> tuple[str, ...]:
+    def _server(self, agent: CodingAgent, turn: ProgramTurn) -> tuple[str, ...]:
         """The command of our MCP server. Raises InputError rather than start an agent without what it was promised."""
         if not self.deps.mcp_server:
             raise InputError(Code.FIELD_VALUE, "the package mcp is not installed; pip install 'agenttalk[mcp]'")
@@ -164,7 +164,7 @@ class CodingAgents(ProgramAgents):
             return replace(performance, error=f"{performance.error}; {attempt.shut_out}")
         return performance
 
-    async def _judged(self, attempt: CodingAttempt, ended: Ended) -> Performance:
+    async def _judged(self, attempt: CodingAttempt, ended: TurnEnd) -> Performance:
         """What came of a run. What it says of itself counts only if nothing speaks against it."""
         fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
@@ -208,7 +208,7 @@ class CodingAgents(ProgramAgents):
         return "\n".join(missing)
 
 
-def _read_missing(ended: Ended) -> list[str] | None:
+def _read_missing(ended: TurnEnd) -> list[str] | None:
     """What a look before an agent stops found missing; None when the look itself failed."""
     if ended.how != "exited" or ended.exit_code not in {0, 1}:
         return None
@@ -228,7 +228,7 @@ class CodingAttempt:
     seat: AgentInPlan
     job: Job
     layout: AttemptPaths
-    turn: Turn
+    turn: ProgramTurn
     agent: CodingAgent
     use: CliUse | AcpUse
     room: RunLocation
@@ -278,7 +278,7 @@ class CodingAttempt:
     def _turns(self) -> str:
         return self.layout.base.rpartition("/")[0]
 
-    async def go_on_from_before(self) -> Ended | None:
+    async def go_on_from_before(self) -> TurnEnd | None:
         """Go on with the session of the attempt that is sent back; None if there is none, or it cannot be gone on with.
 
         An agent that has read the code once need not read and pay for it again.
@@ -318,7 +318,7 @@ class CodingAttempt:
         discretion = self.owner.deps.discretion
         coding_sessions.save_session(self.seat.root, self._turns, home, self.agent.sessions, kept, discretion)
 
-    async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
+    async def go(self, prompt: str, *, going_on: bool = False) -> TurnEnd:
         """Run it. Raises InputError when it cannot be started like this."""
         discretion = self.owner.deps.discretion
         session = self.account.session if going_on else ""
@@ -379,14 +379,14 @@ class CodingAttempt:
         cost = self._bill.add(self.account.model or self.use.model or "", event.request, event.billed)
         return event._replace(used=event.used.most(UsageTotals(cost_usd=cost)))
 
-    def answered(self, ended: Ended) -> Ended:
+    def answered(self, ended: TurnEnd) -> TurnEnd:
         """How it ended, with what it said last in place of what its program printed."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "exited" and ended.exit_code and error:
             ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
         return replace(ended, stdout=events_rules.extract_answer(self.account.text).encode("utf-8", "replace"))
 
-    def usage(self, ended: Ended) -> dict[str, Any]:
+    def usage(self, ended: TurnEnd) -> dict[str, Any]:
         """What is written down of it."""
         used = self.used
         told = {
@@ -406,7 +406,7 @@ class CodingAttempt:
         return {name: value for name, value in told.items() if value or name == "exit_code"}
 
 
-def _shut_out(agent: CodingAgent, lent: tuple[Bind, ...]) -> str:
+def _shut_out(agent: CodingAgent, lent: tuple[BindMount, ...]) -> str:
     """How to let an agent in, if it has neither a key nor a login."""
     if agent.login is None or any(each.source.is_file() for each in lent):
         return ""

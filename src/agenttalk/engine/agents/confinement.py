@@ -14,7 +14,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
-from agenttalk.ports import Confinement, Entry, Folder
+from agenttalk.ports import Confinement, Folder, FolderEntry
 from agenttalk.rules.agents import writable_view
 from agenttalk.rules.agents.writable_view import TreeListing, WritableView
 
@@ -63,7 +63,7 @@ class ConfinementBuilder:
     def _drawn(self, view: WritableView) -> Confinement:
         root, layout = self.seat.root.path.absolute(), self.layout
         cwd, base = root / layout.cwd, root / layout.base
-        own = root / root_layout.agent(self.seat.agent_id)
+        own = root / root_layout.agent_folder(self.seat.agent_id)
         repository = cwd / _REPOSITORY
         readonly = [
             root,
@@ -91,7 +91,7 @@ class ConfinementBuilder:
         )
 
 
-def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, Entry]]:
+def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, FolderEntry]]:
     """Everything in a tree, by its path from the top."""
     if not depth:
         raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep for a sandbox")

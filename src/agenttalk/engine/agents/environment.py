@@ -13,7 +13,7 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
-from agenttalk.ports import Budget
+from agenttalk.ports import ResourceBudget
 
 _MIB: Final = 1024 * 1024
 _UNLIMITED: Final = ProgramLimits()
@@ -37,13 +37,13 @@ def limits_of(profile: AgentProfile) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def budget_of(profile: AgentProfile, root: Path, layout: AttemptPaths) -> Budget:
+def budget_of(profile: AgentProfile, root: Path, layout: AttemptPaths) -> ResourceBudget:
     """What all processes of an agent's program may use together."""
     said = profile.limits or _UNLIMITED
     cwd, base = root / layout.cwd, root / layout.base
     own = base.is_relative_to(cwd)  # else it works in a clone, which is made anew for each attempt
     memory = said.total_memory_mib or said.memory_mib
-    return Budget(
+    return ResourceBudget(
         disk=(said.disk_mib or _DISK_MIB) * _MIB,
         files=said.files or _MANY_FILES,
         processes=said.processes or _MANY_PROCESSES,
@@ -58,7 +58,7 @@ def budget_of(profile: AgentProfile, root: Path, layout: AttemptPaths) -> Budget
 
 def argv_of(seat: AgentInPlan, profile: AgentProfile) -> tuple[str, ...]:
     """The program. What names a file in the agent's folder means that file, wherever the program is started."""
-    folder = root_layout.agent(seat.agent_id)
+    folder = root_layout.agent_folder(seat.agent_id)
 
     def meant(argument: str) -> str:
         if argument.startswith(("/", "-")):

@@ -13,7 +13,7 @@ from agenttalk.engine.budgets.turn_monitor import start_counting
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import rework_rounds
-from agenttalk.ports import Confirm, Exhibit, Job, Judge, Performer, Prover, Store
+from agenttalk.ports import Confirmer, Exhibit, Job, Judge, Performer, Prover, Store
 from agenttalk.rules.prompts.judge_input import render_judge_prompt
 from agenttalk.rules.proof import check_results, rework
 from agenttalk.rules.proof.rework import Judgement
@@ -30,7 +30,7 @@ class InputReviewer:
     store: Store
     performers: Mapping[str, Performer]
     prover: Prover
-    confirm: Confirm
+    confirm: Confirmer
     """Asks a person."""
 
     async def judge(self, job: Job) -> dict[str, Judgement]:

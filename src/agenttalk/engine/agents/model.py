@@ -17,7 +17,7 @@ from agenttalk.engine.agents.transcript import ENDING, Transcript
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
 from agenttalk.engine.plans import inputs
-from agenttalk.ports import Ended, Job, Performance, Turn
+from agenttalk.ports import Job, Performance, ProgramTurn, TurnEnd
 from agenttalk.rules.agents import model_protocol, model_services, results
 from agenttalk.rules.agents.model_answers import AnswerSpec
 from agenttalk.rules.agents.model_protocol import ModelRequest, ModelRun
@@ -49,7 +49,7 @@ class ModelAgents(ProgramAgents):
     program: tuple[str, ...] = field(kw_only=True)
     """How the program that asks is started."""
 
-    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
+    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
         """Ask, and take in what was answered."""
         try:
             call = await self._call(seat, job, layout, turn)
@@ -61,7 +61,7 @@ class ModelAgents(ProgramAgents):
     def _not_started(error: InputError) -> Performance:
         return Performance("not_started", error=f"{error.code}: {error.message}")
 
-    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Ended:
+    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
         """Ask once, as for a judgement. Raises InputError when nobody answers: that is no judgement."""
         call = await self._call(seat, job, layout, turn)
         ended = await call.go()
@@ -78,7 +78,7 @@ class ModelAgents(ProgramAgents):
         feedback: str | None,
         api: EngineAddress | None,
         mode: Literal["execute", "validate"] = "execute",
-    ) -> Turn:
+    ) -> ProgramTurn:
         if job.profile.local is not None:  # also in a sandbox
             job = replace(job, readonly=(*job.readonly, seat.root.path.absolute() / job.profile.local.model_file))
         turn = await ProgramAgents._turn(self, seat, job, layout, feedback, api, mode)  # noqa: SLF001 - our own, and super() knows no slots
@@ -97,7 +97,7 @@ class ModelAgents(ProgramAgents):
         self.deps.discretion.learn({name: value})
         return {model_protocol.KEY: value}
 
-    async def _call(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> _Call:
+    async def _call(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> _Call:
         """How the model is to be asked. Raises InputError when it cannot be, or cannot be shown an input."""
         use = _use_of(job)
         told: dict[str, Any] = use.model_dump(mode="json", exclude_none=True)
@@ -141,7 +141,7 @@ class ModelAgents(ProgramAgents):
             read.append(InputText(each.input_name, inputs.place_of(each), each.sha256, data.decode()))
         return render_long_inputs(read, job.prompt, fence=secrets.token_hex(12), locale=job.profile.locale)
 
-    async def _judged(self, call: _Call, ended: Ended) -> Performance:
+    async def _judged(self, call: _Call, ended: TurnEnd) -> Performance:
         """What came of it. That the program ended well counts for nothing unless it has told of an answer."""
         found: dict[str, Any] = {"usage": call.usage(ended), "seconds": ended.seconds, "sandbox": ended.sandbox}
         fault = call.fault(ended)
@@ -163,11 +163,11 @@ class _Call:
     seat: AgentInPlan
     job: Job
     layout: AttemptPaths
-    turn: Turn
+    turn: ProgramTurn
     transcript: Transcript
     talk: ModelRun = field(default_factory=ModelRun)
 
-    async def go(self) -> Ended:
+    async def go(self) -> TurnEnd:
         """Run the program to its end."""
         discretion = self.owner.deps.discretion
         return discretion.ended(await self.owner.driver.run(replace(self.turn, hear=self._hear)))
@@ -183,7 +183,7 @@ class _Call:
             counts = self.talk.used._asdict() | {"seconds": 0}
             self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage"))
 
-    def fault(self, ended: Ended) -> tuple[Code, str] | None:
+    def fault(self, ended: TurnEnd) -> tuple[Code, str] | None:
         """Why there is no answer; None when there is one, or when how its program ended says why."""
         if ended.how != "exited":
             return None
@@ -193,7 +193,7 @@ class _Call:
             return Code.COMMAND_FAILED, "its program ended without an answer"
         return None
 
-    def usage(self, ended: Ended) -> Mapping[str, Any]:
+    def usage(self, ended: TurnEnd) -> Mapping[str, Any]:
         """What is written down of it."""
         talk = self.talk
         told = {

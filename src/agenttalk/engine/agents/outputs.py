@@ -12,7 +12,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, InputError, MissingError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
-from agenttalk.ports import Ended, Folder
+from agenttalk.ports import Folder, TurnEnd
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 
@@ -46,7 +46,7 @@ async def judge_outputs(
     outputs: str,
     result: str,
     cwd: str,
-    ended: Ended,
+    ended: TurnEnd,
     *,
     may_refuse: bool = False,
     in_tree: bool = False,
@@ -79,7 +79,7 @@ async def _judge(
     outputs: str,
     result: str,
     cwd: str,
-    ended: Ended,
+    ended: TurnEnd,
     may_refuse: bool,  # noqa: FBT001 - as `judge_outputs` has it
     in_tree: bool,  # noqa: FBT001 - as `judge_outputs` has it
     since: int,

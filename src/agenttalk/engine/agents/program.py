@@ -16,7 +16,7 @@ from agenttalk.engine.core import trace_context
 from agenttalk.engine.core.agent_in_plan import AgentInPlan, open_agent_in_plan
 from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths, EngineAddress, open_attempt_socket
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
+from agenttalk.ports import Driver, InputContent, Job, OutputContent, Performance, ProgramTurn, TurnEnd
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault, find_reported_object
 from agenttalk.rules.proof import rework
@@ -67,7 +67,7 @@ class ProgramAgents:
             return replace(performance, how="crashed", error=error.message)
         return replace(performance, strayed=stray_files.find_strays(job, before, after))
 
-    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
+    async def carry_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
         """Run a turn that is laid out, and take in what it left."""
         return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
 
@@ -82,7 +82,7 @@ class ProgramAgents:
         """
         seat = await open_agent_in_plan(self.deps, job.agent_id, job.plan_id)
         layout = paths_of(job)
-        layout = replace(layout, base=f"{layout.base}-{root_layout.segment(input_name)}")
+        layout = replace(layout, base=f"{layout.base}-{root_layout.path_segment(input_name)}")
         with self.deps.discretion.during(job.token):
             async with open_attempt_socket(self.api(), job.token) as api:
                 try:
@@ -102,7 +102,7 @@ class ProgramAgents:
                 return None
             return self.deps.discretion.secrets.redact_json(said)
 
-    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Ended:  # noqa: ARG002 - others need them
+    async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:  # noqa: ARG002 - others need them
         """Run the program."""
         return self.deps.discretion.ended(await self.driver.run(turn))
 
@@ -111,7 +111,7 @@ class ProgramAgents:
         layout = await asyncio.to_thread(attempt_folders.make_folders, seat.root, job.agent_id, layout, job.command)
         feedback = None
         for file in job.inputs:
-            target = f"{layout.inputs}/{root_layout.segment(file.input_name)}/{file.path}"
+            target = f"{layout.inputs}/{root_layout.path_segment(file.input_name)}/{file.path}"
             await asyncio.to_thread(seat.root.write, target, await read_input_file(seat, file), parents=True)
             if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
                 feedback = target
@@ -125,7 +125,7 @@ class ProgramAgents:
         feedback: str | None,
         api: EngineAddress | None,
         mode: Literal["execute", "validate"] = "execute",
-    ) -> Turn:
+    ) -> ProgramTurn:
         root = seat.root.path.absolute()
         context = await trace_context.make_traceparent(self.deps, job)
         own = TurnEnvironment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
@@ -134,7 +134,7 @@ class ProgramAgents:
         prompt = self.deps.discretion.secrets.redact(job.prompt)
         if mode == "execute":
             await asyncio.to_thread(prompt_record.save_prompt, seat.root, layout.base, prompt)
-        return Turn(
+        return ProgramTurn(
             lease=job.lease,
             argv=argv,
             cwd=root / layout.cwd,
@@ -147,7 +147,7 @@ class ProgramAgents:
             hear=job.watch.hear if job.watch is not None else None,
         )
 
-    async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: Ended) -> Performance:
+    async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: TurnEnd) -> Performance:
         may_refuse = job.profile.self_assessment
         failed = ended.how == "exited" and ended.exit_code != 0 and job.checked
         if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
@@ -183,7 +183,7 @@ class ProgramAgents:
             return Performance(how, error=error, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)  # type: ignore[arg-type]
         if isinstance(said, TurnFault) and said.code is Code.AGENT_UNFIT:
             return Performance("unfit", error=said.message, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)
-        made = tuple(Made(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)
+        made = tuple(OutputContent(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)
         if isinstance(said, TurnFault):
             return Performance(
                 "finished",
@@ -218,11 +218,11 @@ def _read_judgement(seat: AgentInPlan, layout: AttemptPaths, stdout: bytes) -> d
 
 def paths_of(job: Job) -> AttemptPaths:
     """Where the files of an attempt lie."""
-    own = root_layout.task(job.agent_id, job.plan_id, job.task_id)
+    own = root_layout.task_folder(job.agent_id, job.plan_id, job.task_id)
     return AttemptPaths(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
 
 
-async def read_input_file(seat: AgentInPlan, file: Handed) -> bytes:
+async def read_input_file(seat: AgentInPlan, file: InputContent) -> bytes:
     """What a file that an agent is given holds. Raises InputError when it cannot be read."""
     if file.data is not None:
         return file.data

@@ -72,7 +72,7 @@ async def read_prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = 
 
 def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> PromptRecord:
     command_id, agent_id, sha256 = row[1], row[4], row[9]
-    folder = f"{root_layout.task(agent_id, plan_id, task_id)}/{TURNS}"
+    folder = f"{root_layout.task_folder(agent_id, plan_id, task_id)}/{TURNS}"
     attempt = _last(deps.root, folder, command_id)
     try:
         data = deps.root.read(f"{folder}/{command_id}-{attempt}{SUFFIX}", LARGEST) if attempt else None

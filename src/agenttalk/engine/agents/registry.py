@@ -11,7 +11,7 @@ from agenttalk.engine.agents.model import ModelAgents
 from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Driver, Performer, Speaks, Tiers
+from agenttalk.ports import DialogueDriver, Driver, Performer, SandboxSelector
 
 
 def make_performers(
@@ -19,9 +19,9 @@ def make_performers(
 ) -> dict[str, Performer]:
     """A driver that knows sandboxes has coding agents, too, and one that can speak with programs those that speak."""
     found: dict[str, Performer] = {"script": ProgramAgents(deps, driver, api, environ)}
-    if isinstance(driver, Tiers):
+    if isinstance(driver, SandboxSelector):
         found["cli"] = CodingAgents(deps, driver, api, environ, tiers=driver)
-        if isinstance(driver, Speaks):
+        if isinstance(driver, DialogueDriver):
             found["acp"] = AcpAgents(deps, driver, api, environ, tiers=driver, dialogues=driver.dialogue)
     if deps.asks_models:
         models = ModelAgents(deps, driver, api, environ, program=deps.asks_models)

@@ -16,14 +16,14 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import RelativePath, moment
+from agenttalk.contracts.core.base import RelativePath, parse_instant
 from agenttalk.contracts.errors import Code, ConflictError, MachineError, UsageError
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.engine.core import access, boards, records, task_comments, trace_context
 from agenttalk.engine.core.access import ELSEWHERE, Caller
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
-from agenttalk.ports import Job, Made, Performance, Row, Tx
+from agenttalk.ports import Job, OutputContent, Performance, Row, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.core.tokens import token_hash
@@ -93,7 +93,7 @@ class RemoteAgents:
     async def _handed_in(self, offer: _Offer) -> Performance:
         """Wait for the result. That it does not come any more is decided in a transaction, so that none is lost."""
         loop, job = asyncio.get_running_loop(), offer.job
-        spent = (self._deps.now() - moment(offer.at)).total_seconds()
+        spent = (self._deps.now() - parse_instant(offer.at)).total_seconds()
         deadline = loop.time() + job.timeout - min(max(0.0, spent), job.timeout)
         while True:
             left = min(deadline, offer.heard + self._patience) - loop.time()
@@ -104,7 +104,7 @@ class RemoteAgents:
             if not offer.ended.is_set() and not late and loop.time() < offer.heard + self._patience:
                 continue
             rows = await self._closed(job)
-            seconds = max(0.0, (self._deps.now() - moment(offer.at)).total_seconds())
+            seconds = max(0.0, (self._deps.now() - parse_instant(offer.at)).total_seconds())
             said = next((row for row in rows if row[0] == "result"), None)
             if said is not None:
                 return await self._taken_in(job, said, rows, seconds)
@@ -154,10 +154,10 @@ class RemoteAgents:
             claims=outcome.claims,
         )
 
-    async def _made(self, job: Job, row: Row) -> Made:
+    async def _made(self, job: Job, row: Row) -> OutputContent:
         _, name, path, sha256, size, *_ = row
         blobs = await self._deps.stores.blobs(job.board)
-        return Made(name, path, sha256, size, await blobs.get(sha256) if size <= records.SMALL else None)
+        return OutputContent(name, path, sha256, size, await blobs.get(sha256) if size <= records.SMALL else None)
 
     async def _enter(self, job: Job, phase: str) -> None:
         store = await self._deps.stores.board(job.board)
@@ -360,7 +360,7 @@ class RemoteAgents:
 def _is_inside(path: str) -> bool:
     """Whether a path can be that of a file inside an output."""
     try:
-        return root_layout.payload_is_safe(_PATH.validate_python(path))
+        return root_layout.is_safe_payload(_PATH.validate_python(path))
     except ValidationError:
         return False
 

@@ -28,17 +28,17 @@ class AgentInPlan:
     @property
     def inbox(self) -> str:
         """The agent's inbox for the plan."""
-        return root_layout.box(self.agent_id, "inbox", self.plan_id)
+        return root_layout.box_folder(self.agent_id, "inbox", self.plan_id)
 
     @property
     def outbox(self) -> str:
         """The agent's outbox for the plan."""
-        return root_layout.box(self.agent_id, "outbox", self.plan_id)
+        return root_layout.box_folder(self.agent_id, "outbox", self.plan_id)
 
     @property
     def inputs(self) -> str:
         """Where the agent keeps what it received in the plan."""
-        return root_layout.inputs(self.agent_id, self.plan_id)
+        return root_layout.inputs_folder(self.agent_id, self.plan_id)
 
 
 async def open_agent_in_plan(deps: Deps, agent_id: str, plan_id: str) -> AgentInPlan:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.secrets import SecretGuard
 from agenttalk.rules.core.isolation import OperatorIsolation
 from agenttalk.rules.core.usage import PriceLookup, unpriced
@@ -94,4 +94,4 @@ class Deps:
 
     def stamp(self) -> str:
         """The time, as the store keeps it."""
-        return instant(self.clock.now())
+        return format_instant(self.clock.now())

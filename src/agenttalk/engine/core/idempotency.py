@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
@@ -64,7 +64,7 @@ class IdempotencyKeys:
     async def _begin(self, key: str, asked: str, *, repeatable: bool) -> StoredResponse | None:
         system = await self.deps.stores.board(SYSTEM)
         now = self.deps.now()
-        at, before = instant(now), instant(now - LASTS)
+        at, before = format_instant(now), format_instant(now - LASTS)
 
         def work(tx: Tx) -> tuple[str, int | None, bytes | None] | None:
             tx.run("drop_old_keys", before=before)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final, Protocol
 
 from agenttalk.contracts.core import root_layout
-from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.errors import InputError, MissingError
 from agenttalk.contracts.record import Ack, TaskStateReport
 from agenttalk.engine.core import records
@@ -58,7 +58,7 @@ def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, c
             **more,
         }
     )
-    queue_control_file(tx, seat, root_layout.ack(ack.message_id), ack.to_bytes() + b"\n")
+    queue_control_file(tx, seat, root_layout.ack_name(ack.message_id), ack.to_bytes() + b"\n")
     return ack
 
 
@@ -70,7 +70,7 @@ def report_state(tx: Tx, seat: Sender, task_id: str, state: str, *, at: str, **m
             "task_id": task_id,
             "agent_id": seat.agent_id,
             "state": state,
-            "updated_at": write_time(moment(at)),
+            "updated_at": write_time(parse_instant(at)),
             **more,
         }
     )

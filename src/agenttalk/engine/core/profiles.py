@@ -21,7 +21,7 @@ def profile_of(deps: Deps, agent_id: str, configured: ProfileOverlay) -> AgentPr
     """What holds for an agent: its own profile, and the settings over it. Raises AgentTalkError when it is wrong."""
     try:
         said: Any = wire.read(
-            deps.root.read(f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}", wire.ENVELOPE_LIMIT)
+            deps.root.read(f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}", wire.ENVELOPE_LIMIT)
         )
     except MissingError:
         said = {"schema_version": "1.0", "agent_id": agent_id}

@@ -14,7 +14,7 @@ from agenttalk.rules.core import redaction
 from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:
-    from agenttalk.ports import Ended, Folder, Proof
+    from agenttalk.ports import Folder, TurnEnd, WorkProof
     from agenttalk.rules.proof.evidence import CheckResult
 
 LOG = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class SecretGuard:
         known = {TOKEN if not number else f"{TOKEN} ({number})": each for number, each in enumerate(tokens)}
         self.secrets = Secrets({**known, **self._values})
 
-    def ended(self, ended: Ended) -> Ended:
+    def ended(self, ended: TurnEnd) -> TurnEnd:
         """How a turn ended, without them."""
         known = self.secrets
         if not known:
@@ -87,7 +87,7 @@ class SecretGuard:
             error=known.redact(ended.error),
         )
 
-    def proof(self, proof: Proof) -> Proof:
+    def proof(self, proof: WorkProof) -> WorkProof:
         """What was found out about a turn's work, without them."""
         known = self.secrets
         if not known:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from agenttalk.ports import Entry
+from agenttalk.ports import FolderEntry
 
 SETTLED: Final = 3.0
 """Seconds after which a change cannot have the same time as one before: file systems count in ticks of up to two."""
@@ -40,12 +40,12 @@ class UnchangedFolders:
         """Seconds, for `holds` and `note`."""
         return time.monotonic()
 
-    def holds(self, key: str, entry: Entry, now: float) -> bool:
+    def holds(self, key: str, entry: FolderEntry, now: float) -> bool:
         """Whether nothing can have come since the last look."""
         seen = self._seen.get(key)
         return seen is not None and now < seen.until and seen.mark == (entry.inode, entry.mtime_ns)
 
-    def note(self, key: str, entry: Entry, now: float, *, news: bool) -> None:
+    def note(self, key: str, entry: FolderEntry, now: float, *, news: bool) -> None:
         """A look ended. Only a folder that had no news under the same time for a while is believed."""
         mark = (entry.inode, entry.mtime_ns)
         seen = self._seen.get(key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.record import InputIndex
@@ -100,7 +100,7 @@ async def _load(seat: AgentInPlan, parcel: ClaimedArtifact) -> list[bytes] | Rej
 async def _content(seat: AgentInPlan, file: ArtifactFile) -> list[bytes]:
     if await seat.blobs.exists(file.sha256):
         return []
-    if not root_layout.payload_is_safe(file.path):
+    if not root_layout.is_safe_payload(file.path):
         raise InputError(Code.PATH_OUTSIDE_FOLDER, f"{file.path!r} cannot be a payload")
     path, limit = f"{seat.inbox}/{file.path}", seat.deps.limits.payload_bytes
     try:
@@ -198,7 +198,7 @@ def _refuse(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, why: Rejection, 
 
 def build_archive_path(task_id: str, output_name: str, path: str) -> str:
     """Where a file of an output lies below an agent's inputs."""
-    return f"{task_id}/{root_layout.segment(output_name)}/{path}"
+    return f"{task_id}/{root_layout.path_segment(output_name)}/{path}"
 
 
 async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
@@ -256,7 +256,7 @@ async def put_payloads_away(seat: AgentInPlan, folder: str, message_id: str, env
 
 def _put_payloads_away(seat: AgentInPlan, folder: str, files: list[ArtifactFile]) -> None:
     for path, sha256 in files:
-        if not root_layout.payload_is_safe(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
+        if not root_layout.is_safe_payload(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
             continue
         above, _, name = f"{seat.inbox}/{folder}/{path}".rpartition("/")
         with seat.root.sub(seat.inbox) as inbox, seat.root.sub(above, create=True) as target:
@@ -289,7 +289,7 @@ async def show_index(seat: AgentInPlan) -> None:
                 "message_id": message_id,
                 "task_id": task_id,
                 "output_name": output_name,
-                "received_at": write_time(moment(received_at)),
+                "received_at": write_time(parse_instant(received_at)),
                 "files": [],
             },
         )

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import instant, write_time
+from agenttalk.contracts.core.base import format_instant, write_time
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.record import Ack
@@ -19,7 +19,7 @@ from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.messages import control_files
 from agenttalk.engine.messages.recall import recall
-from agenttalk.ports import Entry, Folder, Row, Tx
+from agenttalk.ports import Folder, FolderEntry, Row, Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.archive import make_claimed_name, original_name
 from agenttalk.rules.messages.routing import CommandOrder, OutboxMessage, Rejection
@@ -35,7 +35,7 @@ ClaimDecision = Literal["claim", "wait", "copy", "done"]
 class InboxFile:
     """A message file in an inbox, read."""
 
-    entry: Entry
+    entry: FolderEntry
     where: str
     """The folder it lies in, inside the inbox: empty, or `.pending`."""
     parcel: OutboxMessage | Rejection
@@ -229,7 +229,7 @@ def _final_receipt(seat: AgentInPlan, message_id: str) -> Ack | None:
     """The receipt by which the agent said that it is done with a message, before the store knew of it."""
     for folder in (seat.outbox, f"{seat.outbox}/{root_layout.SENT}"):
         try:
-            ack = Ack.from_bytes(seat.root.read(f"{folder}/{root_layout.ack(message_id)}", wire.ENVELOPE_LIMIT))
+            ack = Ack.from_bytes(seat.root.read(f"{folder}/{root_layout.ack_name(message_id)}", wire.ENVELOPE_LIMIT))
         except (MissingError, InputError):
             continue
         named = (ack.plan_id, ack.message_id, ack.consumer_agent_id)
@@ -368,7 +368,7 @@ def _note_worked(tx: Tx, seat: AgentInPlan, found: InboxFile, receipt: Ack, at: 
     rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
     if not rows or rows[0][3] is None:
         delivery = _import(tx, seat, found, rows, at)
-        tx.run("claim_delivery", id=delivery, at=instant(receipt.consumed_at), ack="", stored_at=at)
+        tx.run("claim_delivery", id=delivery, at=format_instant(receipt.consumed_at), ack="", stored_at=at)
     origin = tx.run("plan", plan_id=seat.plan_id)[0][1]
     control_files.acknowledge(tx, receipt, plan_id=seat.plan_id, foreign=origin == "foreign", at=at)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import Code, ConflictError, ContractError, InputError, MissingError
 from agenttalk.engine.agents.outputs import _SHOWN, OutputFile
@@ -19,7 +19,7 @@ from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question, hand_request_over
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
-from agenttalk.ports import Ended, Performance, Tx
+from agenttalk.ports import Performance, TurnEnd, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.messages.control_files import kind_of
@@ -33,11 +33,11 @@ _ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "c
 }
 
 
-def read_performance(done: Performance) -> tuple[Ended, AgentResult | TurnFault, list[OutputFile]]:
+def read_performance(done: Performance) -> tuple[TurnEnd, AgentResult | TurnFault, list[OutputFile]]:
     """How a turn ended that somebody else carried out, and what it left."""
     code = done.usage.get("exit_code")
     how = _ENDED.get(done.how, "killed" if code is None else "exited")
-    ended = Ended(how, code, b"", b"", done.seconds, done.error, done.sandbox)
+    ended = TurnEnd(how, code, b"", b"", done.seconds, done.error, done.sandbox)
     if done.how == "finished" and done.code is None:
         files = [
             OutputFile(each.output_name, each.path, "", each.sha256, each.size, each.data) for each in done.outputs
@@ -83,7 +83,7 @@ def build_artifacts(
             "plan_id": seat.plan_id,
             "producer_agent_id": seat.agent_id,
             "type": "artifact",
-            "created_at": write_time(moment(at)),
+            "created_at": write_time(parse_instant(at)),
             "task_id": order.task_id,
             "command_id": order.command.command_id,
             "output_name": output_name,
@@ -100,7 +100,7 @@ def build_artifacts(
                 "command_id": order.command.command_id,
             }
         envelope = ArtifactEnvelope.from_json(document).to_bytes() + b"\n"
-        name = root_layout.artifact(order.task_id, output_name, message_id)
+        name = root_layout.artifact_name(order.task_id, output_name, message_id)
         made.append(Artifact(message_id, name, envelope, tuple(own)))
     return made
 
@@ -136,7 +136,7 @@ async def conclude(
     seat: AgentInPlan,
     order: ClaimedCommand,
     lease: Lease,
-    ended: Ended,
+    ended: TurnEnd,
     outcome: AgentResult | TurnFault,
     files: list[OutputFile],
     *,
@@ -213,7 +213,7 @@ def _subject(seat: AgentInPlan, order: ClaimedCommand) -> str:
 
 
 def _fact_to_json(
-    order: ClaimedCommand, lease: Lease, ended: Ended, outcome: AgentResult | TurnFault, large: str | None
+    order: ClaimedCommand, lease: Lease, ended: TurnEnd, outcome: AgentResult | TurnFault, large: str | None
 ) -> dict[str, Any]:
     body: dict[str, Any] = {
         "lease": lease.id,

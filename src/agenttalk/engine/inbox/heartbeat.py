@@ -31,7 +31,7 @@ from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.inbox.ready_commands import CommandScan, CommandScanner, ReadyCommand
 from agenttalk.engine.inbox.status_file import StatusFile
 from agenttalk.engine.inbox.turn import TurnEndKind, TurnSetting, take_turn
-from agenttalk.ports import Driver, Entry, Processes, Store, Tiers
+from agenttalk.ports import Driver, FolderEntry, Processes, SandboxSelector, Store
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
 """Parts of the poll interval after which it looks again, whether or not anything woke it."""
@@ -116,7 +116,7 @@ class Heartbeat:
         self._processes = processes
         self._api = api
         self._environ = dict(environ or {})
-        tiers = driver if isinstance(driver, Tiers) else None
+        tiers = driver if isinstance(driver, SandboxSelector) else None
         self._coding = CodingAgents(deps, driver, lambda: api, self._environ, tiers=tiers) if tiers else None
         self._orders = CommandScanner()
         self._inbound = OriginJudge(deps, agent_id)
@@ -348,7 +348,7 @@ class Heartbeat:
         virtual = [await open_if_readable(self._deps, name) for name in sorted(VIRTUAL & names.keys())]
         return [*await list_boards(self._deps), *(each for each in virtual if each is not None)]
 
-    async def _plans(self, boxes: dict[str, Entry], now: float, tick: TickReport) -> list[str]:
+    async def _plans(self, boxes: dict[str, FolderEntry], now: float, tick: TickReport) -> list[str]:
         """The plans of this agent: those in whose inbox something may have come, and those with work left."""
         found = {name for name, entry in boxes.items() if not self._is_quiet(name, entry, now)}
         try:
@@ -360,13 +360,13 @@ class Heartbeat:
             return []
         return sorted(found)
 
-    def _is_quiet(self, plan_id: str, entry: Entry, now: float) -> bool:
+    def _is_quiet(self, plan_id: str, entry: FolderEntry, now: float) -> bool:
         return plan_id in self._resumed and self._quiet_boxes.holds(plan_id, entry, now)
 
-    def _inboxes(self) -> dict[str, Entry]:
+    def _inboxes(self) -> dict[str, FolderEntry]:
         """The folders in the agent's inbox, by plan."""
         try:
-            with self._deps.root.sub(f"{root_layout.agent(self._agent_id)}/inbox") as folder:
+            with self._deps.root.sub(f"{root_layout.agent_folder(self._agent_id)}/inbox") as folder:
                 found = {entry.name: entry for entry in folder.scan() if entry.kind == "folder" and entry.is_text}
         except AgentTalkError:
             return {}
@@ -376,7 +376,9 @@ class Heartbeat:
         """The agent's profile, if it is one that we drive. A folder agent's boxes are left alone."""
         try:
             data = await asyncio.to_thread(
-                self._deps.root.read, f"{root_layout.agent(self._agent_id)}/{root_layout.PROFILE}", wire.ENVELOPE_LIMIT
+                self._deps.root.read,
+                f"{root_layout.agent_folder(self._agent_id)}/{root_layout.PROFILE}",
+                wire.ENVELOPE_LIMIT,
             )
             profile = AgentProfile.from_bytes(data)
         except MissingError:
@@ -407,7 +409,7 @@ class Heartbeat:
         for plan_id in self._inboxes():
             with (
                 suppress(AgentTalkError),
-                self._deps.root.sub(root_layout.box(self._agent_id, "inbox", plan_id)) as box,
+                self._deps.root.sub(root_layout.box_folder(self._agent_id, "inbox", plan_id)) as box,
             ):
                 lying += sum(name.endswith(root_layout.MESSAGE) and not name.startswith(".") for name in box.names())
         return lying

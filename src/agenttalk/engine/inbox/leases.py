@@ -12,7 +12,7 @@ from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand
-from agenttalk.ports import Owner, Processes, Row, Store, Tx
+from agenttalk.ports import Processes, ProcessIdentity, Row, Store, Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
 from agenttalk.rules.messages.leases import SCORE_CODES, TurnHistory, attempt_number
 
@@ -155,10 +155,10 @@ async def recover(deps: Deps, store: Store, agent_id: str, processes: Processes)
     return RecoveryResult(ended, live, tuple(errors))
 
 
-def _owner(text: str) -> Owner | None:
+def _owner(text: str) -> ProcessIdentity | None:
     said: Any = wire.read(text.encode())
     try:
-        return Owner(**said)
+        return ProcessIdentity(**said)
     except TypeError:
         return None
 

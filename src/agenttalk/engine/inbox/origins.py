@@ -76,7 +76,7 @@ class OriginJudge:
         return set(names)
 
     def _path(self, plan_id: str, name: str) -> str:
-        return f"{root_layout.box(self._agent_id, 'inbox', plan_id)}/{name}"
+        return f"{root_layout.box_folder(self._agent_id, 'inbox', plan_id)}/{name}"
 
     async def judge(self, seat: AgentInPlan, parcel: OutboxMessage, name: str) -> Literal["take", "wait"] | Rejection:
         """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""

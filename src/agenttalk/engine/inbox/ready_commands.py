@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.contracts.human import HumanInterventionRequest
@@ -185,7 +185,7 @@ def _waiting(task: Row | None, delivery: int) -> tuple[Any, tuple[str, tuple[str
     if task is None or task[6] != delivery or task[8] is None:
         return None, None
     missing: Any = wire.read(bytes(task[9])) if task[9] is not None else []
-    return moment(task[8]), (task[1], tuple(missing))
+    return parse_instant(task[8]), (task[1], tuple(missing))
 
 
 def _request_id(seat: AgentInPlan, order: ClaimedCommand, earlier: str | None, *, spent: bool) -> str:
@@ -216,7 +216,7 @@ def _block(
     blocking: dict[str, Any] = {
         "reason": "MISSING_INPUTS",
         "missing": list(missing),
-        "started_at": write_time(moment(rows[0][0])),
+        "started_at": write_time(parse_instant(rows[0][0])),
     }
     if request_id:
         blocking["request_id"] = request_id
@@ -242,7 +242,7 @@ def build_question(
         {
             "request_id": request_id,
             "plan_id": seat.plan_id,
-            "created_at": write_time(moment(at)),
+            "created_at": write_time(parse_instant(at)),
             "created_by": {
                 "agent_id": seat.agent_id,
                 "task_id": order.task_id,
@@ -298,7 +298,7 @@ class _LazyShelf:
             return {}
         if self._archived is None:
             self._archived = await self._read()
-        folder = root_layout.task(self._seat.agent_id, self._seat.plan_id, order.task_id)
+        folder = root_layout.task_folder(self._seat.agent_id, self._seat.plan_id, order.task_id)
         own = await asyncio.to_thread(_files_in, self._seat.root, folder, frozenset({TURNS}))
         return {**{path: InputSource(f"{folder}/{path}", path) for path in own}, **self._archived}
 

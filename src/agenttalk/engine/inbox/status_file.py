@@ -47,6 +47,6 @@ class StatusFile:
                 "last_error": self._last_error,
             }
         )
-        path = f"{root_layout.agent(self._agent_id)}/{root_layout.HEARTBEAT}"
+        path = f"{root_layout.agent_folder(self._agent_id)}/{root_layout.HEARTBEAT}"
         await asyncio.to_thread(self._deps.root.write, path, document.to_bytes() + b"\n")
         self._told, self._told_at = told, now

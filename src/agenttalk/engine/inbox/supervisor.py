@@ -9,7 +9,7 @@ from typing import Any
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
@@ -81,7 +81,7 @@ class HeartbeatSupervisor:
         """
         agents = await asyncio.to_thread(list_agents, self._deps.root)
         if agent_id not in agents:
-            near = nearest(agent_id, agents)
+            near = find_nearest(agent_id, agents)
             hint = f"did you mean {near!r}?" if near else "a folder under agents/ makes one"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id!r}", hint=hint)
         await self.recruit()
@@ -118,7 +118,7 @@ class HeartbeatSupervisor:
 
     async def _is_driven(self, agent_id: str) -> bool:
         """Whether an agent's profile, with the settings over it, has us start a program. Read when it changed."""
-        path = f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}"
+        path = f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}"
         try:
             mark = await asyncio.to_thread(self._deps.root.entry, path)
             if agent_id in self._marks and self._marks[agent_id] == mark:

@@ -20,7 +20,7 @@ from agenttalk.engine.inbox import conclusion, leases
 from agenttalk.engine.inbox.archive import show_file
 from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
-from agenttalk.ports import Driver, Ended, Job, Performance, Turn, Tx
+from agenttalk.ports import Driver, Job, Performance, ProgramTurn, TurnEnd, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.messages.leases import time_limit
@@ -38,7 +38,7 @@ FEEDBACK: Final = "validation_feedback.json"
 class TurnExecutor(Protocol):
     """Has a turn that is laid out carried out by an agent that is more than a program."""
 
-    async def __call__(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: Turn) -> Performance:
+    async def __call__(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
         """Do it. Every process of it is dead when it returns."""
 
 
@@ -85,7 +85,7 @@ async def _take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyComman
         turn = await _turn(seat, setting, ready, lease, layout, laid)
     except InputError as error:
         fault = TurnFault(error.code, error.message)
-        ended = Ended("not_started", None, b"", b"", 0.0, error.message)
+        ended = TurnEnd("not_started", None, b"", b"", 0.0, error.message)
         return await conclusion.conclude(seat, ready.order, lease, ended, fault, [])
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
         return "dropped"
@@ -113,7 +113,7 @@ async def _run_coding_agent(
     order: ClaimedCommand,
     lease: Lease,
     layout: AttemptPaths,
-    turn: Turn,
+    turn: ProgramTurn,
 ) -> TurnEndKind:
     """A turn of a coding agent, which is known by what came of it."""
     job = Job(
@@ -137,7 +137,7 @@ async def _run_coding_agent(
 
 def build_attempt_paths(seat: AgentInPlan, order: ClaimedCommand, lease: Lease) -> AttemptPaths:
     """Where the files of an attempt lie."""
-    cwd = root_layout.task(seat.agent_id, seat.plan_id, order.task_id)
+    cwd = root_layout.task_folder(seat.agent_id, seat.plan_id, order.task_id)
     return AttemptPaths(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
 
 
@@ -155,7 +155,7 @@ async def _lay_out(
             source = ready.sources[path]
             short = source.short if source.short not in taken else path
             taken.add(short)
-            target = f"{layout.inputs}/{root_layout.segment(name)}/{short}"
+            target = f"{layout.inputs}/{root_layout.path_segment(name)}/{short}"
             sha256 = await _lay(seat, source, target)
             text = await asyncio.to_thread(_text, seat, target, min(_TEXT, room))
             room -= len(text.encode()) if text else 0
@@ -199,7 +199,7 @@ async def _turn(
     lease: Lease,
     layout: AttemptPaths,
     laid: list[LaidOutInput],
-) -> Turn:
+) -> ProgramTurn:
     root = seat.root.path.absolute()
     profile, command = setting.profile, ready.order.command
     prompt = render_execute_prompt(
@@ -225,7 +225,7 @@ async def _turn(
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
     seat.deps.discretion.learn(pick_variables(profile, setting.environ))
     argv = argv_of(seat, profile)
-    return Turn(
+    return ProgramTurn(
         lease=lease.id,
         argv=argv,
         cwd=root / layout.cwd,

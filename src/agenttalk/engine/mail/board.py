@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, UsageError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.access import Caller
@@ -155,7 +155,7 @@ class MailBoard:
     async def _look_at_times(self, store: Store) -> float:
         """Remind those who have not answered, and give up where the deadline is over."""
         now = self._deps.now()
-        while rows := await store.read("mails_due", now=instant(now), limit=AT_ONCE):
+        while rows := await store.read("mails_due", now=format_instant(now), limit=AT_ONCE):
             names = [row[0] for row in rows]
             running = await store.transact(lambda tx, names=names: self._due(tx, names, now))  # type: ignore[misc]
             for task_id in running:
@@ -166,21 +166,21 @@ class MailBoard:
         [(due_at,)] = await store.read("next_mail_due")
         if due_at is None:
             return LONGEST
-        return max(0.05, min(LONGEST, (moment(due_at) - now).total_seconds()))
+        return max(0.05, min(LONGEST, (parse_instant(due_at) - now).total_seconds()))
 
     def _due(self, tx: Tx, names: Iterable[str], now: datetime) -> list[str]:
         """What is due for requests; those that have to be stopped first."""
         moves, running = self._opened(tx), []
         for task_id in names:
             row = tx.run("mail_item", task_id=task_id)[0]
-            what = letters_rules.decide_due_action(moment(row[18]), now, reminded=row[9] is not None)
+            what = letters_rules.decide_due_action(parse_instant(row[18]), now, reminded=row[9] is not None)
             if row[8] is not None and row[21] not in task_states.FINAL:
                 letters.settle(moves, letters.kind_of(self._deps), task_id)
                 letters.wait_for_deadline(tx, row)
             elif what == "remind":
                 letters.remind(moves, row)
             elif what == "fail" and row[21] == "RUNNING":
-                tx.run("set_mail_due", task_id=task_id, due_at=instant(now + _AGAIN))
+                tx.run("set_mail_due", task_id=task_id, due_at=format_instant(now + _AGAIN))
                 running.append(task_id)
             elif what == "fail":
                 letters.give_up(moves, row)
@@ -194,7 +194,7 @@ class MailBoard:
         while rows := await store.read("mails_unshown", limit=AT_ONCE):
             laid = []
             for task_id, addressee, mail_id in rows:
-                path = f"{root_layout.box(addressee, 'inbox', BOARD)}/{letters.file_name(mail_id)}"
+                path = f"{root_layout.box_folder(addressee, 'inbox', BOARD)}/{letters.file_name(mail_id)}"
                 document = await self._document(mail_id)
                 try:
                     await asyncio.to_thread(self._deps.root.write, path, document, parents=True)
@@ -221,7 +221,7 @@ class MailBoard:
     def _gone(self, rows: list[Row]) -> list[tuple[str, str]]:
         found = []
         for _, task_id, addressee, mail_id, kind in rows:
-            box = root_layout.box(addressee, "inbox", BOARD)
+            box = root_layout.box_folder(addressee, "inbox", BOARD)
             try:
                 if self._deps.root.exists(box) and not self._deps.root.exists(f"{box}/{letters.file_name(mail_id)}"):
                     found.append((task_id, kind))

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, cast
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.mail import Mail
 from agenttalk.engine.core import records
@@ -55,7 +55,7 @@ class LetterDraft:
             "subject": self.subject,
             "body": self.body,
             "in_reply_to": self.in_reply_to,
-            "deadline": instant(self.deadline) if self.deadline else None,
+            "deadline": format_instant(self.deadline) if self.deadline else None,
             "message_id": self.message_id,
         }
 
@@ -113,7 +113,7 @@ def find_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozenset
     """Those of some names that are agents: configured, or with a folder of their own."""
     found = set()
     for name in set(names) - RESERVED:
-        entry = None if name in rules.profiles else deps.root.entry(root_layout.agent(name))
+        entry = None if name in rules.profiles else deps.root.entry(root_layout.agent_folder(name))
         if name in rules.profiles or (entry is not None and entry.kind == "folder"):
             found.add(name)
     return frozenset(found)
@@ -143,7 +143,7 @@ def accept_letter(
             return _sent_to_json(tx, known[0])
         message = f"the id {letter.message_id!r} was used for another letter"
         return Rejection(Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD, message, message_id=letter.message_id)
-    now = moment(moves.at)
+    now = parse_instant(moves.at)
     rows = tx.run("mail", mail_id=letter.in_reply_to) if letter.in_reply_to else []
     answers = AnsweredLetter(rows[0][3], _addressees(tx, rows[0][0]), rows[0][8]) if rows else None
     hop = letters.hop_of(letter.sender, [*before, *([answers.hop] if answers else [])])
@@ -163,7 +163,7 @@ def _write(
     moves: TaskTransitions, letter: Mail, rules: MailRules, *, thread: str, hop: int, via: str, digest: str
 ) -> tuple[int, letters.RequestTimes | None]:
     """Write a letter down; its number, and its times if it is a request."""
-    tx, now, body = moves.tx, moment(moves.at), letter.body.encode()
+    tx, now, body = moves.tx, parse_instant(moves.at), letter.body.encode()
     times = None
     if letter.kind == "request":
         times = letters.compute_times(
@@ -177,7 +177,7 @@ def _write(
         kind=letter.kind,
         subject=letter.subject,
         in_reply_to=letter.in_reply_to,
-        deadline=instant(times.deadline) if times else None,
+        deadline=format_instant(times.deadline) if times else None,
         hop=hop,
         via=via,
         sha256=digest,
@@ -213,9 +213,9 @@ def _hand_out(
     if tx.run("task", plan_id=BOARD, task_id=task_id):
         task_id = records.derive_id("ml", f"{letter.message_id}/{addressee}/{number}")
     shown = NO_FILE if way == "run" or not _has_folder(moves.deps, rules, addressee) else NOT_SHOWN
-    due_at = instant(times.remind_at) if times else None
+    due_at = format_instant(times.remind_at) if times else None
     tx.run("add_mail_item", mail=number, task_id=task_id, addressee=addressee, way=way, shown=shown, due_at=due_at)
-    deadline = instant(times.deadline) if times else None
+    deadline = format_instant(times.deadline) if times else None
     facts: dict[str, Any] = {
         "mail_id": letter.message_id,
         "thread": thread,
@@ -265,7 +265,7 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
     known = rules.profiles.get(addressee)
     if known is None or known.driver in {"folder", "script"}:
         return True
-    return deps.root.exists(root_layout.agent(addressee))
+    return deps.root.exists(root_layout.agent_folder(addressee))
 
 
 def _note_reply(moves: TaskTransitions, kind: MailKind, row: Row, letter: Mail, answers: AnsweredLetter) -> None:

@@ -235,7 +235,7 @@ def _add(tx: Tx, arrival: IncomingFile, letter: JournalMessage, plan: RoutedPlan
 
 def _inbox_name(name: str, letter: JournalMessage) -> str:
     """The sender's name for the file, if the receiver can still put the id before it and a number behind it."""
-    if len(root_layout.claimed(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
+    if len(root_layout.claimed_name(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
         return name
     return (
         records.derive_id("artifact" if letter.output_name is not None else "cmd", letter.message_id)

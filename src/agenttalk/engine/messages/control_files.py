@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from agenttalk.contracts.command import ReexecuteRequest, make_command_id
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import Document, instant
+from agenttalk.contracts.core.base import Document, format_instant
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.mail import Mail
@@ -253,8 +253,8 @@ def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> No
         ack=ack.status,
         state=new,
         shown=new,
-        consumed_at=consumed_at or instant(ack.consumed_at),
-        finished_at=(instant(ack.finished_at) if ack.finished_at else at) if final else None,
+        consumed_at=consumed_at or format_instant(ack.consumed_at),
+        finished_at=(format_instant(ack.finished_at) if ack.finished_at else at) if final else None,
         details=ack.result.details if ack.result else None,
     )
     tx.run("free_payloads", delivery=delivery)

@@ -21,7 +21,7 @@ from agenttalk.engine.messages import admission, delivery, incoming, outbox_read
 from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
-from agenttalk.ports import Blobs, Entry, Row, Store, Tx
+from agenttalk.ports import Blobs, FolderEntry, Row, Store, Tx
 from agenttalk.rules.messages import routing
 from agenttalk.rules.messages.routing import OutboxMessage, Rejection
 
@@ -140,7 +140,7 @@ async def _plan(deps: Deps, letter: DeadLetter) -> RoutedPlan:
 
 async def _rebuild_file(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan: RoutedPlan) -> IncomingFile:
     """The original as if it had just been found. Its payloads are where they were, rejected, or kept."""
-    nowhere = Entry(outbox_reader.decode_name(letter.name), "regular", len(data), 0, 0, 1)
+    nowhere = FolderEntry(outbox_reader.decode_name(letter.name), "regular", len(data), 0, 0, 1)
     found = OutboxFile(letter.agent_id, letter.plan_id, nowhere, None)
     parcel = routing.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)
     arrival = IncomingFile(found, data, parcel, original=data)

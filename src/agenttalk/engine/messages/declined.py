@@ -45,7 +45,7 @@ class DeclineCollector:
         return count
 
     def _letters(self, agent_id: str, plan_id: str) -> list[DeclinedFile]:
-        path = f"{root_layout.box(agent_id, 'inbox', plan_id)}/{root_layout.DEADLETTER}"
+        path = f"{root_layout.box_folder(agent_id, 'inbox', plan_id)}/{root_layout.DEADLETTER}"
         now = self._quiet.now()
         try:
             entry = self._deps.root.entry(path)
@@ -97,7 +97,7 @@ def _decline(tx: Tx, letters: list[DeclinedFile], agent_id: str, plan_id: str, a
             }
         )
         control_files.acknowledge(tx, ack, plan_id=plan_id, foreign=origin == "foreign", at=at)
-        records.publish_file(tx, f"plans/{plan_id}/acks/{root_layout.ack(letter.message_id)}", ack.as_json())
+        records.publish_file(tx, f"plans/{plan_id}/acks/{root_layout.ack_name(letter.message_id)}", ack.as_json())
         key = f"inbox/{agent_id}/{letter.message_id}"
         refused = records.RefusedMessage(
             plan_id=plan_id,

@@ -125,7 +125,7 @@ async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: It
     gone = set()
     for receiver, path in {(each.receiver, path) for each in waiting for path in _own_paths(each)}:
         for delivery, *message in await board.read("holder_of", plan_id=plan_id, receiver=receiver, path=path):
-            box = root_layout.box(receiver, "inbox", plan_id)
+            box = root_layout.box_folder(receiver, "inbox", plan_id)
             if await asyncio.to_thread(_is_gone, deps.root, box, path, *message):
                 gone.add(delivery)
     if gone:
@@ -134,7 +134,7 @@ async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: It
 
 
 def _is_gone(root: Folder, box: str, path: str, message_id: str, name: str, sha256: str) -> bool:
-    claimed = root_layout.claimed(message_id, name)
+    claimed = root_layout.claimed_name(message_id, name)
     try:
         with root.sub(box) as inbox:
             if inbox.exists(name) or inbox.exists(claimed):
@@ -186,10 +186,10 @@ class InboxWriter:
     """The folders that tell of a receiver's messages, open while a batch is brought."""
 
     def __init__(self, root: Folder, receiver: str, plan_id: str, stack: ExitStack) -> None:
-        self._inbox = stack.enter_context(root.sub(root_layout.box(receiver, "inbox", plan_id), create=True))
+        self._inbox = stack.enter_context(root.sub(root_layout.box_folder(receiver, "inbox", plan_id), create=True))
         taken = (root_layout.PENDING, root_layout.PROCESSED, root_layout.DEADLETTER)
         self._taken = [each for name in taken for each in _open_folder(self._inbox, name, stack)]
-        outbox = root_layout.box(receiver, "outbox", plan_id)
+        outbox = root_layout.box_folder(receiver, "outbox", plan_id)
         receipts = (outbox, f"{outbox}/{root_layout.SENT}")
         self._receipts = [each for path in receipts for each in _open_folder(root, path, stack)]
 
@@ -203,11 +203,11 @@ class InboxWriter:
 
     def _consumed(self, delivery: InboxDelivery) -> bool:
         """Whether somebody took the message already: what he moved away, or his receipt, tells."""
-        claimed = root_layout.claimed(delivery.message_id, delivery.name)
+        claimed = root_layout.claimed_name(delivery.message_id, delivery.name)
         for folder in self._taken:
             if folder.exists(claimed) or _holds(folder, delivery.name, delivery.sha256):
                 return True
-        ack = root_layout.ack(delivery.message_id)
+        ack = root_layout.ack_name(delivery.message_id)
         return any(folder.exists(ack) for folder in self._receipts)
 
 
@@ -222,7 +222,7 @@ def _open_folder(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
 def _free_name(inbox: Folder, delivery: InboxDelivery) -> str:
     """Its own name, unless another message lies there under it."""
     taken = inbox.exists(delivery.name) and not _holds(inbox, delivery.name, delivery.sha256)
-    return root_layout.claimed(delivery.message_id, delivery.name) if taken else delivery.name
+    return root_layout.claimed_name(delivery.message_id, delivery.name) if taken else delivery.name
 
 
 def _holds(folder: Folder, name: str, sha256: str) -> bool:
@@ -262,7 +262,9 @@ async def withdraw(deps: Deps, board: Store) -> int:
     gone = []
     for delivery, plan_id, receiver, _, *what in rows:
         # Also one that was never noted as delivered: a crash may have come between its file and the note.
-        if await asyncio.to_thread(_take_back, deps.root, root_layout.box(receiver, "inbox", plan_id), tuple(what)):
+        if await asyncio.to_thread(
+            _take_back, deps.root, root_layout.box_folder(receiver, "inbox", plan_id), tuple(what)
+        ):
             gone.append(delivery)
     if gone:
         await board.transact(lambda tx: [tx.run("set_shown", id=each, state="superseded") for each in gone])
@@ -274,7 +276,7 @@ def _take_back(root: Folder, box: str, delivery: tuple[str, str, str]) -> bool:
     message_id, name, sha256 = delivery
     try:
         with root.sub(box) as inbox:
-            for each in (name, root_layout.claimed(message_id, name)):
+            for each in (name, root_layout.claimed_name(message_id, name)):
                 if _holds(inbox, each, sha256):
                     inbox.remove(each)
     except (InputError, MissingError):

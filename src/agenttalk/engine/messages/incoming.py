@@ -138,7 +138,7 @@ async def check_media_types(blobs: Blobs, arrival: IncomingFile, plan: RoutedPla
 
 async def load_payload(deps: Deps, blobs: Blobs, found: OutboxFile, path: str, sha256: str) -> bytes | None:
     """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
-    if not root_layout.payload_is_safe(path) or ("/" not in path and kind_of(path) not in _BOTH):
+    if not root_layout.is_safe_payload(path) or ("/" not in path and kind_of(path) not in _BOTH):
         raise InputError(
             Code.PATH_OUTSIDE_FOLDER,
             f"{path!r} cannot be a payload: it is hidden, or would be read as a message or control file",

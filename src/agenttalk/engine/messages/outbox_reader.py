@@ -16,7 +16,7 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
-from agenttalk.ports import Entry, Folder
+from agenttalk.ports import Folder, FolderEntry
 from agenttalk.rules.core.redaction import NO_SECRETS, Secrets
 from agenttalk.rules.messages.control_files import kind_of
 
@@ -34,14 +34,14 @@ class OutboxFile:
 
     agent_id: str
     plan_id: str
-    entry: Entry
+    entry: FolderEntry
     control: str | None
     """Its kind, if it is a control file."""
 
     @property
     def path(self) -> str:
         """Where it lies under the root."""
-        return f"{root_layout.box(self.agent_id, 'outbox', self.plan_id)}/{self.entry.name}"
+        return f"{root_layout.box_folder(self.agent_id, 'outbox', self.plan_id)}/{self.entry.name}"
 
     @property
     def name(self) -> str:
@@ -103,7 +103,7 @@ def read_outboxes(
     gathered = OutboxContents({}, [])
     quiet = quiet or UnchangedFolders()
     for agent_id in agents:
-        outbox = f"{root_layout.agent(agent_id)}/outbox"
+        outbox = f"{root_layout.agent_folder(agent_id)}/outbox"
         now = quiet.now()
         try:
             with root.sub(outbox) as folder:
@@ -124,7 +124,7 @@ def read_outboxes(
 def _read_outbox(root: Folder, agent_id: str, plan_id: str, gathered: OutboxContents, known: Collection[str]) -> bool:
     """Look into one outbox of a plan; whether something new lies there, or it could not be seen."""
     try:
-        with root.sub(root_layout.box(agent_id, "outbox", plan_id)) as folder:
+        with root.sub(root_layout.box_folder(agent_id, "outbox", plan_id)) as folder:
             entries = [entry for entry in folder.scan() if _is_interesting(entry.name, plan_id)]
     except MissingError:
         return True
@@ -156,7 +156,7 @@ def read_outbox_file(root: Folder, found: OutboxFile, limit: int = wire.ENVELOPE
 
 def find_payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
     """Where a payload lies: beside its envelope, or where an earlier message with the same file took it."""
-    box = root_layout.box(agent_id, "outbox", plan_id)
+    box = root_layout.box_folder(agent_id, "outbox", plan_id)
     sent = f"{box}/{root_layout.SENT}/{path}"
     return sent if not root.exists(f"{box}/{path}") and root.exists(sent) else f"{box}/{path}"
 
@@ -189,7 +189,7 @@ def remove_from_outbox(
     What has its name but is another file stays. Done twice, it does nothing. One that was refused loses the secrets in
     it on the way.
     """
-    box = root_layout.box(leaving.agent_id, "outbox", leaving.plan_id)
+    box = root_layout.box_folder(leaving.agent_id, "outbox", leaving.plan_id)
     try:
         with root.sub(box) as folder:
             target = leaving.target
@@ -229,7 +229,10 @@ def withhold_names(root: Folder, files: list[OutboxFile], secrets: Secrets) -> l
             kept.append(found)
             continue
         LOG.warning("a file of %s whose name holds a secret was refused", found.agent_id, extra={"action": "outbox"})
-        with suppress(AgentTalkError), root.sub(root_layout.box(found.agent_id, "outbox", found.plan_id)) as folder:
+        with (
+            suppress(AgentTalkError),
+            root.sub(root_layout.box_folder(found.agent_id, "outbox", found.plan_id)) as folder,
+        ):
             folder.make(root_layout.REJECTED)
             new = f"{root_layout.REJECTED}/withheld-{wire.sha256(os.fsencode(found.key))[7:23]}"
             _redact(folder, found.entry.name, new, secrets)

@@ -107,7 +107,7 @@ def _whole_lines(root: Folder, plan_id: str, size: int) -> int:
 
 def _size(root: Folder, plan_id: str) -> int:
     try:
-        entry = root.entry(f"{root_layout.plan(plan_id)}/{root_layout.JOURNAL}")
+        entry = root.entry(f"{root_layout.plan_folder(plan_id)}/{root_layout.JOURNAL}")
     except (MissingError, InputError):
         return 0
     return entry.size if entry and entry.kind == "regular" else 0
@@ -115,6 +115,6 @@ def _size(root: Folder, plan_id: str) -> int:
 
 def _part(root: Folder, plan_id: str, start: int, size: int) -> bytes:
     try:
-        return root.part(f"{root_layout.plan(plan_id)}/{root_layout.JOURNAL}", start, size) if size > 0 else b""
+        return root.part(f"{root_layout.plan_folder(plan_id)}/{root_layout.JOURNAL}", start, size) if size > 0 else b""
     except (MissingError, InputError):
         return b""

@@ -277,7 +277,7 @@ async def submit(
     if rows and rows[0][1] != "engine":
         raise UsageError(
             Code.PLAN_MISMATCH,
-            f"plan {plan_id!r} was found as files under {root_layout.plan(plan_id)}; those decide",
+            f"plan {plan_id!r} was found as files under {root_layout.plan_folder(plan_id)}; those decide",
             hint="change the files there, or submit it under another plan_id",
         )
     at = deps.stamp()
@@ -339,7 +339,7 @@ def _require_own_store(deps: Deps, plan_id: str) -> None:
 def files_of(root: Folder, plan_id: str) -> PlanFiles | None:
     """The files of a plan; None when it has no folder."""
     try:
-        with root.sub(root_layout.plan(plan_id)) as folder:
+        with root.sub(root_layout.plan_folder(plan_id)) as folder:
             marks = [
                 (entry.name, entry.inode, entry.mtime_ns, entry.size)
                 for entry in folder.scan()
@@ -360,7 +360,7 @@ def read_plan_facts(root: Folder, plan_id: str) -> PlanFacts:
 
 def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
     """DAG, manifest and pointer, as bytes."""
-    with root.sub(root_layout.plan(plan_id)) as folder:
+    with root.sub(root_layout.plan_folder(plan_id)) as folder:
         dag = folder.read(root_layout.DAG, wire.DOCUMENT_LIMIT)
         try:
             manifest = folder.read(root_layout.MANIFEST, wire.ENVELOPE_LIMIT)
@@ -464,7 +464,7 @@ def _find_edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[s
     edited = []
     for name, data in wanted.items():
         try:
-            if root.digest(f"{root_layout.plan(plan_id)}/{name}", wire.DOCUMENT_LIMIT).sha256 != wire.sha256(
+            if root.digest(f"{root_layout.plan_folder(plan_id)}/{name}", wire.DOCUMENT_LIMIT).sha256 != wire.sha256(
                 bytes(data)
             ):
                 edited.append(name)

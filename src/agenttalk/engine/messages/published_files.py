@@ -194,7 +194,7 @@ def _write_files(root: Folder, files: Sequence[tuple[str, bytes]]) -> None:
 
 def _command_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
     _, plan_id, name, envelope = row
-    return f"{root_layout.plan(plan_id)}/commands/{name}", bytes(envelope)
+    return f"{root_layout.plan_folder(plan_id)}/commands/{name}", bytes(envelope)
 
 
 def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
@@ -202,7 +202,9 @@ def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
     ack = body.get("ack")
     if ack is None:
         return None
-    return f"{root_layout.plan(ack['plan_id'])}/acks/{root_layout.ack(ack['message_id'])}", wire.write(ack) + b"\n"
+    return f"{root_layout.plan_folder(ack['plan_id'])}/acks/{root_layout.ack_name(ack['message_id'])}", wire.write(
+        ack
+    ) + b"\n"
 
 
 async def _journals(deps: Deps, board: Store) -> int:
@@ -217,7 +219,7 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
 
     How long the file was after the last line is known; what lies behind that is a line torn by a crash.
     """
-    path = f"{root_layout.plan(plan_id)}/{root_layout.JOURNAL}"
+    path = f"{root_layout.plan_folder(plan_id)}/{root_layout.JOURNAL}"
     rows = await board.read("journal_state", plan_id=plan_id)
     if not rows:  # what lies there is somebody else's: noted before the first line, so that a crash cannot hide it
         base = await asyncio.to_thread(_end_line, deps.root, path)

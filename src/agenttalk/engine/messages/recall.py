@@ -94,4 +94,4 @@ def _fail(tx: Tx, receiver: MessageReceiver, about: dict[str, Any], consumed_at:
     """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
     times = {"consumed_at": consumed_at, "finished_at": at}
     ack = outbox_writer.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
-    records.publish_file(tx, f"plans/{receiver.plan_id}/acks/{root_layout.ack(ack.message_id)}", ack.as_json())
+    records.publish_file(tx, f"plans/{receiver.plan_id}/acks/{root_layout.ack_name(ack.message_id)}", ack.as_json())

@@ -17,7 +17,7 @@ from agenttalk.engine.messages.admission import AdmissionOutcome
 from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import PlanRegistry, RoutedPlan
-from agenttalk.ports import Entry, Tx
+from agenttalk.ports import FolderEntry, Tx
 from agenttalk.rules.commands import envelopes
 from agenttalk.rules.messages.routing import OutboxMessage, Rejection
 
@@ -36,7 +36,7 @@ async def send_command(deps: Deps, command: Command, *, key: str | None = None) 
     message_id = deps.ids.new("msg")
     envelope = envelopes.wrap(command, producer=AgentId(OPERATOR), message_id=MessageId(message_id), now=deps.now())
     data = envelope.to_bytes()
-    nowhere = Entry(envelope.file_name, "regular", len(data), 0, 0, 1)
+    nowhere = FolderEntry(envelope.file_name, "regular", len(data), 0, 0, 1)
     parcel = OutboxMessage(OPERATOR, envelope, wire.sha256(data))
     arrival = IncomingFile(OutboxFile(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
     once = IdempotentRequest(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())

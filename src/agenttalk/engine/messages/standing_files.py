@@ -84,7 +84,7 @@ class StandingFiles:
         about = {"plan_id": plan.plan_id, "message_id": message_id}
         rows = await plan.board.read("known_delivery", **about, receiver=agent_id)
         names = {row[2] for row in rows} | {f"{message_id}{root_layout.MESSAGE}"}
-        box = root_layout.box(agent_id, "inbox", plan.plan_id)
+        box = root_layout.box_folder(agent_id, "inbox", plan.plan_id)
         return await asyncio.to_thread(_has_left, self.deps.root, box, message_id, names)
 
 

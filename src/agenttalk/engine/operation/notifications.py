@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.boards import list_boards
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Row, Store, Tx
@@ -131,7 +131,7 @@ class Notifier:
         while self._may_ask(target):
             now = self._deps.now()
             due = await board.read("next_effect_at", kind=f"{KIND}{target.name}")
-            if not due or due[0][0] > instant(now):
+            if not due or due[0][0] > format_instant(now):
                 return
             rows = await board.transact(partial(_claimed, kind=f"{KIND}{target.name}", now=now))
             for number, _, body, attempts in sorted(rows):
@@ -167,7 +167,7 @@ class Notifier:
             await self._later(board, number, circuit_breaker.compute_pause(attempts))
 
     async def _later(self, board: Store, number: int, seconds: float) -> None:
-        until = instant(self._deps.now() + timedelta(seconds=seconds))
+        until = format_instant(self._deps.now() + timedelta(seconds=seconds))
         await board.transact(lambda tx: tx.run("retry_effect", id=number, not_before=until))
 
     async def _give_up(self, board: Store, target: NotificationTarget, number: int, identity: str, why: str) -> None:
@@ -189,7 +189,9 @@ def _write_cursor(tx: Tx, value: int) -> None:
 
 
 def _claimed(tx: Tx, kind: str, now: datetime) -> list[Row]:
-    return tx.run("claim_effects", kind=kind, limit=_AT_ONCE, now=instant(now), until=instant(now + _HOLD))
+    return tx.run(
+        "claim_effects", kind=kind, limit=_AT_ONCE, now=format_instant(now), until=format_instant(now + _HOLD)
+    )
 
 
 _TOLD: Final = frozenset({"plan.ended", "plan.cancelled", "human.asked", "alert", "turn.ended", "task.moved"})

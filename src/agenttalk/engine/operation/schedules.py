@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import ValidationError
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant, is_id, moment
-from agenttalk.contracts.core.cron import parse
-from agenttalk.contracts.core.problems import nearest, problems_of
+from agenttalk.contracts.core.base import format_instant, is_id, parse_instant
+from agenttalk.contracts.core.cron import parse_cron
+from agenttalk.contracts.core.problems import find_nearest, problems_of
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError, MachineError, UsageError
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.core.boards import SYSTEM, board_of
@@ -59,7 +59,7 @@ class ScheduleState:
 
     def as_json(self, now: datetime) -> dict[str, Any]:
         """For doors."""
-        upcoming = schedules.find_next_slot(parse(self.schedule.cron), timezone_of(self.schedule), now)
+        upcoming = schedules.find_next_slot(parse_cron(self.schedule.cron), timezone_of(self.schedule), now)
         return {
             "name": self.name,
             **self.schedule.as_json(),
@@ -67,7 +67,7 @@ class ScheduleState:
             "paused": self.paused,
             "last_plan_id": self.plan_id or None,
             "last_problem": self.why or None,
-            "next_at": instant(upcoming.at) if upcoming and not self.paused else None,
+            "next_at": format_instant(upcoming.at) if upcoming and not self.paused else None,
         }
 
 
@@ -163,7 +163,7 @@ class Scheduler:
     async def _one(self, name: str) -> ScheduleState:
         known = {each.name: each for each in await self.known()}
         if name not in known:
-            near = nearest(name, known)
+            near = find_nearest(name, known)
             hint = f"did you mean {near!r}?" if near else "'agenttalk schedule list' lists them"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no schedule {name[:80]!r}", hint=hint)
         return known[name]
@@ -205,8 +205,8 @@ class Scheduler:
         if each.paused:
             return IDLE
         now = self._deps.now()
-        cron, clock = parse(each.schedule.cron), timezone_of(each.schedule)
-        found = schedules.decide(cron, clock, moment(each.since), now, catch_up=each.schedule.catch_up)
+        cron, clock = parse_cron(each.schedule.cron), timezone_of(each.schedule)
+        found = schedules.decide(cron, clock, parse_instant(each.since), now, catch_up=each.schedule.catch_up)
         if found.slot is not None and not each.due:
             await self._decided(system, each, found)
         if found.upcoming is None:
@@ -222,8 +222,8 @@ class Scheduler:
         why = "" if found.run else "nobody was there when it was due"
         if found.run and each.plan_id and await self._runs(each.plan_id):
             why = f"{each.plan_id} has not ended yet"
-        body = {"slot": slot.label, "at": instant(slot.at), "plan_id": plan_id, "missed_others": found.missed}
-        about = {"name": each.name, "since": each.since, "slot": instant(slot.at)}
+        body = {"slot": slot.label, "at": format_instant(slot.at), "plan_id": plan_id, "missed_others": found.missed}
+        about = {"name": each.name, "since": each.since, "slot": format_instant(slot.at)}
 
         def work(tx: Tx) -> bool:
             if why:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.contracts.plan import PlanManifest
@@ -429,7 +429,7 @@ class Service:
     async def run_pass(self, part: str, agent: str | None) -> dict[str, Any]:
         """Have a part look at everything once, and return what it did."""
         if part not in self._passes:
-            near = nearest(part, self._passes)
+            near = find_nearest(part, self._passes)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(self._passes)) or 'none here'}"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no part {part[:80]!r}", hint=hint)
         return await self._passes[part](agent)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Tx
@@ -73,11 +73,11 @@ class Sessions:
         if link is None or link.until <= now:
             return None
         secret = secrets.token_urlsafe(32)
-        row = {"hash": _hash(secret), "role": link.role, "name": link.name, "at": instant(now)}
+        row = {"hash": _hash(secret), "role": link.role, "name": link.name, "at": format_instant(now)}
 
         def work(tx: Tx) -> None:
             tx.run("drop_sessions", at=row["at"])
-            tx.run("add_session", **row, expires_at=instant(now + SESSION))
+            tx.run("add_session", **row, expires_at=format_instant(now + SESSION))
             tx.record("session.begun", f"sessions/{link.name}", {"role": link.role, "session": row["hash"][:12]})
 
         await (await self.deps.stores.board(SYSTEM)).transact(work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine.core import records, task_comments
@@ -29,7 +29,7 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
         {
             "schema_version": "1.0",
             "request_id": wanted,
-            "created_at": write_time(moment(at)),
+            "created_at": write_time(parse_instant(at)),
             "created_by": {"agent_id": caller.name, "task_id": task.task_id},
             "severity": "MEDIUM",
             "type": "CLARIFY",

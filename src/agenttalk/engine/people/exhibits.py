@@ -10,7 +10,7 @@ from agenttalk.engine.budgets import denials
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
-from agenttalk.ports import Exhibit, Handed, Made, Tx
+from agenttalk.ports import Exhibit, InputContent, OutputContent, Tx
 from agenttalk.rules.core.redaction import Secrets
 
 MOST_FILES: Final = 100
@@ -38,7 +38,7 @@ def store_files(tx: Tx, exhibit: Exhibit) -> None:
             records.store_content(tx, each.data)
 
 
-def _file(file: Made | Handed) -> dict[str, Any]:
+def _file(file: OutputContent | InputContent) -> dict[str, Any]:
     return {"name": file[0], "path": file.path, "sha256": file.sha256, "size_bytes": file.size}
 
 

@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine.core import records
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import exhibits, questions
-from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
+from agenttalk.ports import NO_EXHIBIT, Exhibit, InputContent, Job, OutputContent, Performance, Store, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.people.attestation import AnswerProof
 from agenttalk.rules.proof.check_results import Confirmation
@@ -69,7 +69,7 @@ def ask_about_job(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, titl
     request: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": request_id,
-        "created_at": write_time(moment(deps.stamp())),
+        "created_at": write_time(parse_instant(deps.stamp())),
         "created_by": {"agent_id": job.agent_id, "task_id": job.task_id, "command_id": job.command.command_id},
         "severity": "MEDIUM",
         "type": kind,
@@ -91,7 +91,7 @@ class HumanAgents:
         store = await board_of(self.deps, job.plan_id)
         names = results.list_required_outputs(job.command)
         told = await self._given(job)
-        made: dict[str, Made] = {}
+        made: dict[str, OutputContent] = {}
         while True:  # a person may bring one file after the other
             missing = [name for name in names if name not in made]
             response = await self._ask(store, job, missing, told, whole=not made)
@@ -134,7 +134,7 @@ class HumanAgents:
             told.append(f"{name}\n{text}" if text is not None else f"{name} ({each.size} bytes, {each.sha256})")
         return told
 
-    async def _text(self, job: Job, handed: Handed) -> str | None:
+    async def _text(self, job: Job, handed: InputContent) -> str | None:
         data = handed.data
         if data is None:
             data = await (await self.deps.stores.blobs(job.board)).get(handed.sha256)
@@ -143,18 +143,18 @@ class HumanAgents:
             return text if text.isprintable() or all(each.isprintable() or each in "\n\r\t" for each in text) else None
         return None
 
-    async def _made(self, store: Store, response: HumanInterventionResponse) -> list[Made]:
+    async def _made(self, store: Store, response: HumanInterventionResponse) -> list[OutputContent]:
         """The files of an answer."""
         blobs = await self.deps.stores.blobs(store.name)
         made = []
         for file in response.provided_files:
             data = await blobs.get(file.sha256)
             small = data if len(data) <= records.SMALL else None
-            made.append(Made(file.name, file.name, file.sha256, len(data), small))
+            made.append(OutputContent(file.name, file.name, file.sha256, len(data), small))
         return made
 
 
-def _make_performance(response: HumanInterventionResponse, made: tuple[Made, ...]) -> Performance:
+def _make_performance(response: HumanInterventionResponse, made: tuple[OutputContent, ...]) -> Performance:
     answers = [str(each) for each in response.decision_answers]
     said = response.notes or ", ".join(answers) or response.decision
     return Performance("finished", result=said, outputs=made, usage={"by": response.responder.name})

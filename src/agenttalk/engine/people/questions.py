@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import EVERYONE
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.errors import Code, ContractError, UsageError
@@ -98,7 +98,7 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
     if new:
         name = f"human_intervention_request_{request.request_id}.json"
         records.publish_file(tx, f"plans/{plan_id}/human_requests/{name}", body)
-        records.publish_file(tx, f"{root_layout.box(root_layout.GATEWAY, 'inbox', plan_id)}/{name}", body)
+        records.publish_file(tx, f"{root_layout.box_folder(root_layout.GATEWAY, 'inbox', plan_id)}/{name}", body)
         tx.record("human.asked", request.request_id, {"plan_id": plan_id, "sha256": wire.sha256(data)})
     return bool(new)
 
@@ -223,7 +223,7 @@ def _request(board: str, row: Row) -> HumanQuestion:
 
 def proof_from_row(row: Row) -> AnswerProof:
     """What shows that a person answered a question, from its row (the query `find_question`)."""
-    return read_proof(wire.read(wire.encoded(row[-1])) if row[-1] else None)
+    return read_proof(wire.read(wire.encode(row[-1])) if row[-1] else None)
 
 
 async def answer(
@@ -410,7 +410,7 @@ def _settle(
     body = response.as_json()
     data = wire.write(body)
     request_id = response.request_id
-    shown = wire.text(proof.as_json())
+    shown = wire.to_text(proof.as_json())
     if not tx.run("answer_request", request_id=request_id, response=data, at=at, by=by, proof=shown):
         return False
     _, _, task_id, agent_id, *_ = tx.run("request", request_id=request_id)[0]
@@ -418,7 +418,7 @@ def _settle(
     tx.record("human.answered", request_id, fact)
     dispute_rows.settle(tx, response, by=by, at=at)
     records.publish_file(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
-    gateway = root_layout.box(root_layout.GATEWAY, "inbox", plan_id)
+    gateway = root_layout.box_folder(root_layout.GATEWAY, "inbox", plan_id)
     records.publish_file(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
     if tx.run("run", plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
         for file in response.provided_files:
@@ -456,7 +456,7 @@ def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str,
     rest = document.model_copy(
         update={
             "request_id": records.derive_id("req", f"{response.request_id}/rest"),
-            "created_at": moment(at),
+            "created_at": parse_instant(at),
             "title": f"{task_id} needs {names}",
             "needed": document.needed.model_copy(update={"files": tuple(files)}),
         }
@@ -535,7 +535,7 @@ def send_artifact(
         seq=0,
         output_name=output,
         producer=root_layout.GATEWAY,
-        name=root_layout.artifact(task, output, message_id),
+        name=root_layout.artifact_name(task, output, message_id),
         envelope=envelope,
         dag_sha256="",
         at=at,

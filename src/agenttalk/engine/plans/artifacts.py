@@ -13,7 +13,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.plans import validator_verdicts
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Made, Tx
+from agenttalk.ports import OutputContent, Tx
 from agenttalk.rules.plans.input_selection import InputCandidate
 from agenttalk.rules.proof.release import VALIDATION
 
@@ -45,7 +45,7 @@ class OutgoingArtifact:
     """An output that was packed, and is in no table yet."""
 
     output: Output
-    files: Sequence[Made]
+    files: Sequence[OutputContent]
     message_id: str
     sha256: str
     envelope: bytes
@@ -86,7 +86,7 @@ class OutgoingArtifact:
                 "seq": job.command.command_seq,
                 "output_name": self.output.name,
                 "producer": job.agent_id,
-                "name": root_layout.artifact(job.task_id, self.output.name, self.message_id),
+                "name": root_layout.artifact_name(job.task_id, self.output.name, self.message_id),
                 "envelope": self.envelope,
                 "dag_sha256": sheet.dag_sha256,
                 "at": moves.at,
@@ -133,7 +133,7 @@ def pack(
     sheet: PlanDefinition,
     job: OutputProducer,
     output: Output,
-    files: Sequence[Made],
+    files: Sequence[OutputContent],
     score: float | None,
     *,
     at: str,
@@ -146,8 +146,8 @@ def pack(
     again, rework = "", command.reexecute
     if rework is not None:
         again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'
-    scored = f',"score":{{"value":{wire.text(score)}}}' if score is not None else ""
-    envelope = wire.encoded(
+    scored = f',"score":{{"value":{wire.to_text(score)}}}' if score is not None else ""
+    envelope = wire.encode(
         f'{{"command_id":"{command.command_id}",{sheet.correlation(job.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":{quoted(f"{command.command_id}/{output.name}")},"message_id":"{message_id}",'
         f'"output_name":{quoted(output.name)},"payload":{{"files":[{",".join(listed)}]}},'

@@ -19,7 +19,19 @@ from agenttalk.engine.plans import submission
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.submission import TaskLinks
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx, Wait
+from agenttalk.ports import (
+    Confirmer,
+    ForgeWaiter,
+    KindOutcome,
+    KindTask,
+    KindTurn,
+    Performance,
+    Row,
+    Store,
+    Submission,
+    TaskKind,
+    Tx,
+)
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.proof import done
@@ -186,8 +198,8 @@ async def make_kind_turn(
     performance: Performance,
     *,
     at: str,
-    confirm: Confirm | None = None,
-    wait: Wait | None = None,
+    confirm: Confirmer | None = None,
+    wait: ForgeWaiter | None = None,
 ) -> KindTurn:
     """What a kind may look at when a turn has ended: what was said since its command was given out."""
     job = granted.job
@@ -224,9 +236,9 @@ async def _tell_away(kind: TaskKind, store: Store, granted: LeasedAttempt, why: 
     await store.transact(work)
 
 
-def _read_comments(row: Row) -> Said:
+def _read_comments(row: Row) -> Submission:
     _, kind, author, type_, body, claims, _, at = row
-    return Said(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
+    return Submission(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
 
 
 async def refresh_run(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:

@@ -71,7 +71,7 @@ def prepare_command(
     agent_id = node.assigned_agent_id
     in_folder = sheet.profile(agent_id).driver == FOLDER
     message_id = records.derive_id("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
-    envelope = wire.encoded(
+    envelope = wire.encode(
         f'{{"command_id":"{command.command_id}",{sheet.correlation(node.task_id)}"created_at":"{records.format_time(at)}",'
         f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
         f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
@@ -101,12 +101,12 @@ def post_to_inbox(tx: Tx, order: PreparedCommand, *, at: str) -> int:
 
 def _lay_beside(tx: Tx, order: PreparedCommand, again: Reexecution, at: str) -> None:
     """Who works in folders finds what was refused, and why, in a folder beside the command."""
-    folder = f"{root_layout.agent(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
+    folder = f"{root_layout.agent_folder(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
     records.publish_file(
         tx, f"{folder}/{reworks.FEEDBACK}", reworks.make_feedback(again, at=records.format_time(at)).as_json()
     )
     for each in again.previous:
-        path = f"{folder}/{reworks.PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}"
+        path = f"{folder}/{reworks.PREVIOUS_INPUT}/{root_layout.path_segment(each.output_name)}/{each.path}"
         records.publish_file(tx, path, None, content=each.sha256)
 
 
@@ -200,9 +200,9 @@ def compose(
             **Command.of(**fields, **special).as_json(),
             "reexecute": rework,
         }  # as it was ordered, to the letter
-        return wire.text(document), Command.of(**fields, **special, reexecute=again)
+        return wire.to_text(document), Command.of(**fields, **special, reexecute=again)
     command = Command.of(**fields, **special)
-    return canonical.text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
+    return canonical.to_text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
 
 
 def _special(sheet: PlanDefinition, node: Node) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _possible(output: Output) -> Possible:
 def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
     """The canonical form of a command without anything special: as `canonical` has it, only quicker."""
     paths = ",".join([wire.quoted(path) for path in command.required_inputs])
-    inputs = ",".join([canonical.text(each) for each in command.resolved_inputs or ()])
+    inputs = ",".join([canonical.to_text(each) for each in command.resolved_inputs or ()])
     return (
         f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},"dag_ref":{dag_ref},'
         f'"idempotency_key":"{command.idempotency_key}","plan_id":"{command.plan_id}","priority":"{command.priority}",'
@@ -244,19 +244,19 @@ def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
 def _dag_ref(sha256: str, revision: int) -> tuple[DagRef, str]:
     """The reference to a DAG, and its text."""
     part = DagRef.of(sha256=sha256, revision=revision)
-    return part, canonical.text(part)
+    return part, canonical.to_text(part)
 
 
 @lru_cache(maxsize=256)
 def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
     """What a command says of outputs, and its text where there are any."""
     parts = tuple(Produces.of(output_name=name, files=(ProducedFile.of(path=_file_of(name)),)) for name in names)
-    return parts, f'"produces":[{",".join([canonical.text(each) for each in parts])}],' if parts else ""
+    return parts, f'"produces":[{",".join([canonical.to_text(each) for each in parts])}],' if parts else ""
 
 
 def _file_of(name: str) -> str:
     """The file that is expected for an output: one of its name, as far as a file can be called so."""
-    return name if is_path(name) and root_layout.payload_is_safe(name) else root_layout.segment(name)
+    return name if is_path(name) and root_layout.is_safe_payload(name) else root_layout.path_segment(name)
 
 
 def _keep(

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import AgentId, moment
+from agenttalk.contracts.core.base import AgentId, parse_instant
 from agenttalk.contracts.dag import EVERYONE, Node, Output
 from agenttalk.contracts.errors import Code, MissingError
 from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
@@ -211,7 +211,7 @@ def read_definition(plan_id: str, run: Row) -> PlanDefinition:
     _, data, _, _, _, _, began_at, _, dag_sha256, revision, *_ = run
     policies, profiles = read_settings(bytes(data))
     return PlanDefinition(
-        plan_id, dag_sha256, revision or 1, policies, profiles, int(moment(began_at).timestamp() * 1000)
+        plan_id, dag_sha256, revision or 1, policies, profiles, int(parse_instant(began_at).timestamp() * 1000)
     )
 
 

@@ -79,7 +79,7 @@ def request_new_plan(
     data, name = asked.to_bytes() + b"\n", f"replan_{request_id}.json"
     records.publish_file(tx, f"plans/{sheet.plan_id}/{name}", data)
     if planner is not None:
-        records.publish_file(tx, f"{root_layout.agent(planner)}/inbox/{sheet.plan_id}/{name}", data)
+        records.publish_file(tx, f"{root_layout.agent_folder(planner)}/inbox/{sheet.plan_id}/{name}", data)
     tx.record("replan.requested", sheet.plan_id, asked.as_json())
 
 

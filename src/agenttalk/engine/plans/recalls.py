@@ -83,4 +83,4 @@ def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, deta
         "result": {"ok": False, "details": details},
     }
     ack = Ack.from_json(said)
-    records.publish_file(tx, f"plans/{command.plan_id}/acks/{root_layout.ack(command.message_id)}", ack.as_json())
+    records.publish_file(tx, f"plans/{command.plan_id}/acks/{root_layout.ack_name(command.message_id)}", ack.as_json())

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import PRIORITIES, ResolvedInput
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
@@ -67,7 +67,7 @@ def compare_dag(tx: Tx, dag: TaskDag) -> Difference:
 def name_promises(tx: Tx, dag: TaskDag) -> TaskDag:
     """A DAG for a plan that runs, in which promises have the ids that they have there."""
     began_at: str = tx.run("run", plan_id=dag.plan_id)[0][6]
-    return promises.assign_promise_ids(dag, int(moment(began_at).timestamp() * 1000))
+    return promises.assign_promise_ids(dag, int(parse_instant(began_at).timestamp() * 1000))
 
 
 def apply(
@@ -176,7 +176,9 @@ def _put_documents(
     records.publish_file(tx, f"{folder}/{root_layout.MANIFEST}", manifest_bytes)
     records.publish_file(tx, f"{folder}/{root_layout.POINTER}", pointer)
     for agent_id, profile in sorted(profiles.items()):
-        records.publish_file(tx, f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}", profile.to_bytes() + b"\n")
+        records.publish_file(
+            tx, f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}", profile.to_bytes() + b"\n"
+        )
     return revision
 
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.core import root_layout, wire
-from agenttalk.contracts.core.base import moment
-from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.core.base import parse_instant
+from agenttalk.contracts.core.large_documents import pause_collector
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, InputError, UsageError
 from agenttalk.contracts.plan import PlanManifest, Policies
@@ -76,7 +76,7 @@ async def _began(store: Store, plan_id: str) -> str | None:
 
 
 def _ms(at: str) -> int:
-    return int(moment(at).timestamp() * 1000)
+    return int(parse_instant(at).timestamp() * 1000)
 
 
 async def _submit(
@@ -93,7 +93,7 @@ async def _submit(
     closing = staleness.needs_final_check(dag, manifest)
     plan = _Submission(dag, manifest, _Team.of(manifest.policies, profiles), at, gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
-        with collector_paused():
+        with pause_collector():
             return await _submit_in_parts(deps, store, plan)
     links = TaskLinks.of(dag)
     rows = TaskRows.of(dag.nodes, links)
@@ -192,10 +192,10 @@ class _Team:
         known = _teams[-1] if _teams else None
         if known is None or not known.is_of(policies, profiles):
             shown = {
-                f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}": f"{profile.as_text()}\n"
+                f"{root_layout.agent_folder(agent_id)}/{root_layout.PROFILE}": f"{profile.as_text()}\n"
                 for agent_id, profile in profiles.items()
             }
-            known = cls(policies, dict(profiles), encode_settings(policies, dict(profiles)), wire.text(shown)[1:-1])
+            known = cls(policies, dict(profiles), encode_settings(policies, dict(profiles)), wire.to_text(shown)[1:-1])
             _teams[:] = [known]
         return known
 
@@ -245,7 +245,7 @@ class _PlanDocuments:
         large = len(dag) > _LARGE
         if not large:
             shown[f"{folder}/{root_layout.DAG}"] = dag.decode()
-        pairs = f"{wire.text(shown)[1:-1]}{',' if plan.team.shown else ''}{plan.team.shown}"
+        pairs = f"{wire.to_text(shown)[1:-1]}{',' if plan.team.shown else ''}{plan.team.shown}"
         return cls(dag, sha256, manifest, pointer, f"{{{pairs}}}", sha256 if large else None)
 
 

@@ -186,7 +186,7 @@ def has_lost_input(tx: Tx, sheet: PlanDefinition, inputs: Iterable[ResolvedInput
         wanted.setdefault(task_id, set()).add(segment)
     for task_id, segments in wanted.items():
         rows = tx.run("versions_from", plan_id=sheet.plan_id, task_id=task_id)
-        if not segments <= {root_layout.segment(row[0]) for row in rows}:
+        if not segments <= {root_layout.path_segment(row[0]) for row in rows}:
             return True
     return False
 
@@ -211,7 +211,7 @@ def _given(picked: PickedInputs, producer: str) -> dict[str, str]:
     """The files of a producer that were picked, with their hashes."""
     wanted = {path for each in picked.inputs for path in each.paths}
     files = {
-        f"{each.task_id}/{root_layout.segment(each.output_name)}/{path}": sha256
+        f"{each.task_id}/{root_layout.path_segment(each.output_name)}/{path}": sha256
         for chosen in picked.sources.values()
         for each in chosen
         if each.task_id == producer
@@ -224,7 +224,7 @@ def _made(tx: Tx, sheet: PlanDefinition, producer: str) -> dict[str, str]:
     """The files of the versions in force."""
     found: dict[str, str] = {}
     for row in list_versions_in_force(tx, sheet.plan_id, producer):
-        folder = f"{producer}/{root_layout.segment(row[4])}"
+        folder = f"{producer}/{root_layout.path_segment(row[4])}"
         if not any(path.startswith(f"{folder}/") for path in found):
             found |= {f"{folder}/{path}": sha256 for path, sha256, _ in files_of(row[6])}
     return found
@@ -249,7 +249,7 @@ def _used(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> dict[st
         "versions_before", plan_id=sheet.plan_id, task_id=producer, before=number
     ):
         versions.setdefault(
-            root_layout.segment(output_name), (state, {path: sha256 for path, sha256, _ in files_of(data)})
+            root_layout.path_segment(output_name), (state, {path: sha256 for path, sha256, _ in files_of(data)})
         )
     found = {}
     for path in wanted:
@@ -303,7 +303,7 @@ def archive_version(
     tx: Tx, plan_id: str, task_id: str, output_name: str, version: str, envelope: bytes, stays: Collection[str] = ()
 ) -> None:
     """Archive a version that nobody is to use. Among the results of the plan only files that others show `stays`."""
-    segment = root_layout.segment(output_name)
+    segment = root_layout.path_segment(output_name)
     for path, sha256, _ in files_of(envelope):
         kept = f"plans/{plan_id}/{HISTORY}/{task_id}/{segment}/{version}/{path}"
         records.publish_file(tx, kept, None, content=sha256)
@@ -321,7 +321,7 @@ def unpublish_version(
 
 def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> list[str]:
     """Where the files of a version lie among the results of its plan, if it is one of them."""
-    folder = f"artifacts/{plan_id}/{task_id}/{root_layout.segment(output_name)}"
+    folder = f"artifacts/{plan_id}/{task_id}/{root_layout.path_segment(output_name)}"
     return [f"{folder}/{path}" for path, _, _ in files_of(envelope)]
 
 

@@ -280,7 +280,7 @@ def make_task_changed_error(task_id: str) -> ConflictError:
 
 
 def _lines(told: Sequence[str]) -> bytes:
-    return wire.encoded(f'{{"lines":[{",".join(told)}]}}')
+    return wire.encode(f'{{"lines":[{",".join(told)}]}}')
 
 
 def _age(made: tuple[PreparedCommand, PickedInputs, Cause]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.human import HumanInterventionResponse
@@ -238,7 +238,7 @@ class TaskTransitions(PlanTransaction):
     ) -> None:
         """Inputs are still missing: after the time limit a person is asked, unless somebody was, and alerted."""
         patience = node.timeout or sheet.policies.timeout_default_seconds
-        if (moment(self.at) - moment(since)).total_seconds() < patience:
+        if (parse_instant(self.at) - parse_instant(since)).total_seconds() < patience:
             return
         names = missing.names
         request_id = request_id or questions.ask_for_files(self.tx, sheet, node, names, at=self.at)

@@ -28,7 +28,7 @@ def files_of(envelope: bytes) -> dict[str, str]:
 
 def folder_of(plan_id: str, task_id: str, output_name: str) -> str:
     """Where an artifact is archived."""
-    return f"artifacts/{plan_id}/{task_id}/{root_layout.segment(output_name)}"
+    return f"artifacts/{plan_id}/{task_id}/{root_layout.path_segment(output_name)}"
 
 
 def needs_acceptance(sheet: PlanDefinition, task_id: str, output_name: str) -> bool:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.plan import PhaseTimeout, Policies, ReviewPolicy
 from agenttalk.contracts.planfile import reader
-from agenttalk.contracts.planfile.yaml_text import Source
+from agenttalk.contracts.planfile.yaml_text import YamlSource
 from agenttalk.contracts.validation import DecisionRecord
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
@@ -87,7 +87,7 @@ class DagReviewCoordinator:
             weigh=render_coordination_prompt(locale=locale),
             timeout=timeout,
         )
-        compiled = compile_plan(reader.plan_of(Source(document)), agents=profiles)
+        compiled = compile_plan(reader.plan_of(YamlSource(document)), agents=profiles)
         dag = bytes((await self.store.read("plan_documents", plan_id=sheet.plan_id))[0][0])
         sha256 = await (await self.deps.stores.blobs(self.store.name)).put(dag)
         at = self.deps.stamp()
@@ -163,7 +163,10 @@ def _limit(policies: Policies) -> PhaseTimeout | None:
 
 def _is_late(review: DagReviewRecord, policies: Policies, at: str) -> bool:
     limit = _limit(policies)
-    return limit is not None and (moment(at) - moment(review.began_at)).total_seconds() > limit.timeout_seconds
+    return (
+        limit is not None
+        and (parse_instant(at) - parse_instant(review.began_at)).total_seconds() > limit.timeout_seconds
+    )
 
 
 def record_ruling(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.errors import Code, Problem, UsageError
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest
 from agenttalk.engine.core import records, task_comments
@@ -75,7 +75,7 @@ def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, rea
         {
             "schema_version": "1.0",
             "request_id": records.derive_id("req", f"dispute/{subject}/{check_id}/{seq}"),
-            "created_at": write_time(moment(at)),
+            "created_at": write_time(parse_instant(at)),
             "created_by": {"agent_id": agent_id, "task_id": task_id},
             "severity": "MEDIUM",
             "type": "DECISION",

@@ -8,7 +8,7 @@ from typing import Any
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.engine.core.deps import Deps
-from agenttalk.ports import Baseline, Job, Proof, Store, Tx, Value
+from agenttalk.ports import Baseline, Job, Store, Tx, Value, WorkProof
 from agenttalk.rules.proof import evidence, findings_json
 from agenttalk.rules.proof.evidence import CheckResult
 
@@ -66,7 +66,7 @@ async def read_claims(deps: Deps, store: Store, job: Job) -> list[str | Evidence
     return [each for (said,) in rows for each in evidence.read_claims(hide(wire.read(bytes(said))))]
 
 
-def write_evidence(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:
+def write_evidence(tx: Tx, job: Job, proof: WorkProof, *, at: str) -> None:
     """Write down what shows that a task is done, in the place of what did so before."""
     about = {"plan_id": job.plan_id, "task_id": job.task_id}
     tx.run("drop_evidence", **about)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.errors import Code, UsageError
@@ -68,7 +68,7 @@ async def replay_page(deps: Deps, asked: ReplayQuery) -> dict[str, Any]:
             looked += top - floor
             full = len(rows) == PAGE - len(found)
             for seq, at, kind, subject, body in rows:
-                if asked.since is not None and moment(at) < asked.since:
+                if asked.since is not None and parse_instant(at) < asked.since:
                     floor = 1
                     full = False
                     break
@@ -111,7 +111,7 @@ async def _judge_fact(
         plan_id, task_id, agent_id = parts[0], parts[-1], ""
     if asked.plan_id not in {"", plan_id}:
         return None
-    age = max(0.0, (deps.now() - moment(at)).total_seconds() / 86_400)
+    age = max(0.0, (deps.now() - parse_instant(at)).total_seconds() / 86_400)
     work = await _work(store, plan_id, task_id, kind, at, body, agent_id, age)
     judged = (
         policy_replay.judge(asked.policy, work)

@@ -21,7 +21,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.plans import releases, validator_verdicts
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.engine.plans.releases import Release
-from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
+from agenttalk.ports import Prover, Shipment, ShipmentReport, Store, Tx
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import checkpoints
 from agenttalk.rules.proof import release as rules
@@ -100,7 +100,7 @@ async def decide_release(
         def work(
             tx: Tx,
             ground: _ReleaseBasis = ground,
-            examined: Examined = examined,
+            examined: ShipmentReport = examined,
             found: Any = found,
             faults: Any = faults,
         ) -> bool:
@@ -237,14 +237,14 @@ def _shipment(board: str, plan_id: str, ground: _ReleaseBasis) -> Shipment:
     names = [each.name for each in shipped]
     files: dict[str, str] = {}
     for each in shipped:
-        top = root_layout.segment(each.name) if names.count(each.name) == 1 else f"{each.task_id}/{each.name}"
+        top = root_layout.path_segment(each.name) if names.count(each.name) == 1 else f"{each.task_id}/{each.name}"
         contents = ground.files[each.task_id, each.name]
-        alone = len(contents) == 1 and next(iter(contents)) in {each.name, root_layout.segment(each.name)}
+        alone = len(contents) == 1 and next(iter(contents)) in {each.name, root_layout.path_segment(each.name)}
         files |= {top if alone else f"{top}/{path}": sha256 for path, sha256 in contents.items()}
     return Shipment(board, plan_id, ground.repo, files)
 
 
-async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies) -> Examined:
+async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies) -> ShipmentReport:
     """Have the engine's own checks made, for as long as the plan allows. What did not end has not passed."""
     policy = policies.release
     wanted = (
@@ -252,15 +252,15 @@ async def _examine(prover: Prover | None, shipment: Shipment, policies: Policies
     )
     checks = [(gate.check, gate.on or "artifacts") for gate in wanted.values() if gate.check is not None]
     if prover is None:
-        return Examined(faults=("checks are not supported here",) if checks else ())
+        return ShipmentReport(faults=("checks are not supported here",) if checks else ())
     limit = _limit(policies)
     try:
         async with asyncio.timeout(limit.timeout_seconds if limit else None):
             return await prover.examine(shipment, checks)
     except TimeoutError:
-        return Examined(faults=(f"the gates took more than {limit.timeout_seconds if limit else 0} seconds",))
+        return ShipmentReport(faults=(f"the gates took more than {limit.timeout_seconds if limit else 0} seconds",))
     except AgentTalkError as error:
-        return Examined(faults=(f"the gates could not be looked at: {error.message}",))
+        return ShipmentReport(faults=(f"the gates could not be looked at: {error.message}",))
 
 
 def _required(policies: Policies) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ def _limit(policies: Policies) -> PhaseTimeout | None:
     return policies.timeouts.release_gate if policies.timeouts else None
 
 
-def _own_findings(ground: _ReleaseBasis, examined: Examined) -> list[GateFinding]:
+def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateFinding]:
     """What the engine's own checks said, of everything that is shipped."""
     subjects = frozenset(each.sha256 for each in ground.made if each.sha256 and each.state == "COMPLETED")
     return [
@@ -314,7 +314,7 @@ def _decide(
     deps: Deps,
     plan_id: str,
     ground: _ReleaseBasis,
-    examined: Examined,
+    examined: ShipmentReport,
     found: Sequence[GateFinding],
     faults: Sequence[str],
 ) -> bool:
@@ -343,7 +343,7 @@ def _write(
     plan_id: str,
     due: Release,
     ground: _ReleaseBasis,
-    examined: Examined,
+    examined: ShipmentReport,
     decision: ReleaseDecision,
     required: Sequence[str],
     footing: str,
@@ -431,7 +431,7 @@ def _gate(finding: GateFinding) -> dict[str, Any]:
 def _manifest(
     plan_id: str,
     release_id: str,
-    examined: Examined,
+    examined: ShipmentReport,
     decision: ReleaseDecision,
     required: Sequence[str],
     unisolated: int,
@@ -466,6 +466,8 @@ def _manifest(
 def _archive(tx: Tx, plan_id: str, release_id: str, ground: _ReleaseBasis, decision: ReleaseDecision) -> None:
     """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
     for each in decision.shipped:
-        folder = f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.segment(each.name)}"
+        folder = (
+            f"{releases.archive_folder_of(plan_id, release_id)}/{each.task_id}/{root_layout.path_segment(each.name)}"
+        )
         for path, sha256 in ground.files[each.task_id, each.name].items():
             records.publish_file(tx, f"{folder}/{path}", None, content=sha256)

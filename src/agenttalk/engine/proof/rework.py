@@ -19,7 +19,7 @@ from agenttalk.engine.plans import commands, questions, rework_rounds, supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Made, Performance, Proof, Row, Tx
+from agenttalk.ports import OutputContent, Performance, Row, Tx, WorkProof
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.plans.input_selection import PickedInputs
 from agenttalk.rules.proof import failed_tests, rework
@@ -239,7 +239,7 @@ def order_rework(
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
-    proof: Proof,
+    proof: WorkProof,
     *,
     cause: Cause,
     reason: str,
@@ -273,7 +273,7 @@ def order_rework(
     moves.queue(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
 
 
-def build_engine_judgement(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
+def build_engine_judgement(reason: str, verdict: Verdict | None, proof: WorkProof) -> Judgement:
     """The verifier's judgement of a turn."""
     if proof.breach:
         told = verdict_words.LEFT_SCOPE(paths=", ".join(proof.breach))
@@ -295,7 +295,7 @@ def collect_issues(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> 
     return (*judgement.issues, *(Issue.model_validate(each) for each in disputed))
 
 
-def describe_dropped_work(proof: Proof) -> list[str]:
+def describe_dropped_work(proof: WorkProof) -> list[str]:
     """What of an agent's work does not count, in words."""
     found = []
     if proof.restored:
@@ -323,7 +323,7 @@ def end_without_rounds(
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
-    proof: Proof,
+    proof: WorkProof,
     *,
     reason: str,
     verdict: Verdict | None,
@@ -350,7 +350,7 @@ def end_without_rounds(
     mark_exhausted(moves, sheet, node, reason, told, diff=proof.diff)
 
 
-def _issues_from_output(proof: Proof) -> list[Issue]:
+def _issues_from_output(proof: WorkProof) -> list[Issue]:
     """What checks that did not pass printed last, for whoever has to mend it."""
     return [
         Issue(
@@ -370,10 +370,10 @@ def _failure(check: Mapping[str, Any], text: str) -> str:
     return verdict_words.PRINTED(check=check["id"], text=text)
 
 
-def group_by_output(files: FileRecords) -> dict[str, list[Made]]:
+def group_by_output(files: FileRecords) -> dict[str, list[OutputContent]]:
     """Files of a version by their output, as they are sent."""
-    found: dict[str, list[Made]] = {}
+    found: dict[str, list[OutputContent]] = {}
     for each in files:
-        one = Made(each["output_name"], each["path"], each["sha256"], each["size_bytes"], None)
+        one = OutputContent(each["output_name"], each["path"], each["sha256"], each["size_bytes"], None)
         found.setdefault(one.output_name, []).append(one)
     return found

@@ -18,7 +18,7 @@ from agenttalk.engine.plans import artifacts, control, questions, rework_rounds,
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework as proof_rework
-from agenttalk.ports import Left, Row, Tx
+from agenttalk.ports import AcceptedWork, Row, Tx
 from agenttalk.rules.proof import done, rework
 from agenttalk.rules.proof.done import Evidence, Trust, Verdict
 from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandonment, WorkAcceptance
@@ -26,7 +26,7 @@ from agenttalk.rules.proof.rework import ReworkDecision, RoundGrant, TaskAbandon
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
 
 
-def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> Left | None:
+def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> AcceptedWork | None:
     """What has to be merged when a task is accepted as it is; None when there is nothing."""
     _read_exhausted_task(tx, sheet, task_id)
     told = _last(tx, sheet, task_id)
@@ -35,7 +35,7 @@ def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> Left | No
         return None
     promise = sheet.promise(node, told.get("made_score"))
     others = sheet.neighbours(tx, task_id)
-    return Left(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
+    return AcceptedWork(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
 
 
 def apply_decision(
@@ -179,8 +179,8 @@ def _send(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row,
             parcel.send(moves, sheet, work)
             lines += parcel.lines
     if lines:
-        body = {"lines": f"[{','.join(lines)}]", "task_id": wire.text(task_id)}
-        moves.note("outputs.accepted", sheet.plan_id, wire.encoded(wire.object_of(body)))
+        body = {"lines": f"[{','.join(lines)}]", "task_id": wire.to_text(task_id)}
+        moves.note("outputs.accepted", sheet.plan_id, wire.encode(wire.object_of(body)))
 
 
 @dataclass(frozen=True, slots=True)

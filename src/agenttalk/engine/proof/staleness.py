@@ -16,7 +16,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine.plans import commands
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
-from agenttalk.ports import Job, Prover, Row, Store, Tip, Tx
+from agenttalk.ports import BranchTip, Job, Prover, Row, Store, Tx
 from agenttalk.rules.core.isolation import IsolationSettings
 from agenttalk.rules.proof import findings_json, staleness
 from agenttalk.rules.proof.evidence import CheckResult, Fingerprint, is_about_work
@@ -113,7 +113,7 @@ async def find_stale(
     return StalenessReport(tip.commit, tuple(EvidenceRecheck(each, _changed(each, tip)) for each in kept))
 
 
-def _changed(kept: StoredEvidence, tip: Tip) -> tuple[str, ...]:
+def _changed(kept: StoredEvidence, tip: BranchTip) -> tuple[str, ...]:
     """What has changed of the things that evidence covers.
 
     A task whose inputs were replaced runs again, so those are as they were.

@@ -21,7 +21,7 @@ from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
-from agenttalk.ports import Handed, Job, KindTask, TaskKind
+from agenttalk.ports import InputContent, Job, KindTask, TaskKind
 from agenttalk.rules.agents import results
 from agenttalk.rules.budgets import stuck
 from agenttalk.rules.core.tokens import attempt_token, token_hash
@@ -58,7 +58,7 @@ class AttemptBuilder:
     profile: AgentProfile
     command: Command
     epoch: int
-    inputs: tuple[Handed, ...]
+    inputs: tuple[InputContent, ...]
     node: Node
     own_inputs: frozenset[str]
     repo: Workspace | None
@@ -109,7 +109,7 @@ class AttemptBuilder:
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind, command)
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
-        folder = root_layout.task(self.profile.agent_id, command.plan_id, command.task_id)
+        folder = root_layout.task_folder(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs, possible = tuple(results.list_required_outputs(command)), tuple(results.list_possible_outputs(command))
         told = render_execute_prompt(
@@ -177,7 +177,7 @@ class AttemptBuilder:
         )
 
 
-def _is_in_prompt(file: Handed) -> bool:
+def _is_in_prompt(file: InputContent) -> bool:
     """Whether a file says what the prompt says anyway, under what to mend."""
     return file.input_name == rework.FEEDBACK_INPUT
 
@@ -190,7 +190,7 @@ def prepare_attempt(
     agent_id: str,
     command: Command,
     epoch: int,
-    inputs: tuple[Handed, ...],
+    inputs: tuple[InputContent, ...],
     used: Sequence[str],
 ) -> AttemptBuilder:
     """An attempt of an agent at a command, with inputs that came from messages."""
@@ -257,7 +257,7 @@ def record_start(
         moves.injected(plan_id, each, agent_id)
     gates, promise = "", ""
     if attempt.passage.decisions:
-        gates = f',"gates":{wire.text(checkpoints.decisions_to_json(attempt.passage.decisions))}'
+        gates = f',"gates":{wire.to_text(checkpoints.decisions_to_json(attempt.passage.decisions))}'
         if attempt.command.promise is not None:
             promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
     inputs = ",".join([f'"{each}"' for each in used])
@@ -265,6 +265,6 @@ def record_start(
         f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
         f'"lines":[{line}],"message_id":"{message_id}"{promise},"prompt_sha256":"{prompt_sha256}"}}'
     )
-    moves.note("turn.started", plan_id, wire.encoded(body))
+    moves.note("turn.started", plan_id, wire.encode(body))
     if attempt.kind is not None:
         attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)

@@ -20,7 +20,7 @@ from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Performance, Proof
+from agenttalk.ports import Performance, WorkProof
 from agenttalk.rules.budgets import aborts, budgets
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import usage
@@ -157,7 +157,7 @@ def decide_after_turn(
     node: Node,
     lease: str,
     performance: Performance,
-    proof: Proof,
+    proof: WorkProof,
     abort: Abort | None,
     *,
     proven: bool,
@@ -193,7 +193,7 @@ def decide_folder_turn(
         checkpoints.decide("pre-plan", checkpoints.check_promise(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
         checkpoints.decide("pre-act", (), trace_id=f"{lease}:pre-act"),
     ]
-    return (*before, *decide_after_turn(node, lease, performance, Proof(), None, proven=False))
+    return (*before, *decide_after_turn(node, lease, performance, WorkProof(), None, proven=False))
 
 
 def decisions_to_json(decisions: Sequence[CheckpointDecision]) -> list[dict[str, object]]:

@@ -24,7 +24,7 @@ from agenttalk.engine.proof import rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
 from agenttalk.engine.runs.turn_outcome import NO_PROOF, TurnOutcome, decide_outcome, model_of
-from agenttalk.ports import Made, Performance, Proof
+from agenttalk.ports import OutputContent, Performance, WorkProof
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
 from agenttalk.rules.core.task_states import Cause
@@ -44,7 +44,7 @@ class FinishedTurn:
 
     granted: LeasedAttempt
     performance: Performance
-    proof: Proof = NO_PROOF
+    proof: WorkProof = NO_PROOF
 
 
 def conclude(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> list[TurnOutcome]:
@@ -226,7 +226,7 @@ def _end_turn(
     granted: LeasedAttempt,
     performance: Performance,
     outcome: TurnOutcome,
-    proof: Proof,
+    proof: WorkProof,
     fact: int,
 ) -> None:
     job = granted.job
@@ -264,7 +264,7 @@ def _end_turn(
     )
 
 
-def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome, proof: Proof) -> None:
+def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnOutcome, proof: WorkProof) -> None:
     """Keep what shows that a task is done. Of one that is not done, nothing does."""
     job = granted.job
     if proof.foreign:
@@ -275,7 +275,7 @@ def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: Turn
         kept.write_evidence(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
 
 
-def _warn(moves: TaskTransitions, granted: LeasedAttempt, proof: Proof) -> None:
+def _warn(moves: TaskTransitions, granted: LeasedAttempt, proof: WorkProof) -> None:
     """Tell people that somebody else put something on the plan's branch; once for each such commit."""
     job = granted.job
     records.alert(
@@ -304,7 +304,7 @@ def _parcels(
     """The outputs of a turn, for whom the DAG names. Those that the score does not choose go nowhere."""
     score = performance.score
     due = {each.name: each for each in node.outputs if each.when is None or score_gates.holds(each.when, score)}
-    files: dict[str, list[Made]] = {}
+    files: dict[str, list[OutputContent]] = {}
     for each in performance.outputs:
         if each.output_name in due:
             files.setdefault(each.output_name, []).append(each)

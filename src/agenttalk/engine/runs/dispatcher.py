@@ -36,7 +36,7 @@ from agenttalk.engine.runs.operator import OperatorActions
 from agenttalk.engine.runs.recovery import Recovery
 from agenttalk.engine.runs.state import BoardState, make_tasks_ready
 from agenttalk.engine.runs.turn_runner import TurnRunner
-from agenttalk.ports import Lasting, Performance, Performer, Processes, Prover, Store, Tx
+from agenttalk.ports import Performance, Performer, Processes, Prover, Store, Tx, UncancellableFuture
 from agenttalk.rules.core.usage import UsageTotals
 
 LOG = logging.getLogger(__name__)
@@ -358,7 +358,9 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
 
         False when that cannot be, because of this one or of another: nothing of it was kept.
         """
-        written: Lasting[bool] = Lasting(loop=asyncio.get_running_loop())  # it is carried out, whoever is cancelled
+        written: UncancellableFuture[bool] = UncancellableFuture(
+            loop=asyncio.get_running_loop()
+        )  # it is carried out, whoever is cancelled
         board.ends.append((end, written))
         if board.writing is None:
             board.writing = asyncio.create_task(self._write_ends(board))

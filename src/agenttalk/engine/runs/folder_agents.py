@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.engine.plans import supersede
@@ -19,7 +19,7 @@ from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.runs import checkpoints as run_checkpoints
 from agenttalk.engine.runs import turn_outcome
-from agenttalk.ports import Made, Performance, Row
+from agenttalk.ports import OutputContent, Performance, Row
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.plans import failure
@@ -74,11 +74,13 @@ def _check_folder_task(moves: TaskTransitions, sheet: PlanDefinition, row: Row) 
         _end(moves, sheet, node, delivery, made, ack=ack or "SUCCEEDED", details=details)
         return
     limit = node.timeout or sheet.policies.timeout_default_seconds
-    if (moment(moves.at) - moment(since)).total_seconds() > limit:
+    if (parse_instant(moves.at) - parse_instant(since)).total_seconds() > limit:
         _end(moves, sheet, node, delivery, made, ack="FAILED", details=f"nothing came within {limit} seconds")
 
 
-def _read_handed_in(moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int) -> tuple[Made, ...]:
+def _read_handed_in(
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, delivery: int
+) -> tuple[OutputContent, ...]:
     """What was handed in for the command that is in force."""
     [(_, data)] = moves.tx.run("command_of_delivery", id=delivery)
     command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
@@ -89,7 +91,8 @@ def _read_handed_in(moves: TaskTransitions, sheet: PlanDefinition, node: Node, d
         if belongs_to in {None, command_id}:
             artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
             found += [
-                Made(output_name, file.path, file.sha256, file.size_bytes or 0, None) for file in artifact.payload.files
+                OutputContent(output_name, file.path, file.sha256, file.size_bytes or 0, None)
+                for file in artifact.payload.files
             ]
     return tuple(found)
 
@@ -99,7 +102,7 @@ def _end(
     sheet: PlanDefinition,
     node: Node,
     delivery: int,
-    made: tuple[Made, ...],
+    made: tuple[OutputContent, ...],
     *,
     ack: str,
     details: str | None,

@@ -21,7 +21,7 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt as run_attempt
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN
-from agenttalk.ports import Handed, Row, Tx
+from agenttalk.ports import InputContent, Row, Tx
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.messages.leases import TurnHistory
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -193,7 +193,7 @@ def _first_queued(
 ) -> list[Row]:
     """The first in an agent's queue, of those plans that are not full."""
     if full:
-        return moves.tx.run("next_task_apart", agent_id=agent_id, plans=wire.text(list(full)))
+        return moves.tx.run("next_task_apart", agent_id=agent_id, plans=wire.to_text(list(full)))
     return queues[agent_id] if agent_id in queues else moves.tx.run("next_task", agent_id=agent_id)
 
 
@@ -298,7 +298,7 @@ def take_over_attempt(
     desk: LeaseContext,
     agent_id: str,
     delivery: int,
-    inputs: tuple[Handed, ...],
+    inputs: tuple[InputContent, ...],
     ticket: int,
     task: Row,
 ) -> LeasedAttempt:

@@ -16,7 +16,7 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints, conclusion, resume
 from agenttalk.engine.runs.resume import VERIFYING, OrphanedLease
 from agenttalk.engine.runs.state import BoardState, DispatcherState
-from agenttalk.ports import Owner, Performance, Tx
+from agenttalk.ports import Performance, ProcessIdentity, Tx
 from agenttalk.rules.core.usage import NOTHING, UsageTotals
 
 
@@ -95,7 +95,7 @@ class Recovery(DispatcherState):
         if left.phase in VERIFYING or task[3] != left.lease or not rows:
             return NOTHING
         envelope: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
-        own = root_layout.task(left.agent_id, left.plan_id, left.task_id)
+        own = root_layout.task_folder(left.agent_id, left.plan_id, left.task_id)
         path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task[5]}{transcript.ENDING}"
         return await asyncio.to_thread(transcript.read_used, self._deps.root, path)
 
@@ -105,5 +105,5 @@ class Recovery(DispatcherState):
 
     def _lives(self, owner: str) -> bool:
         said: Any = wire.read(owner.encode())
-        found = Owner(**said)
+        found = ProcessIdentity(**said)
         return found != self._processes.me() and self._processes.alive(found)

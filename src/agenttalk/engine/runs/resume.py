@@ -17,7 +17,7 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt, leasing
 from agenttalk.engine.runs.leasing import LeaseContext
-from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
+from agenttalk.ports import InputContent, Job, OutputContent, Performance, ProcessIdentity, Tx
 from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.rework import Judgement
@@ -26,7 +26,7 @@ UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which nothing runs here that could end an engine."""
 VERIFYING: Final = frozenset({"verifying", "asking", "awaiting"})
 """Phases in which what came of the attempt may be known already. Who asks a person has verified the rest."""
-NO_OWNER: Final = wire.write(Owner("", 0, 0)._asdict()).decode()
+NO_OWNER: Final = wire.write(ProcessIdentity("", 0, 0)._asdict()).decode()
 """Holds the lease of what an engine left to be verified again when it was stopped."""
 
 
@@ -105,7 +105,7 @@ def resume_lease(
     if task[8] == "SUPERSEDED":  # what it was given was replaced meanwhile
         return None
     said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT)
-    inputs = tuple(Handed(*_content(each)) for each in said["inputs"])
+    inputs = tuple(InputContent(*_content(each)) for each in said["inputs"])
     granted = leasing.take_over_attempt(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)
     job = granted.job
     if rows[0][0] != job.command.command_id or not tx.run(
@@ -161,7 +161,7 @@ def _read_performance(said: dict[str, Any]) -> Performance:
         result=said["result"],
         score=said["score"],
         explanation=said["explanation"],
-        outputs=tuple(Made(*_content(each)) for each in said["outputs"]),
+        outputs=tuple(OutputContent(*_content(each)) for each in said["outputs"]),
         seconds=said["seconds"],
         sandbox=said["sandbox"],
         usage=said["usage"],
@@ -174,7 +174,7 @@ def _read_performance(said: dict[str, Any]) -> Performance:
     )
 
 
-def _file(name: str, file: Made | Handed) -> list[Any]:
+def _file(name: str, file: OutputContent | InputContent) -> list[Any]:
     data = base64.b64encode(file.data).decode() if file.data is not None else None
     return [name, file.path, file.sha256, file.size, data]
 

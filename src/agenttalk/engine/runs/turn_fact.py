@@ -15,7 +15,7 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.turn_outcome import NO_CLAIMS, NO_PROOF, TurnOutcome
-from agenttalk.ports import Performance, Proof
+from agenttalk.ports import Performance, WorkProof
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.core import task_states
@@ -33,20 +33,20 @@ def render_fact(
     granted: LeasedAttempt,
     performance: Performance,
     outcome: TurnOutcome,
-    proof: Proof,
+    proof: WorkProof,
     state: str,
     lines: Sequence[str],
 ) -> bytes:
     """The fact of a turn that ended, in its canonical form. `lines` are those of the journal, in theirs."""
     if _is_plain(granted, performance, outcome, proof):
         return _plain(moves, granted, performance, outcome, state, lines)
-    texts = {name: wire.text(value) for name, value in _fact_to_json(granted, performance, outcome, proof).items()}
-    texts |= {"state": wire.text(state), "lines": f"[{','.join(lines)}]"}
+    texts = {name: wire.to_text(value) for name, value in _fact_to_json(granted, performance, outcome, proof).items()}
+    texts |= {"state": wire.to_text(state), "lines": f"[{','.join(lines)}]"}
     texts |= {} if outcome.again else {"ack": _ack(moves, granted, outcome)}
-    return wire.encoded(wire.object_of(texts))
+    return wire.encode(wire.object_of(texts))
 
 
-def _is_plain(granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: Proof) -> bool:
+def _is_plain(granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: WorkProof) -> bool:
     """Whether there is nothing to be told of a turn but that it finished, and what is thought of it."""
     command = granted.job.command
     return (
@@ -70,38 +70,38 @@ def _plain(
 ) -> bytes:
     """The fact of a plain turn: the same as of any other, only quicker."""
     job, result, explanation = granted.job, performance.result, performance.explanation
-    said = wire.quoted(result) if type(result) is str else wire.text(result)
-    if len(said) > _SHOWN // 4 and len(data := wire.encoded(said)) > _SHOWN:
+    said = wire.quoted(result) if type(result) is str else wire.to_text(result)
+    if len(said) > _SHOWN // 4 and len(data := wire.encode(said)) > _SHOWN:
         shown = f'"result_sha256":"{wire.sha256(data)}"'
     else:
         shown = f'"result":{said}'
-    scored = "null" if performance.score is None else wire.text(performance.score)
-    explained = "null" if explanation is None else wire.text(explanation)
+    scored = "null" if performance.score is None else wire.to_text(performance.score)
+    explained = "null" if explanation is None else wire.to_text(explanation)
     tier = f'"sandbox":"{performance.sandbox}",' if performance.sandbox else ""
     fact_before = "null" if granted.fact is None else str(granted.fact)
     before, after = _verdict_text(outcome.verdict)
-    return wire.encoded(
+    return wire.encode(
         f'{{"ack":{_ack(moves, granted, outcome)},"attempt":{job.attempt},"before":{fact_before},'
         f'"cause":"{outcome.cause}","command_id":"{job.command.command_id}","epoch":{job.epoch},'
         f'"how":"finished","lease":"{job.lease}","lines":[{",".join(lines)}],'
         f'"message_id":"{granted.message_id}",{shown},{tier}"score":{scored},'
         f'"score_explanation":{explained},"state":"{state}",'
         f'"usage":{{"duration_s":{round(performance.seconds, 3)!r}}},'
-        f'"verdict":{before}"promise_id":{wire.text(outcome.promise_id)}{after}}}'
+        f'"verdict":{before}"promise_id":{wire.to_text(outcome.promise_id)}{after}}}'
     )
 
 
 @lru_cache(maxsize=256)
 def _verdict_text(verdict: Verdict) -> tuple[str, str]:
     """What is told of a verdict, before and after the id of its promise."""
-    said = {name: wire.text(value) for name, value in _verdict_to_json(verdict).items()}
+    said = {name: wire.to_text(value) for name, value in _verdict_to_json(verdict).items()}
     before = "".join([f"{wire.quoted(name)}:{said[name]}," for name in sorted(said) if name < "promise_id"])
     after = "".join([f",{wire.quoted(name)}:{said[name]}" for name in sorted(said) if name > "promise_id"])
     return f"{{{before}", f"{after}}}"
 
 
 def _fact_to_json(
-    granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: Proof
+    granted: LeasedAttempt, performance: Performance, outcome: TurnOutcome, proof: WorkProof
 ) -> dict[str, Any]:
     """The fact of a turn."""
     job = granted.job
@@ -144,7 +144,7 @@ def _fact_to_json(
     return body
 
 
-def _remarks(performance: Performance, outcome: TurnOutcome, proof: Proof) -> list[str]:
+def _remarks(performance: Performance, outcome: TurnOutcome, proof: WorkProof) -> list[str]:
     """What a reader of the verdict must know besides: what does not count, what it rests on, what was refused."""
     found = rework.describe_dropped_work(proof)
     if proof.rests_on:
@@ -154,7 +154,7 @@ def _remarks(performance: Performance, outcome: TurnOutcome, proof: Proof) -> li
     return found
 
 
-def _proof_to_json(proof: Proof) -> dict[str, Any]:
+def _proof_to_json(proof: WorkProof) -> dict[str, Any]:
     """What others found out about the work; only what is there."""
     told = {"checks": list(proof.told), "commit": proof.commit, "foreign": list(proof.foreign)}
     return {name: value for name, value in told.items() if value}

@@ -15,7 +15,7 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints as run_checkpoints
-from agenttalk.ports import Performance, Proof
+from agenttalk.ports import Performance, WorkProof
 from agenttalk.rules.budgets import aborts
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core.task_states import Cause
@@ -37,7 +37,7 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
     "lost": "lost",
     "aborted": "crash",
 }
-NO_PROOF: Final = Proof()
+NO_PROOF: Final = WorkProof()
 NO_CLAIMS: Final = Claims()
 _MET: Final = ScoreGateResult(met=True)
 _REMEMBERED: Final = 1000
@@ -80,7 +80,7 @@ def decide_outcome(
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
-    proof: Proof,
+    proof: WorkProof,
 ) -> TurnOutcome:
     """What a turn is worth, with what the checkpoints after it decided."""
     job = granted.job
@@ -100,7 +100,7 @@ def decide_outcome(
 
 
 def _breach_ends(
-    moves: TaskTransitions, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, proof: Proof
+    moves: TaskTransitions, sheet: PlanDefinition, node: Node, granted: LeasedAttempt, proof: WorkProof
 ) -> bool:
     """Whether a turn that left its scope is the end of its task."""
     if not proof.breach:
@@ -131,7 +131,7 @@ def model_of(granted: LeasedAttempt, performance: Performance) -> str:
     return honesty.model_of({"usage": performance.usage}) or granted.job.profile.model
 
 
-def is_done(granted: LeasedAttempt, performance: Performance, proof: Proof, at: str) -> bool:
+def is_done(granted: LeasedAttempt, performance: Performance, proof: WorkProof, at: str) -> bool:
     """Whether what was found would fulfil the task's promise, if its gates are met."""
     node, job = granted.node, granted.job
     promise = job.command.promise or done.derive_promise(node, promise_id="", score=performance.score)
@@ -158,7 +158,7 @@ def judge_turn(
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
-    proof: Proof = NO_PROOF,
+    proof: WorkProof = NO_PROOF,
     later: tuple[CheckpointDecision, ...] = (),
     *,
     breach_ends: bool = False,
@@ -197,7 +197,7 @@ def _judge_by_promise(
     node: Node,
     granted: LeasedAttempt,
     performance: Performance,
-    proof: Proof,
+    proof: WorkProof,
     later: tuple[CheckpointDecision, ...],
 ) -> TurnOutcome:
     """Hold what was found against the promise."""
@@ -231,7 +231,7 @@ def _decide_rework(
     sheet: PlanDefinition,
     node: Node,
     granted: LeasedAttempt,
-    proof: Proof,
+    proof: WorkProof,
     verdict: Verdict,
     reason: str,
 ) -> TurnOutcome:
@@ -251,7 +251,7 @@ def _decide_rework(
 
 
 def _is_plain(
-    sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance, proof: Proof
+    sheet: PlanDefinition, node: Node, granted: LeasedAttempt, performance: Performance, proof: WorkProof
 ) -> bool:
     """Whether nothing was promised but what follows from the node, and nothing was found but what the engine saw."""
     return (

@@ -21,7 +21,7 @@ from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.runs import resume, turn_outcome
 from agenttalk.engine.runs.state import BoardState, DispatcherState
-from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover
+from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Prover, WorkProof
 from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.check_results import Confirmation
@@ -37,7 +37,7 @@ class TurnRunner(DispatcherState):
 
     async def _watched(
         self, board: BoardState, granted: LeasedAttempt, known: Performance | None
-    ) -> tuple[Performance, Proof]:
+    ) -> tuple[Performance, WorkProof]:
         """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
         watch = granted.watch
         try:
@@ -46,7 +46,7 @@ class TurnRunner(DispatcherState):
                 proof = await self._proven(board, granted, granted.job, performance)
                 performance, proof = self._believed(granted, performance, proof)
             if performance.strayed and performance.how == "finished":
-                proof = Proof(breach=performance.strayed)
+                proof = WorkProof(breach=performance.strayed)
         except asyncio.CancelledError:
             if watch.abort is None:
                 raise
@@ -63,14 +63,16 @@ class TurnRunner(DispatcherState):
         abort = watch.abort._replace(detail=detail)
         return Performance("aborted", abort=abort, **merge_usage(watch.used, {})), turn_outcome.NO_PROOF
 
-    def _believed(self, granted: LeasedAttempt, performance: Performance, proof: Proof) -> tuple[Performance, Proof]:
+    def _believed(
+        self, granted: LeasedAttempt, performance: Performance, proof: WorkProof
+    ) -> tuple[Performance, WorkProof]:
         """Believe an agent that says it failed, unless its checks show that it did not."""
         failed = performance.ended_badly == "failed" and not proof.breach
         if not failed or turn_outcome.is_done(granted, performance, proof, at=self._deps.stamp()):
             return performance, proof
         return replace(performance, how="crashed", error=performance.remark, remark=""), turn_outcome.NO_PROOF
 
-    async def _worked(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, Proof | None]:
+    async def _worked(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, WorkProof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
         prover = self._prover
@@ -104,12 +106,12 @@ class TurnRunner(DispatcherState):
         self._tell(ended=False)
         return performance, None
 
-    async def _proven(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> Proof:
+    async def _proven(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
         """Have proven what came of a job."""
         if granted.kind_task is not None:
             return await self._found(board, granted, performance)
         if self._prover is None:
-            return Proof(refused="checks and repositories are not supported here")
+            return WorkProof(refused="checks and repositories are not supported here")
         if names := validator_verdicts.list_other_outputs(job):
             blobs = await self._deps.stores.blobs(job.board)
             job = replace(
@@ -120,9 +122,9 @@ class TurnRunner(DispatcherState):
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
             return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
-            return Proof(refused=verdict_words.NOT_CHECKED(error=_describe_error(error)))
+            return WorkProof(refused=verdict_words.NOT_CHECKED(error=_describe_error(error)))
 
-    async def _found(self, board: BoardState, granted: LeasedAttempt, performance: Performance) -> Proof:
+    async def _found(self, board: BoardState, granted: LeasedAttempt, performance: Performance) -> WorkProof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
         kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
@@ -140,7 +142,7 @@ class TurnRunner(DispatcherState):
             detail = f"verify_error: {code}{error}"
             found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
-        return self._deps.discretion.proof(Proof(evidence=found, told=board_run.evidence_to_json(found), moot=moot))
+        return self._deps.discretion.proof(WorkProof(evidence=found, told=board_run.evidence_to_json(found), moot=moot))
 
     async def _judged(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, Sighting
 from agenttalk.contracts.plan import Policies
@@ -225,7 +225,7 @@ class ToolchainBoard:
         if decision.deployed is not None:
             _remember_deployed(tx, decision.deployed, moves.at)
         if decision.held:
-            _hold(tx, event, moves.at, instant(self._deps.now() - FAILURE_RETENTION))
+            _hold(tx, event, moves.at, format_instant(self._deps.now() - FAILURE_RETENTION))
         made = {task.key: self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks}
         replaced = [(key, "another task takes its place") for task in decision.tasks for key in task.replaces]
         gone = [*replaced, *((each.key, each.reason) for each in decision.withdrawn)]

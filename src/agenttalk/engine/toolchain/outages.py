@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.toolchain.board import ToolchainBoard, progress_of
@@ -69,9 +69,9 @@ class Outages:
         outage = known.outage
         if after.opened_at is not None and known.breaker.opened_at is None:
             tx.record("source.away", source, {"failures": after.failures, "why": why})
-            outage = self._told(tx, source, known.outage, instant(after.opened_at), why)
+            outage = self._told(tx, source, known.outage, format_instant(after.opened_at), why)
         elif after.opened_at is None and known.breaker.opened_at is not None:
-            tx.record("source.back", source, {"since": instant(known.breaker.opened_at)})
+            tx.record("source.back", source, {"since": format_instant(known.breaker.opened_at)})
         opened, until = _text(after.opened_at), _text(after.not_before)
         tx.run("put_breaker", source=source, failures=after.failures, opened_at=opened, until=until, outage=outage)
 
@@ -94,8 +94,8 @@ class Outages:
 
 
 def _text(at: datetime | None) -> str | None:
-    return None if at is None else instant(at)
+    return None if at is None else format_instant(at)
 
 
 def _time(text: str | None) -> datetime | None:
-    return None if text is None else moment(text)
+    return None if text is None else parse_instant(text)

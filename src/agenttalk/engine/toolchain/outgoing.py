@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError
-from agenttalk.contracts.forge import ForgeEvent, Issue, Repository
+from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, Repository
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import toolchain_questions
@@ -109,13 +109,13 @@ class ForgePoster:
         for source in self._forges:
             [(due,)] = await store.read("next_outgoing_at", source=source)
             known = outages.read_availability(await store.read("breaker", source=source)).breaker
-            until = instant(known.not_before) if known.not_before else None
+            until = format_instant(known.not_before) if known.not_before else None
             if known.opened_at is not None:
                 times.append(until)  # it is looked after, also if nothing waits for it
             elif due is not None:
                 times.append(max(due, until or due))
         now = self._deps.now()
-        return min([IDLE, *(max(0.0, (moment(each) - now).total_seconds()) for each in times if each)])
+        return min([IDLE, *(max(0.0, (parse_instant(each) - now).total_seconds()) for each in times if each)])
 
     # Answers of people
 
@@ -193,7 +193,7 @@ class ForgePoster:
 
     async def _said(self, store: Store, source: str, forge: Forge, item: OutgoingPost) -> bool:
         """Say one thing; False when the source is out of order."""
-        until = instant(self._deps.now() + (CLAIM if self._deps.shared else timedelta()))
+        until = format_instant(self._deps.now() + (CLAIM if self._deps.shared else timedelta()))
         if not await store.transact(lambda tx: self._begun(tx, source, item, until)):
             return True
         try:
@@ -207,7 +207,7 @@ class ForgePoster:
     def _begun(self, tx: Tx, source: str, item: OutgoingPost, until: str) -> bool:
         """Note that it is begun, unless somebody else began it, or too much was said there already."""
         at, caps = self._deps.stamp(), self._board.setup.caps
-        [(count,)] = tx.run("sent_since", object=item.object, since=instant(self._deps.now() - _HOUR))
+        [(count,)] = tx.run("sent_since", object=item.object, since=format_instant(self._deps.now() - _HOUR))
         if count >= caps.comments_per_hour and not item.allowed and not item.tries:
             question = self._words.capped.format(count=count, object=item.object)
             self._hold(tx, source, item, question, at)
@@ -251,7 +251,7 @@ class ForgePoster:
                 return
             if away or error.retriable:
                 pause = circuit_breaker.compute_pause(item.tries + 1, error.retry_after)
-                until = instant(now + timedelta(seconds=pause))
+                until = format_instant(now + timedelta(seconds=pause))
                 tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
             else:
                 self._outages.back(tx, source)  # it answers, if not as we wish
@@ -295,7 +295,7 @@ def _item(row: Row) -> OutgoingPost:
     return OutgoingPost(*row)
 
 
-def _has(issue: Issue, login: str) -> bool:
+def _has(issue: ForgeIssue, login: str) -> bool:
     return any(each.login.lower() == login.lower() for each in issue.assignees)
 
 

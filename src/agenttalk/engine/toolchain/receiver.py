@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.core.base import format_instant
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.core import boards
@@ -214,7 +214,7 @@ class DeliveryReceiver:
         }
         fact = {"source": source, "kind": kind, "event": event, "delivery": delivery, "sha256": sha256}
         stored: asyncio.Future[StoredDelivery] = asyncio.get_running_loop().create_future()
-        until = instant(self._deps.now() - SAME) if kind == "forge" else ""
+        until = format_instant(self._deps.now() - SAME) if kind == "forge" else ""
         self._crowd.come(PendingDelivery(system, row, fact, stored, until))
         return await stored
 

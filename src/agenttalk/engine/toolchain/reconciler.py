@@ -16,7 +16,7 @@ from typing import Any, Final
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError, Problem
-from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest, Repository, Review
+from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, PullRequest, Repository, Review
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain import names
@@ -92,13 +92,13 @@ class _Repository:
     kind: ForgeKind
     name: str
     pulls: Mapping[int, PullRequest]
-    issues: Mapping[int, Issue]
+    issues: Mapping[int, ForgeIssue]
     number: int | None = None
     """The repository's own, which stays when it is renamed."""
     known_as: str = ""
     """What it is called in keys, if it is not its name."""
 
-    def shown(self, thing: PullRequest | Issue) -> ForgeSnapshot:
+    def shown(self, thing: PullRequest | ForgeIssue) -> ForgeSnapshot:
         """A thing of it, as far as it was read."""
         return ForgeSnapshot(
             self.source, self.kind, self.name, thing, known_as=self.known_as, repository_id=self.number

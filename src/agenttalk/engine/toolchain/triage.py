@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE, ProposedTask
 from agenttalk.engine.core import records
@@ -76,7 +76,7 @@ class Triage:
         found = []
         for stage, seconds in enumerate(self._waits):
             for (since,) in await store.read("next_overdue", reminders=stage):
-                found.append(instant(moment(since) + timedelta(seconds=seconds)))
+                found.append(format_instant(parse_instant(since) + timedelta(seconds=seconds)))
         return min(found, default=None)
 
     @property
@@ -227,7 +227,7 @@ class Triage:
 
     async def _remind(self, store: Store, stage: int) -> int:
         """Remind agents of what they did not report of, and after that tell the lead; each once."""
-        before = instant(self._deps.now() - timedelta(seconds=self._waits[stage]))
+        before = format_instant(self._deps.now() - timedelta(seconds=self._waits[stage]))
         due = await store.read("next_overdue", reminders=stage)
         if not due or due[0][0] > before:
             return 0
@@ -315,7 +315,7 @@ def _failure(task: KindTask, cause: str) -> TaskFailure:
 
 def _lately(tx: Tx, task: KindTask, at: str) -> list[str]:
     """When issues were opened about tasks of this kind that the agent did not do, within the last hour."""
-    since = instant(moment(at) - timedelta(hours=1))
+    since = format_instant(parse_instant(at) - timedelta(hours=1))
     key = dedup_keys.escalations(task.source, task.agent_id, task.action_type)
     told: list[Any] = [wire.read(bytes(body)) for _, body in tx.run("sighting", object=key)]
     return [each for said in told for each in said["at"] if each > since]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.base import moment
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.base import parse_instant
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
@@ -70,7 +70,7 @@ class _PlanCursor:
 async def list_plans(deps: Deps, asked: PlanQuery) -> dict[str, Any]:
     """Plans, those that began last first, and then those that only lie in folders; and where the next page begins."""
     if asked.state and asked.state not in STATES:
-        near = nearest(asked.state, STATES)
+        near = find_nearest(asked.state, STATES)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(STATES)}"
         raise UsageError(Code.FIELD_VALUE, f"there is no state {asked.state[:40]!r} of a plan", hint=hint)
     stores = await _boards(deps, asked.board)
@@ -193,7 +193,9 @@ async def describe_plan(deps: Deps, plan_id: str) -> dict[str, Any]:
     edges = await _edges(store, plan_id, () if runs else await _nodes(store, plan_id))
     rows = await store.read("orders_of_plan", plan_id=plan_id)
     spans = [
-        TimelineSpan(task_id, moment(begin), moment(end) if end else None, (ack or "").lower() or "running")
+        TimelineSpan(
+            task_id, parse_instant(begin), parse_instant(end) if end else None, (ack or "").lower() or "running"
+        )
         for task_id, _, begin, end, ack in rows
     ]
     return {**told, "board_name": store.name, "edges": edges, "spans": spans}

@@ -16,7 +16,7 @@ from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
 from agenttalk.engine.runs import turn_outcome
 from agenttalk.engine.toolchain.board import BOARD
-from agenttalk.ports import Made, Performance, Store
+from agenttalk.ports import OutputContent, Performance, Store
 from agenttalk.rules.agents import results
 from agenttalk.rules.mail import letters
 from agenttalk.rules.proof import done
@@ -45,7 +45,7 @@ async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
     outputs = await _outputs(deps, store, task, agent_id, epoch, attempt, command)
     said = await store.read("claims_of", plan_id=task.plan_id, task_id=task.task_id, epoch=epoch, author=agent_id)
     claimed = [each for (text,) in said for each in read_claims(wire.read(bytes(text)))]
-    made = tuple(Made(name, name, "", 0, None) for name in sorted(outputs))
+    made = tuple(OutputContent(name, name, "", 0, None) for name in sorted(outputs))
     at = deps.stamp()
     # A result is handed in last of all, so that it is not there yet is nothing to be told.
     seen = turn_outcome.observe_evidence(
@@ -102,7 +102,7 @@ async def _outputs(
     rows = await store.read("handed_in", plan_id=task.plan_id, task_id=task.task_id, epoch=epoch)
     if rows or command is None:
         return {row[1] for row in rows if row[0] == "artifact"}
-    own = root_layout.task(agent_id, task.plan_id, task.task_id)
+    own = root_layout.task_folder(agent_id, task.plan_id, task.task_id)
     layout = AttemptPaths(own, f"{own}/{TURNS}/{command.command_id}-{attempt}")
     return await asyncio.to_thread(_lying, deps, layout.outputs, results.map_declared_outputs(command))
 

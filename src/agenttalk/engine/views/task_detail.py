@@ -99,7 +99,7 @@ async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str
     found: list[dict[str, Any]] = []
     known: dict[str, list[Row]] = {}
     previous = {
-        f"previous_output/{root_layout.segment(old.output_name)}/{old.path}": {
+        f"previous_output/{root_layout.path_segment(old.output_name)}/{old.path}": {
             "sha256": old.sha256,
             "size_bytes": old.size_bytes,
         }
@@ -117,7 +117,7 @@ async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str
 
 
 def _version(rows: list[Row], task_id: str, segment: str, inside: str) -> dict[str, Any]:
-    envelope = next((row[5] for row in rows if root_layout.segment(row[0]) == segment), None)
+    envelope = next((row[5] for row in rows if root_layout.path_segment(row[0]) == segment), None)
     for path, sha256, size in files_of(bytes(envelope)) if envelope is not None else ():
         if path == inside:
             return {"sha256": sha256, "size_bytes": size, "from_task_id": task_id}
@@ -192,7 +192,7 @@ async def _find_transcript(
     if row is None:
         return None
     attempt = attempt or known[0][7] or 1
-    own = root_layout.task(row[4] or known[0][0], plan_id, task_id)
+    own = root_layout.task_folder(row[4] or known[0][0], plan_id, task_id)
     return f"{own}/{TURNS}/{row[1]}-{attempt}{ENDING}", row[1], attempt
 
 

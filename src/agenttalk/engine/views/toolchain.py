@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import ACTION_TYPES
 from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
@@ -44,7 +44,7 @@ class ToolchainQuery:
 def require_one_of(what: str, said: str, known: Collection[str]) -> None:
     """Raise UsageError for a value that nothing can have: a slip would be answered by an empty list."""
     if said and said not in known:
-        near = nearest(said, known)
+        near = find_nearest(said, known)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
         raise UsageError(Code.FIELD_VALUE, f"there is no {what} {said[:40]!r}", hint=hint)
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AcpUse
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.rules.agents import cli_table, permissions
 from agenttalk.rules.agents.cli_table import MCP_VARIABLES, CodingAgent, McpClient
 
@@ -124,7 +124,7 @@ def resolve_agent(use: AcpUse | None) -> AcpAgent:
         raise ValueError(f"it is not said which coding agent it is; add acp, one of: {', '.join(TABLE)}")
     found = TABLE.get(use.agent)
     if found is None:
-        near = nearest(use.agent, TABLE)
+        near = find_nearest(use.agent, TABLE)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TABLE)}"
         raise ValueError(f"there is no coding agent {use.agent[:40]!r} in the table; {hint}")
     if use.program is not None:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AcpUse, CliUse, PromptBy
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.rules.agents.codecs import Codec, make_codec
 from agenttalk.rules.agents.events import Totals
 
@@ -362,7 +362,7 @@ def resolve_agent(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
         raise ValueError(f"it is not said which coding agent it is; add cli, one of: {', '.join(TABLE)}")
     found = TABLE.get(use.agent)
     if found is None:
-        near = nearest(use.agent, TABLE)
+        near = find_nearest(use.agent, TABLE)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TABLE)}"
         raise ValueError(f"there is no coding agent {use.agent[:40]!r} in the table; {hint}")
     said: dict[str, Any] = {

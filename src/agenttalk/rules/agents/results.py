@@ -155,7 +155,7 @@ def map_declared_outputs(command: Command) -> dict[str, str]:
     A name that is free text may also stand there as it is written in paths.
     """
     names = [*list_required_outputs(command), *(each.output_name for each in command.may_produce or ())]
-    return {spelling: name for name in names for spelling in (name, root_layout.segment(name))}
+    return {spelling: name for name in names for spelling in (name, root_layout.path_segment(name))}
 
 
 def find_missing_outputs(command: Command, found: Collection[str]) -> TurnFault | None:
@@ -168,7 +168,7 @@ def find_missing_outputs(command: Command, found: Collection[str]) -> TurnFault 
 
 def find_unsafe_path(paths: Iterable[str]) -> str | None:
     """The first path of an output that could not lie in an inbox."""
-    return next((path for path in paths if not root_layout.payload_is_safe(path)), None)
+    return next((path for path in paths if not root_layout.is_safe_payload(path)), None)
 
 
 def fill_notice(command: Command, outcome: AgentResult | TurnFault) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import Part
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, ContractError, Problem
 from agenttalk.contracts.evidence import read_promise
@@ -109,7 +109,7 @@ def find_near_misses(promise: CompletionPromise) -> list[Problem]:
     found = []
     for path, part in parts:
         if isinstance(part, OtherCheck):  # its own keys are its extension's business
-            near = nearest(part.kind, CHECK_KINDS)
+            near = find_nearest(part.kind, CHECK_KINDS)
             found += [_misspelt(f"{path}.kind", part.kind, near)] if near else []
         elif part.model_extra:
             found += [

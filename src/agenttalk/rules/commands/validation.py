@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from agenttalk.contracts.command import Command, CommandIdParts, DagRef, make_command_id, parse_command_id
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.core.base import is_hash, same_hash
-from agenttalk.contracts.core.problems import nearest, problems_of
+from agenttalk.contracts.core.problems import find_nearest, problems_of
 from agenttalk.contracts.errors import Code, JsonError, Problem
 from agenttalk.contracts.generation import ValidateResult
 from agenttalk.contracts.promise import CompletionPromise
@@ -123,7 +123,7 @@ def _task_problems(document: dict[str, Any], known: Known) -> list[Problem]:
     if not isinstance(task_id, str):
         return problems
     if known.task_ids is not None and task_id not in known.task_ids:
-        near = nearest(task_id, known.task_ids)
+        near = find_nearest(task_id, known.task_ids)
         hint = f"did you mean {near!r}?" if near else "the DAG decides which tasks exist"
         problems.append(_problem(Code.TASK_NOT_IN_DAG, "task_id", f"the plan has no task {task_id!r}", hint))
     original = _dig(document, "reexecute", "original_task_id")

@@ -27,7 +27,7 @@ class TokenSubject(NamedTuple):
 def attempt_token(board: str, plan_id: str, task_id: str, epoch: int, secret: str) -> str:
     """The token of an attempt: `agt_<what it is for>.<secret>`."""
     # Ids hold nothing that needs an escape.
-    claims = wire.encoded(f'{{"board":"{board}","epoch":{epoch},"plan_id":"{plan_id}","task_id":"{task_id}"}}')
+    claims = wire.encode(f'{{"board":"{board}","epoch":{epoch},"plan_id":"{plan_id}","task_id":"{task_id}"}}')
     return f"{_PREFIX}{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.{secret}"
 
 

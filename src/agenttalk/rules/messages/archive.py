@@ -87,7 +87,7 @@ def _clash(paths: set[str]) -> str | None:
 
 def make_claimed_name(message_id: str, name: str, copy: int = 0) -> str:
     """The name of a claimed message, cut in front so that a file system takes it and its ending stays."""
-    whole = root_layout.claimed(message_id, name, copy)
+    whole = root_layout.claimed_name(message_id, name, copy)
     if len(whole.encode()) <= NAME_BYTES:
         return whole
     ending = f"__dup_{copy}" if copy else ""

@@ -14,7 +14,7 @@ from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.dag import EVERYONE, ByValue, Node, Output, TaskDag
-from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lifted, read_envelope
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lift_reexecution, read_envelope
 from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules.commands import envelopes, validation
 from agenttalk.rules.core.globs import match_names
@@ -86,7 +86,7 @@ def unpack(data: bytes, *, owner: str | None, plan_id: str) -> OutboxMessage | R
         return Rejection(
             Code.ENVELOPE_PARSE_ERROR, error.message, (Problem(error.code, "", error.message, error.hint),)
         )
-    envelope = _read_envelope(lifted(document))
+    envelope = _read_envelope(lift_reexecution(document))
     if isinstance(envelope, tuple):
         return replace(_rejected(envelope), message_id=_message_id(document))
     if owner is not None and envelope.producer_agent_id != owner:

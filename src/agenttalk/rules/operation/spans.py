@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.base import parse_instant
 from agenttalk.rules.core import usage
 
 Attribute: TypeAlias = "str | bool | int | float"
@@ -130,7 +130,7 @@ class TraceIds:
 
 def to_nanoseconds(text: str) -> int:
     """A time of the ledger in nanoseconds since 1970."""
-    return (moment(text) - _EPOCH) // timedelta(microseconds=1) * 1_000
+    return (parse_instant(text) - _EPOCH) // timedelta(microseconds=1) * 1_000
 
 
 def make_attributes(board: str, plan_id: str, task_id: str, command_id: str, agent_id: str, attempt: int) -> Attributes:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Notice, ValidationCriteria
-from agenttalk.contracts.core.base import AgentId, Part, TaskId, made
-from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.core.base import AgentId, Part, TaskId, make_part
+from agenttalk.contracts.core.large_documents import pause_collector
 from agenttalk.contracts.dag import (
     EVERYONE,
     ByMessageType,
@@ -67,7 +67,7 @@ class CompiledPlan:
 
 def compile_plan(plan: PlanFile, *, agents: Mapping[str, AgentProfile] = MappingProxyType({})) -> CompiledPlan:
     """Compile a plan. `agents` are profiles that are settled elsewhere; they win over the plan file's own."""
-    with collector_paused():
+    with pause_collector():
         return _Compiler(plan, agents).compiled()
 
 
@@ -331,16 +331,16 @@ class _Compiler:
         given = _ASKED[bool(inputs), bool(outputs)]
         if not USUAL.issuperset(task.__pydantic_fields_set__):
             rare = _rarely_said(task)
-            return made(Node, values | rare, given | rare.keys())
-        return made(Node, values, given)
+            return make_part(Node, values | rare, given | rare.keys())
+        return make_part(Node, values, given)
 
     def _input(self, at: int, number: int, need: InputSpec) -> Input:
         criteria = self.plan.tasks[at].criteria
         pick = need.pick or self._choices.get((at, number))
         if need.source is not None and criteria is None and pick is None and len(need.__pydantic_fields_set__) == 2:
             chosen = {**_VALUE_DEFAULTS, "type": "by_output_name", "value": need.source}
-            selector = made(ByValue, chosen, _SELECTED)
-            return made(Input, {**_INPUT_DEFAULTS, **_LATEST, "name": need.name, "selector": selector}, _NEEDED)
+            selector = make_part(ByValue, chosen, _SELECTED)
+            return make_part(Input, {**_INPUT_DEFAULTS, **_LATEST, "name": need.name, "selector": selector}, _NEEDED)
         values: dict[str, Any] = {
             "name": need.name,
             "selector": self._selector(at, number, need),
@@ -351,7 +351,7 @@ class _Compiler:
         }
         if criteria and need.name in criteria:
             values["validation_criteria"] = ValidationCriteria.read(criteria[need.name].as_json())
-        return made(Input, _INPUT_DEFAULTS | values, set(values))
+        return make_part(Input, _INPUT_DEFAULTS | values, set(values))
 
     def _selector(self, at: int, number: int, need: InputSpec) -> ByValue | ByMessageType:
         kind, value = self._chosen(at, number, need)
@@ -363,7 +363,7 @@ class _Compiler:
         values: dict[str, Any] = {"type": kind, "value": value}
         if need.allowed_hashes is not None:
             values["allowed_hashes"] = need.allowed_hashes
-        return made(ByValue, _VALUE_DEFAULTS | values, set(values))
+        return make_part(ByValue, _VALUE_DEFAULTS | values, set(values))
 
     def _chosen(self, at: int, number: int, need: InputSpec) -> tuple[str, str]:
         """What fills an input. Exactly one key says so; what a person brings is known by its name alone."""
@@ -402,8 +402,8 @@ class _Compiler:
             }
             if output.versioning is not None:
                 rare["versioning"] = Versioning.read(output.versioning.as_json())
-            return made(Output, values | rare, _MADE | rare.keys())
-        return made(Output, values, _MADE)
+            return make_part(Output, values | rare, _MADE | rare.keys())
+        return make_part(Output, values, _MADE)
 
     def _profiles(self, dag: TaskDag) -> dict[str, AgentProfile]:
         named = {node.assigned_agent_id for node in dag.nodes}
@@ -418,7 +418,7 @@ class _Compiler:
         policies = plan.policies.as_json()
         commanders = policies.pop("commanders", None)
         deliverables = tuple(
-            made(Deliverable, {**_DELIVERABLE_DEFAULTS, "name": output.name, "from_task_id": task.id}, _DELIVERED)
+            make_part(Deliverable, {**_DELIVERABLE_DEFAULTS, "name": output.name, "from_task_id": task.id}, _DELIVERED)
             for task in plan.tasks
             for output in task.outputs
             if output.deliverable

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
 
 KEYS: Final = ("name", "tasks")
@@ -77,6 +77,6 @@ def _settled_elsewhere(key: str) -> Problem:
 
 
 def _not_in_team(field: str, agent: str, team: Collection[str]) -> Problem:
-    near = nearest(agent, team)
+    near = find_nearest(agent, team)
     hint = f"did you mean {near!r}?" if near else f"the team is: {', '.join(sorted(team))}"
     return Problem(Code.NAME_UNKNOWN, field, f"there is no agent {agent!r} in the team", hint)

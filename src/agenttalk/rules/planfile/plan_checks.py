@@ -9,7 +9,7 @@ from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core.base import AgentId
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
 from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, PlanFile, TaskSpec
@@ -66,7 +66,7 @@ class PlanExamination:
     def _unknown(self, what: str, name: str, known: Collection[str]) -> tuple[str, str]:
         """Message and hint for a name that nothing has. Looking for the nearest is for plans with few problems."""
         few = len(known) <= 1000 and len(self.problems) < 50
-        near = nearest(name, [each for each in known if each != name]) if few else None
+        near = find_nearest(name, [each for each in known if each != name]) if few else None
         return f"there is no {what} {name!r}", f"did you mean {near!r}?" if near else f"add the {what} or name another"
 
     def doubt(self, where: str, message: str, hint: str) -> None:
@@ -133,7 +133,7 @@ class PlanExamination:
         if driver in MODEL_DRIVERS:
             self._check_model(where, driver, agent.llm if driver == "llm" else agent.local)
         if driver is not None and driver not in DRIVERS:
-            near = nearest(driver, DRIVERS)
+            near = find_nearest(driver, DRIVERS)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
             self.doubt(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
 

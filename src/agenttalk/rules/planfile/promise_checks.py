@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Final, get_args
 
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.planfile.model import TaskSpec
 from agenttalk.contracts.promise import (
@@ -118,7 +118,7 @@ def _criteria(promise: CompletionPromise) -> Iterator[PromiseFinding]:
 def _unmade(where: str, wanted: Collection[str], checks: Collection[str]) -> Iterator[PromiseFinding]:
     for at, name in enumerate(wanted):
         if name not in checks:
-            near = nearest(name, list(checks)) if len(checks) <= 50 else None
+            near = find_nearest(name, list(checks)) if len(checks) <= 50 else None
             hint = f"did you mean {near!r}?" if near else "add a check of that id"
             message = f"no check makes the evidence {name!r}, so somebody has to hand it in"
             yield False, Problem(Code.PLAN_DOUBTFUL, f"{where}[{at}]", message, hint)
@@ -144,7 +144,7 @@ def _conditions(promise: CompletionPromise) -> Iterator[PromiseFinding]:
 
 
 def _odd_target(where: str, what: str, name: str, known: Collection[str]) -> PromiseFinding:
-    near = nearest(name, list(known))
+    near = find_nearest(name, list(known))
     hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(known)) or 'none'}"
     return True, Problem(Code.PROMISE_INVALID, where, f"there is no {what} {name!r}", hint)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.core.large_documents import pause_collector
 from agenttalk.contracts.dag import EVERYONE, ByMessageType, FailurePolicy, Input, Node, TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules.plans import dag_fast_check
@@ -39,7 +39,7 @@ def check(dag: TaskDag, *, agents: Collection[str] | None = None, foreign: bool 
     In a foreign DAG inputs may come and outputs may go by ways that we do not see, so what is wrong
     with them is only a warning.
     """
-    with collector_paused():
+    with pause_collector():
         if dag_fast_check.is_plain(dag, agents):
             return DagReport()
         graph = DagGraph(dag, agents)

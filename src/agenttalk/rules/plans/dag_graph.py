@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
 
 
@@ -57,7 +57,7 @@ class DagGraph:
         key = (what, name)
         if key not in self._near:
             worth = len(known) <= 1000 and len(self._near) < 50
-            self._near[key] = nearest(name, [each for each in known if each != name]) if worth else None
+            self._near[key] = find_nearest(name, [each for each in known if each != name]) if worth else None
         return f"did you mean {self._near[key]!r}?" if self._near[key] else ""
 
     def receivers(self, output: Output) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def _pick_only(node: Node, need: Input, only: InputCandidate) -> PickedInputs | 
         or _microseconds(only.delivered_at) is None
     ):
         return None
-    folder = f"{only.task_id}/{root_layout.segment(only.output_name)}"
+    folder = f"{only.task_id}/{root_layout.path_segment(only.output_name)}"
     prefix = f"{only.message_id}/"
     paths = tuple([f"{folder}/{path.removeprefix(prefix)}" for path, _ in only.paths])
     if len(paths) != 1 or not paths[0].isascii() or not is_path(paths[0]) or not is_hash(only.paths[0][1]):
@@ -245,7 +245,7 @@ def _files(candidate: InputCandidate) -> tuple[ArtifactFile, ...]:
 
 def _stored_at(candidate: InputCandidate, file: ArtifactFile) -> str:
     """Where a receiver keeps a file, below its inputs."""
-    return f"{candidate.task_id}/{root_layout.segment(candidate.output_name)}/{file.path}"
+    return f"{candidate.task_id}/{root_layout.path_segment(candidate.output_name)}/{file.path}"
 
 
 def _spellings(candidate: InputCandidate, file: ArtifactFile) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.core.problems import find_nearest
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules.text import verdict_words
 
@@ -59,7 +59,7 @@ def judge(
     A check has one open dispute at a time, and one for each command; a task has a limited number.
     """
     if check_id not in checks:
-        near = nearest(check_id, checks)
+        near = find_nearest(check_id, checks)
         hint = f"did you mean {near!r}?" if near else f"its checks are: {', '.join(sorted(checks)) or 'none'}"
         return Problem(Code.NAME_UNKNOWN, "check", f"the task has no check {check_id[:80]!r}", hint)
     if not reason.strip():

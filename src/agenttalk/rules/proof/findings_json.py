@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.core.base import format_instant, parse_instant
 from agenttalk.rules.proof.evidence import ENGINE, CheckResult, Fingerprint
 from agenttalk.rules.proof.junit import Outcomes
 
@@ -81,8 +81,8 @@ def to_cache_entry(result: CheckResult) -> dict[str, Any]:
         "trust": result.trust,
         "reason": result.reason,
         "detail": result.detail,
-        "started": instant(result.started),
-        "ended": instant(result.ended),
+        "started": format_instant(result.started),
+        "ended": format_instant(result.ended),
         "fingerprint": fingerprint_to_json(result.fingerprint),
         "exit_code": result.exit_code,
         "output": result.output[-_TAIL:],
@@ -104,8 +104,8 @@ def read_cache_entry(said: dict[str, Any]) -> CheckResult:
         said["trust"],
         said["reason"],
         said["detail"],
-        moment(said["started"]),
-        moment(said["ended"]),
+        parse_instant(said["started"]),
+        parse_instant(said["ended"]),
         read_fingerprint(said["fingerprint"]),
         exit_code=said["exit_code"],
         output=said["output"],

@@ -13,7 +13,7 @@ from agenttalk.contracts.validation import ReleaseGateResult
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import ReleasePolicy
-    from agenttalk.contracts.validation import Outcome
+    from agenttalk.contracts.validation import GateDecision
     from agenttalk.rules.core.task_states import State
 
 ENGINE: Final = "engine"
@@ -52,7 +52,7 @@ class GateFinding:
     """A result of a gate, wherever it comes from."""
 
     gate: str
-    decision: Outcome
+    decision: GateDecision
     subjects: frozenset[str]
     """Hashes of what it is about."""
     by: str

@@ -199,7 +199,9 @@ def list_own_inputs(command: Command) -> tuple[ResolvedInput, ...]:
 
 def list_extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
     """The inputs that a re-execution has on top: what was refused, and why."""
-    paths = tuple(f"{PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}" for each in again.previous)
+    paths = tuple(
+        f"{PREVIOUS_INPUT}/{root_layout.path_segment(each.output_name)}/{each.path}" for each in again.previous
+    )
     feedback = ResolvedInput(input_name=FEEDBACK_INPUT, required=True, paths=(FEEDBACK,))
     if not paths:
         return (feedback,)

@@ -11,8 +11,8 @@ from agenttalk.contracts.forge import (
     Deployment,
     EventName,
     ForgeEvent,
+    ForgeIssue,
     ForgeUser,
-    Issue,
     PullRequest,
     Repository,
     Review,
@@ -391,7 +391,7 @@ def _end(draft: DecisionDraft, task: KnownTask, now: Sighting, why: str) -> None
         draft.withdraw(task, why)
 
 
-def _to_tell(draft: DecisionDraft, issue: Issue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
+def _to_tell(draft: DecisionDraft, issue: ForgeIssue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
     """Who may not know yet that the issue is theirs."""
     if not issue.is_open:
         return []
@@ -416,7 +416,7 @@ def _is_for(draft: DecisionDraft, task: KnownTask, user: ForgeUser) -> bool:
     return draft.registry.agent(user) == task.assignee
 
 
-def _issue_context(issue: Issue, agent: str) -> dict[str, Any]:
+def _issue_context(issue: ForgeIssue, agent: str) -> dict[str, Any]:
     return {
         "issue_number": issue.number,
         "issue_title": cut_text(issue.title, LONGEST_TITLE),

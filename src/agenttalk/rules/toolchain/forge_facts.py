@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.forge import (
-    Branch,
     Change,
     Comment,
     Commit,
     Comparison,
+    ForgeBranch,
+    ForgeIssue,
     ForgeUser,
-    Issue,
     PullRequest,
     Push,
     Review,
@@ -88,9 +88,9 @@ class ForgeFacts:
         found: PullRequest | None = self._get("pull", repository, str(number))
         return found
 
-    def issue(self, repository: str, number: int) -> Issue | None:
+    def issue(self, repository: str, number: int) -> ForgeIssue | None:
         """An issue."""
-        found: Issue | None = self._get("issue", repository, str(number))
+        found: ForgeIssue | None = self._get("issue", repository, str(number))
         return found
 
     def reviews(self, repository: str, number: int) -> tuple[Review, ...]:
@@ -113,9 +113,9 @@ class ForgeFacts:
         """What was done to an issue or pull request, the oldest first."""
         return tuple(self._get("changes", repository, str(number)) or ())
 
-    def branch(self, repository: str, name: str) -> Branch | None:
+    def branch(self, repository: str, name: str) -> ForgeBranch | None:
         """What a branch asks of those who merge into it."""
-        found: Branch | None = self._get("branch", repository, name)
+        found: ForgeBranch | None = self._get("branch", repository, name)
         return found
 
     def compare(self, repository: str, base: str, head: str) -> Comparison | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agenttalk.contracts.errors import Code, Problem
-from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue
+from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, ForgeUser
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain import mentions as texts
 from agenttalk.rules.toolchain.accounts import ForgeRegistry, same_user
@@ -34,7 +34,7 @@ def _by_engine(event: ForgeEvent, registry: ForgeRegistry, text: str) -> bool:
     return account is None or (event.sender is not None and event.sender.login.lower() == account.lower())
 
 
-def is_escalation(draft: DecisionDraft, issue: Issue) -> bool:
+def is_escalation(draft: DecisionDraft, issue: ForgeIssue) -> bool:
     """Whether the engine opened an issue because something failed for good: that can be decided with words, too."""
     marker, account = texts.read_marker(issue.body), draft.registry.engines.get(draft.event.source)
     ours = account is not None and issue.author.login.lower() == account.lower()

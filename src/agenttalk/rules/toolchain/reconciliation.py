@@ -17,8 +17,8 @@ from agenttalk.contracts.forge import (
     Comment,
     EventName,
     ForgeEvent,
+    ForgeIssue,
     ForgeUser,
-    Issue,
     PullRequest,
     Repository,
     Review,
@@ -43,7 +43,7 @@ class ForgeSnapshot:
     source: str
     kind: ForgeKind
     repository: str
-    thing: PullRequest | Issue
+    thing: PullRequest | ForgeIssue
     reviews: tuple[Review, ...] = ()
     """Of the pull request, the oldest first."""
     comments: tuple[Comment, ...] | None = ()
@@ -71,9 +71,9 @@ class ForgeSnapshot:
         return self.thing if isinstance(self.thing, PullRequest) else None
 
     @property
-    def issue(self) -> Issue | None:
+    def issue(self) -> ForgeIssue | None:
         """The issue, if it is one."""
-        return self.thing if isinstance(self.thing, Issue) else None
+        return self.thing if isinstance(self.thing, ForgeIssue) else None
 
     @property
     def object(self) -> str:
@@ -81,10 +81,10 @@ class ForgeSnapshot:
         return dedup_keys.object_of(self.source, self.key, self.thing.number)
 
 
-def make_deleted_thing(source: str, number: int, *, pull: bool, at: str) -> PullRequest | Issue:
+def make_deleted_thing(source: str, number: int, *, pull: bool, at: str) -> PullRequest | ForgeIssue:
     """What is left of a thing that the forge has deleted, as of now."""
     author = ForgeUser(source=source, login="ghost", id=-1)
-    what = PullRequest if pull else Issue
+    what = PullRequest if pull else ForgeIssue
     return what(number=number, author=author, is_open=False, updated_at=at)
 
 
@@ -167,7 +167,7 @@ def _of_pull(found: ForgeSnapshot, pull: PullRequest, registry: ForgeRegistry) -
     yield from _calls(found, registry)
 
 
-def _of_issue(found: ForgeSnapshot, issue: Issue, registry: ForgeRegistry) -> Iterable[ForgeEvent]:
+def _of_issue(found: ForgeSnapshot, issue: ForgeIssue, registry: ForgeRegistry) -> Iterable[ForgeEvent]:
     if found.deleted:
         yield _event(found, "issue_deleted", None)
         return
@@ -200,7 +200,7 @@ def _closer(found: ForgeSnapshot) -> ForgeUser | None:
     return merged or (closed[-1] if closed else None)
 
 
-def _left(found: ForgeSnapshot, issue: Issue) -> list[ForgeUser]:
+def _left(found: ForgeSnapshot, issue: ForgeIssue) -> list[ForgeUser]:
     """Who is not assigned any more because they took themselves off."""
     last = {dedup_keys.user(each.who): each for each in found.changes if each.what == "unassigned" and each.who}
     gone = [each.who for each in last.values() if each.who is not None and same_user(each.by, each.who)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue, PullRequest, Review, Sighting
+from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, ForgeUser, PullRequest, Review, Sighting
 from agenttalk.rules.toolchain import dedup_keys
 from agenttalk.rules.toolchain.accounts import same_user
 
@@ -50,7 +50,7 @@ def read_sighting(event: ForgeEvent) -> Sighting | None:
     return None
 
 
-def _freed(event: ForgeEvent, issue: Issue) -> dict[str, str]:
+def _freed(event: ForgeEvent, issue: ForgeIssue) -> dict[str, str]:
     """Whom an event shows to owe nothing: all while the issue is closed, and before it was reopened."""
     at = issue.updated_at or event.at
     if not issue.is_open or event.name == "issue_reopened":
@@ -78,7 +78,7 @@ def merge_sightings(known: Sighting | None, seen: Sighting) -> Sighting:
     return now.model_copy(update=kept)
 
 
-def _left(event: ForgeEvent, issue: Issue) -> tuple[ForgeUser, ...]:
+def _left(event: ForgeEvent, issue: ForgeIssue) -> tuple[ForgeUser, ...]:
     """Who takes themselves off the issue by this very event."""
     sender = event.sender
     if event.name != "issue_unassigned" or sender is None or any(same_user(sender, each) for each in issue.assignees):
@@ -143,12 +143,12 @@ def _together(
 
 def object_of(sighting: Sighting) -> str:
     """The key of what was seen."""
-    thing: PullRequest | Issue | None = sighting.pull_request or sighting.issue
+    thing: PullRequest | ForgeIssue | None = sighting.pull_request or sighting.issue
     return dedup_keys.object_of(sighting.source, sighting.repository, thing.number if thing else 0)
 
 
 def _sighting(
-    event: ForgeEvent, at: str, *, pull_request: PullRequest | None = None, issue: Issue | None = None
+    event: ForgeEvent, at: str, *, pull_request: PullRequest | None = None, issue: ForgeIssue | None = None
 ) -> Sighting:
     return Sighting(
         source=event.source,
@@ -172,7 +172,7 @@ def _with_requested(event: ForgeEvent, pull: PullRequest) -> PullRequest:
     return pull.model_copy(update={"requested_reviewers": asked})
 
 
-def _taken(event: ForgeEvent, issue: Issue) -> tuple[str, ...]:
+def _taken(event: ForgeEvent, issue: ForgeIssue) -> tuple[str, ...]:
     """Who takes the issue by this very event."""
     sender = event.sender
     if sender is None or event.name not in {"issue_opened", "issue_assigned"}:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from agenttalk.contracts.core import wire
-from agenttalk.contracts.core.problems import field_path, nearest, problems_of
+from agenttalk.contracts.core.problems import field_path, find_nearest, problems_of
 from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.wiring.settings.tables import (
     LONGEST_URL,
@@ -156,7 +156,7 @@ def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> li
     for key, value in data.items() if isinstance(data, dict) else ():
         field = kind.model_fields.get(key)
         if field is None:
-            near = nearest(key, kind.model_fields)
+            near = find_nearest(key, kind.model_fields)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(kind.model_fields)}"
             problems.append(Problem(Code.FIELD_UNKNOWN, field_path((*path, key)), "there is no such setting", hint))
         elif (kind, key) in _NAMED and isinstance(value, dict):

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts.agent import AcpUse, CliUse, Floor, ProgramLimits, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, CliUse, Floor, ProgramLimits, Switch, Tier, normalize_cli
 from agenttalk.contracts.core.base import IdText, Many, Text
 from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.errors import Code, UsageError
@@ -136,13 +136,13 @@ class AgentSettings(SettingsTable):
     """`script`, `cli`, `acp`, `llm`, `local`, `folder`, `remote` or `human`; see [drivers](plan-file.md#drivers)."""
     argv: Many[str] | None = None
     """The program and its arguments, with the driver `script`."""
-    cli: Annotated[CliSettings, BeforeValidator(cli_named)] | None = None
+    cli: Annotated[CliSettings, BeforeValidator(normalize_cli)] | None = None
     """Which coding agent it is, with the driver `cli`: its name, or a table; see [coding agents](coding-agents.md)."""
     llm: LlmSettings | None = None
     """Which model it is and which service has it, with the driver `llm`: a table; see [models](models.md)."""
     local: LocalSettings | None = None
     """Which model it is and where its file lies, with the driver `local`: a table; see [models](models.md)."""
-    acp: Annotated[AcpSettings, BeforeValidator(cli_named)] | None = None
+    acp: Annotated[AcpSettings, BeforeValidator(normalize_cli)] | None = None
     """Which coding agent it is and what it may do, with the driver `acp`: its name, or a table; see
     [coding agents over ACP](spoken-agents.md)."""
     prompt: str | None = None

@@ -25,7 +25,7 @@ CHUNK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ArchivedFile:
     """One file of a backup."""
 
     path: str
@@ -34,7 +34,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class BackupManifest:
     """What a backup holds."""
 
     made_at: str
@@ -43,7 +43,7 @@ class Manifest:
     """`sqlite` or `postgres`."""
     heads: dict[str, Any]
     """How far the chains of the ledger had come, as an anchor has it."""
-    files: tuple[Kept, ...] = ()
+    files: tuple[ArchivedFile, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     """Path and reason."""
 
@@ -63,7 +63,7 @@ class Manifest:
         )
 
     @classmethod
-    def of(cls, data: bytes) -> Manifest:
+    def of(cls, data: bytes) -> BackupManifest:
         """Read it; raises UsageError for anything else."""
         try:
             said: Any = _known(wire.read(data, limit=LARGEST_MANIFEST))
@@ -72,7 +72,9 @@ class Manifest:
                 str(said["agenttalk"]),
                 str(said["store"]),
                 dict(said["heads"]),
-                tuple(Kept(str(each["path"]), int(each["size"]), str(each["sha256"])) for each in said["files"]),
+                tuple(
+                    ArchivedFile(str(each["path"]), int(each["size"]), str(each["sha256"])) for each in said["files"]
+                ),
                 tuple((str(each["path"]), str(each["why"])) for each in said["left_out"]),
             )
         except (JsonError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -87,49 +89,49 @@ def _known(said: Any) -> Any:
     return said
 
 
-def verified(archive: Path) -> Manifest:
+def verify_archive(archive: Path) -> BackupManifest:
     """Read a whole backup and compare every hash; raises STORE_DAMAGED, or UsageError when it is none."""
     return _read(archive, lambda _, stream: _hashed(stream))
 
 
-def _read(archive: Path, take: Callable[[str, IO[bytes]], str]) -> Manifest:
+def _read(archive: Path, take: Callable[[str, IO[bytes]], str]) -> BackupManifest:
     """Read an archive to its end; `take` makes something of each file, and says its hash."""
-    found: dict[str, Kept] = {}
-    manifest: Manifest | None = None
+    found: dict[str, ArchivedFile] = {}
+    manifest: BackupManifest | None = None
     with _reading(archive):
-        for name, size, stream in members(archive):
+        for name, size, stream in read_members(archive):
             if name == MANIFEST:
-                manifest = Manifest.of(stream.read(LARGEST_MANIFEST))
+                manifest = BackupManifest.of(stream.read(LARGEST_MANIFEST))
             elif name in found:
-                raise damaged(archive, f"{name} is in it twice")
+                raise damage_error(archive, f"{name} is in it twice")
             else:
-                found[name] = Kept(name, size, take(name, stream))
+                found[name] = ArchivedFile(name, size, take(name, stream))
     if manifest is None:
-        raise damaged(archive, "it ends before its list of files")
-    compare(archive, manifest, found)
+        raise damage_error(archive, "it ends before its list of files")
+    compare_files(archive, manifest, found)
     return manifest
 
 
-def compare(archive: Path, manifest: Manifest, found: dict[str, Kept]) -> None:
+def compare_files(archive: Path, manifest: BackupManifest, found: dict[str, ArchivedFile]) -> None:
     """Raise STORE_DAMAGED unless an archive holds exactly what its list says."""
     wanted = {each.path: each for each in manifest.files}
     for name in sorted(wanted.keys() | found.keys()):
         if name not in found:
-            raise damaged(archive, f"{name} is missing")
+            raise damage_error(archive, f"{name} is missing")
         if name not in wanted:
-            raise damaged(archive, f"{name} does not belong to it")
+            raise damage_error(archive, f"{name} does not belong to it")
         if wanted[name] != found[name]:
-            raise damaged(archive, f"{name} has another hash than when it was written")
+            raise damage_error(archive, f"{name} has another hash than when it was written")
 
 
-def members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+def read_members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
     """The files of an archive; nothing else may be in it."""
     with archive.open("rb") as raw, gzip.GzipFile(fileobj=raw) as packed:
         with tarfile.open(fileobj=packed, mode="r|") as tar:
             for member in tar:
                 stream = tar.extractfile(member) if member.isreg() else None
                 if stream is None or not is_inside(member.name):
-                    raise damaged(archive, f"{member.name[:200]!r} is no file of a root")
+                    raise damage_error(archive, f"{member.name[:200]!r} is no file of a root")
                 yield member.name, member.size, stream
         while packed.read(CHUNK):  # at its very end stands a sum over everything, the list of files included
             pass
@@ -143,7 +145,7 @@ def _reading(archive: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise UsageError(Code.FILE_UNREADABLE, f"there is no {archive}", hint="look at the path") from error
     except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise damaged(archive, str(error) or "it ends too early") from error
+        raise damage_error(archive, str(error) or "it ends too early") from error
     except OSError as error:
         raise UsageError(Code.FILE_UNREADABLE, f"cannot read {archive}: {error.strerror or error}") from error
 
@@ -154,12 +156,12 @@ def is_inside(name: str) -> bool:
     return bool(name) and "\0" not in name and not any(part in {"", ".", ".."} for part in parts)
 
 
-def damaged(archive: Path, why: str) -> MachineError:
+def damage_error(archive: Path, why: str) -> MachineError:
     """The error that a backup is not what was written."""
     return MachineError(Code.STORE_DAMAGED, f"{archive} is damaged: {why}", hint="use another backup")
 
 
-class Hashing:
+class HashingReader:
     """Reads, and hashes what was read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -190,28 +192,28 @@ def _hashed(stream: IO[bytes]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def unpack(archive: Path, into: Path) -> Manifest:
+def unpack(archive: Path, into: Path) -> BackupManifest:
     """Write the files of a backup below an empty folder, compared with their hashes. Raises STORE_DAMAGED."""
 
     def take(name: str, stream: IO[bytes]) -> str:
-        path, reading = into / name, Hashing(stream)
+        path, reading = into / name, HashingReader(stream)
         files.make_folder(path.parent)
         try:
             file = path.open("xb")
         except OSError as error:
-            raise files.unwritable(path, error) from error
+            raise files.write_error(path, error) from error
         with file:
             while chunk := reading.read(CHUNK):
-                _put(file, path, chunk)
+                _write_chunk(file, path, chunk)
             os.fsync(file.fileno())
         return reading.digest
 
     return _read(archive, take)
 
 
-def _put(file: IO[bytes], path: Path, chunk: bytes) -> None:
+def _write_chunk(file: IO[bytes], path: Path, chunk: bytes) -> None:
     try:
         file.write(chunk)
         file.flush()
     except OSError as error:
-        raise files.unwritable(path, error) from error
+        raise files.write_error(path, error) from error

@@ -25,9 +25,17 @@ import apsw
 
 from agenttalk.adapters.store import audit, files
 from agenttalk.adapters.store.backup import postgres_dump
-from agenttalk.adapters.store.backup.archive import CHUNK, MANIFEST, Hashing, Kept, Manifest, pump, verified
-from agenttalk.adapters.store.dialect import translating
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.backup.archive import (
+    CHUNK,
+    MANIFEST,
+    ArchivedFile,
+    BackupManifest,
+    HashingReader,
+    pump,
+    verify_archive,
+)
+from agenttalk.adapters.store.dialect import ErrorTranslator
+from agenttalk.adapters.store.root import list_databases
 from agenttalk.adapters.store.sqlite import Sqlite
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, MachineError, UsageError
@@ -45,7 +53,7 @@ _BENCH: Final = ".agenttalk-backup-"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BackupRequest:
     """What is to be kept, and what is not."""
 
     root: Path
@@ -57,7 +65,7 @@ class Asked:
     """Values that no file of an agent may hold to be kept."""
 
 
-def make(asked: Asked, target: Path, *, at: str, release: str) -> Manifest:
+def make_backup(asked: BackupRequest, target: Path, *, at: str, release: str) -> BackupManifest:
     """Write a backup to `target`, which must not be there yet, and read it again. Raises AgentTalkError.
 
     After a crash there is no file of that name, or a whole one.
@@ -68,13 +76,13 @@ def make(asked: Asked, target: Path, *, at: str, release: str) -> Manifest:
         with _bench(target.parent) as bench:
             draft = bench / "archive"
             manifest = _written(asked, draft, at=at, release=release)
-            verified(draft)
+            verify_archive(draft)
             os.link(draft, target)
             files.sync_folder(target.parent)
     except FileExistsError as error:
         raise UsageError(Code.FILE_UNWRITABLE, f"{target} is there already", hint="give another name") from error
     except OSError as error:
-        raise files.unwritable(target, error) from error
+        raise files.write_error(target, error) from error
     return manifest
 
 
@@ -95,21 +103,21 @@ def _bench(beside: Path) -> Iterator[Path]:
 
 
 @dataclass(slots=True)
-class _Writing:
+class _ArchiveWriter:
     """An archive in the making."""
 
     tar: tarfile.TarFile
-    asked: Asked
-    kept: list[Kept] = field(default_factory=list)
+    asked: BackupRequest
+    kept: list[ArchivedFile] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, name: str, size: int, stream: IO[bytes]) -> None:
         """Append a file whose size is known; its hash is that of what went in."""
-        reading = Hashing(stream)
+        reading = HashingReader(stream)
         member = tarfile.TarInfo(name)
         member.size, member.mode, member.uname, member.gname = size, 0o600, "", ""
         self.tar.addfile(member, reading)
-        self.kept.append(Kept(name, size, reading.digest))
+        self.kept.append(ArchivedFile(name, size, reading.digest))
 
     def copy(self, name: str, stream: IO[bytes], *, of_agents: bool) -> None:
         """Append a file that may change while it is read."""
@@ -136,15 +144,15 @@ class _Writing:
         return False
 
 
-def _written(asked: Asked, draft: Path, *, at: str, release: str) -> Manifest:
+def _written(asked: BackupRequest, draft: Path, *, at: str, release: str) -> BackupManifest:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as raw:
         packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_FAST, mtime=0)
         with packed, tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-            writing = _Writing(tar, asked)
+            writing = _ArchiveWriter(tar, asked)
             heads = _fill(writing, draft.parent / "copies")
             store = "postgres" if asked.url else "sqlite"
-            manifest = Manifest(at, release, store, heads, tuple(writing.kept), tuple(writing.left_out))
+            manifest = BackupManifest(at, release, store, heads, tuple(writing.kept), tuple(writing.left_out))
             said = manifest.as_bytes()
             member = tarfile.TarInfo(MANIFEST)
             member.size, member.mode = len(said), 0o600
@@ -154,7 +162,7 @@ def _written(asked: Asked, draft: Path, *, at: str, release: str) -> Manifest:
     return manifest
 
 
-def _fill(writing: _Writing, copies: Path) -> dict[str, Any]:
+def _fill(writing: _ArchiveWriter, copies: Path) -> dict[str, Any]:
     """Everything of a root; the heads of its chains. Databases are copied to `copies` first."""
     asked = writing.asked
     for name in ("agenttalk.toml", *_BEFORE):
@@ -165,9 +173,9 @@ def _fill(writing: _Writing, copies: Path) -> dict[str, Any]:
         postgres_dump.dump(asked.url, copies / DUMP)
         _add(writing, copies / DUMP, DUMP)
     else:
-        for name, path in copied(asked.root, copies).items():
+        for name, path in copy_databases(asked.root, copies).items():
             _add(writing, path, name)
-        heads = audit.write_anchor(_intact(audit.verify(copies) if databases(copies) else []))
+        heads = audit.write_anchor(_intact(audit.verify(copies) if list_databases(copies) else []))
     _add_tree(writing, asked.root / "data" / "blobs", "data/blobs", of_agents=False)
     for plan in sorted((asked.root / "workspaces").glob("*")):
         for tree in _TREES:
@@ -176,9 +184,9 @@ def _fill(writing: _Writing, copies: Path) -> dict[str, Any]:
     return dict(found["heads"])
 
 
-def copied(root: Path, into: Path) -> dict[str, Path]:
+def copy_databases(root: Path, into: Path) -> dict[str, Path]:
     """Copies of all databases of a root as they are at one moment, by their paths under it."""
-    found = databases(root)
+    found = list_databases(root)
     with ExitStack() as stack:
         views = _views(stack, {chain: Sqlite(path) for chain, path in found.items()})
         answer = {}
@@ -186,7 +194,7 @@ def copied(root: Path, into: Path) -> dict[str, Path]:
             name = str(path.relative_to(root))
             answer[name] = into / name
             files.make_folder(answer[name].parent)
-            with translating(Sqlite(path)):
+            with ErrorTranslator(Sqlite(path)):
                 _copy(views[chain], answer[name])
         return answer
 
@@ -196,10 +204,10 @@ def _views(stack: ExitStack, sources: dict[str, Sqlite]) -> dict[str, apsw.Conne
     views: dict[str, apsw.Connection] = {}
     with ExitStack() as held:
         for source in sources.values():
-            with translating(source):
+            with ErrorTranslator(source):
                 held.enter_context(_connected(source, "BEGIN IMMEDIATE"))
         for chain, source in sources.items():
-            with translating(source):
+            with ErrorTranslator(source):
                 views[chain] = stack.enter_context(_connected(source, "BEGIN"))
                 views[chain].execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the view begins with this
     return views
@@ -244,12 +252,12 @@ def _intact(reports: list[audit.ChainReport]) -> list[audit.ChainReport]:
     return reports
 
 
-def _add(writing: _Writing, path: Path, name: str) -> None:
+def _add(writing: _ArchiveWriter, path: Path, name: str) -> None:
     with path.open("rb") as stream:
         writing.add(name, path.stat().st_size, stream)
 
 
-def _add_repository(writing: _Writing, top: Path, name: str) -> None:
+def _add_repository(writing: _ArchiveWriter, top: Path, name: str) -> None:
     """A git folder: what names objects before the objects, so that none is missing."""
     if not top.is_dir() or top.is_symlink():
         return
@@ -258,7 +266,7 @@ def _add_repository(writing: _Writing, top: Path, name: str) -> None:
         _add_tree(writing, path, f"{name}/{path.name}", of_agents=False)
 
 
-def _add_tree(writing: _Writing, top: Path, name: str, *, of_agents: bool) -> None:
+def _add_tree(writing: _ArchiveWriter, top: Path, name: str, *, of_agents: bool) -> None:
     """Every regular file below a folder, or the file itself; no link is followed. What vanishes meanwhile is not."""
     with suppress(FileNotFoundError):
         kind = os.lstat(top).st_mode
@@ -276,7 +284,7 @@ def _add_tree(writing: _Writing, top: Path, name: str, *, of_agents: bool) -> No
                 _add_file(writing, holder, each, f"{name}/{inside}", Path(folder) / each, of_agents=of_agents)
 
 
-def _add_file(writing: _Writing, holder: int, entry: str, name: str, path: Path, *, of_agents: bool) -> None:
+def _add_file(writing: _ArchiveWriter, holder: int, entry: str, name: str, path: Path, *, of_agents: bool) -> None:
     if entry.startswith(".") and entry.endswith(_TEMPORARY):
         return
     if path.absolute() in writing.asked.hidden:
@@ -298,9 +306,9 @@ def _add_file(writing: _Writing, holder: int, entry: str, name: str, path: Path,
         writing.copy(name, stream, of_agents=of_agents)
 
 
-def broken(root: Path, heads: dict[str, Any], url: str = "") -> Sequence[audit.ChainReport]:
+def find_broken_chains(root: Path, heads: dict[str, Any], url: str = "") -> Sequence[audit.ChainReport]:
     """Chains of a restored root that are not what they were when the backup was made."""
     anchor = audit.read_anchor(wire.write({"heads": heads})) if heads else None
-    if not heads and not databases(root) and not url:
+    if not heads and not list_databases(root) and not url:
         return []
     return [report for report in audit.verify(root, anchor, url=url) if report.verdict.broken]

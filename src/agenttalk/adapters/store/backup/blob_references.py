@@ -9,18 +9,18 @@ from typing import Final
 
 import apsw
 
-from agenttalk.adapters.store.root import databases
+from agenttalk.adapters.store.root import list_databases
 
 _HASH: Final = re.compile(rb"[0-9a-f]{64}")
 
 
-def named(root: Path) -> set[str]:
+def find_references(root: Path) -> set[str]:
     """The hex digits of all hashes that are written down. Contents that are kept in a database are read, too.
 
     Read-only, beside whoever writes. It takes as long as reading everything does.
     """
     found: set[bytes] = set()
-    for path in databases(root).values():
+    for path in list_databases(root).values():
         for value in _values(path):
             found.update(_HASH.findall(value.encode() if isinstance(value, str) else value))
     return {each.decode() for each in found}

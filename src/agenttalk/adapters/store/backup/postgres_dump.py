@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from agenttalk.adapters.store.root import postgres
+from agenttalk.adapters.store.root import open_postgres
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 SCHEMAS: Final = ("system", "mail", "toolchain", "projects")
@@ -23,7 +23,7 @@ _VARIABLES: Final = {
 
 def dump(url: str, target: Path) -> None:
     """Write our schemas into a file, as they are at one moment. Raises UsageError without `pg_dump`."""
-    schemas = [f"--schema={name}" for name in SCHEMAS if postgres(url, name).has_ledger()]
+    schemas = [f"--schema={name}" for name in SCHEMAS if open_postgres(url, name).has_ledger()]
     if not schemas:
         raise UsageError(Code.FILE_UNREADABLE, "the PostgreSQL database holds no AgentTalk", hint="look at store.url")
     _run("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={target}", *schemas)
@@ -31,7 +31,7 @@ def dump(url: str, target: Path) -> None:
 
 def load(url: str, source: Path) -> None:
     """Bring a dump back, all of it or nothing. Raises UsageError where there is an AgentTalk already."""
-    there = [name for name in SCHEMAS if postgres(url, name).has_ledger()]
+    there = [name for name in SCHEMAS if open_postgres(url, name).has_ledger()]
     if there:
         message = f"the PostgreSQL database holds an AgentTalk already (schema {', '.join(there)})"
         raise UsageError(Code.FILE_UNWRITABLE, message, hint="name an empty database in AGENTTALK__STORE__URL")

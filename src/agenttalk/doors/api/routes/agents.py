@@ -273,7 +273,7 @@ async def _known(service: Service, said: dict[str, Any]) -> Known:
     plan_id, task_id = generation.read_identity(said)
     if plan_id is None:
         return NOTHING
-    found = await asyncio.to_thread(tree.known, service.deps.root.path, plan_id, task_id)
+    found = await asyncio.to_thread(tree.read_known, service.deps.root.path, plan_id, task_id)
     if not isinstance(plan_id, str) or not isinstance(task_id, str) or not is_id(plan_id) or not is_id(task_id):
         return found
     # What lies in folders follows the store within a second; a command that is not there yet counts all the same.

@@ -17,7 +17,7 @@ from agenttalk.doors.cli.core.root_discovery import near
 if TYPE_CHECKING:
     from agenttalk.adapters.drivers.script import ScriptDriver
     from agenttalk.contracts.agent import AcpUse, AgentProfile
-    from agenttalk.ports import Ended, Turn
+    from agenttalk.ports import ProgramTurn, TurnEnd
     from agenttalk.rules.agents.cli_table import CodingAgent
     from agenttalk.rules.agents.events import AgentEvent, RunSummary
     from agenttalk.rules.core.redaction import Secrets
@@ -104,7 +104,7 @@ def try_agent(
 
 def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
     from agenttalk.contracts.agent import AgentProfile
-    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.core.problems import find_nearest
     from agenttalk.rules.agents import acp_table, cli_table
     from agenttalk.wiring import settings
 
@@ -125,7 +125,7 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
     if name in table:
         document = {"schema_version": "1.0", "agent_id": name, "driver": driver, driver: name}
         return known.words.settled(AgentProfile.from_json({**document, "locale": known.locale}))
-    near = nearest(name, (*known.agents, *table))
+    near = find_nearest(name, (*known.agents, *table))
     hint = f"did you mean {near!r}?" if near else f"there are: {', '.join((*known.agents, *table))}"
     raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r}", hint=hint)
 
@@ -149,7 +149,7 @@ def _place(folder: Path | None) -> Iterator[tuple[Path, Path]]:
 class Tried:
     """What came of it."""
 
-    ended: Ended
+    ended: TurnEnd
     account: RunSummary
 
     @property
@@ -186,7 +186,7 @@ async def _tried(
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.adapters.drivers.script import ScriptDriver
-    from agenttalk.ports import Confinement, Turn
+    from agenttalk.ports import Confinement, ProgramTurn
     from agenttalk.rules.agents.codecs import LONGEST, make_codec
     from agenttalk.rules.agents.events import RunSummary
     from agenttalk.rules.core import redaction
@@ -203,7 +203,7 @@ async def _tried(
     confinement = replace(asked, tier=await driver.tier(asked))
     reader = agent.reader() if profile.driver == "cli" else make_codec("text")
     account = RunSummary(reader.says_end or profile.driver == "acp")
-    turn = Turn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
+    turn = ProgramTurn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
     if profile.driver != "script":
         turn = _started(agent, profile, turn, base)
 
@@ -236,7 +236,7 @@ async def _asked(
     import sys
 
     from agenttalk.contracts.model_use import LlmUse
-    from agenttalk.ports import Turn
+    from agenttalk.ports import ProgramTurn
     from agenttalk.rules.agents import model_protocol, model_services
     from agenttalk.rules.agents.events import RunSummary
     from agenttalk.rules.agents.model_answers import AnswerSpec
@@ -269,7 +269,7 @@ async def _asked(
             show(said)
 
     program = (sys.executable, "-P", "-m", "agenttalk.adapters.answering")
-    turn = Turn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
+    turn = ProgramTurn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
     ended = await driver.run(replace(turn, longest=model_protocol.LONGEST, keep=4096))
     return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
 
@@ -278,18 +278,18 @@ async def _spoken(
     driver: ScriptDriver,
     use: AcpUse,
     agent: Any,
-    turn: Turn,
+    turn: ProgramTurn,
     base: Path,
     hear: Callable[[Iterator[AgentEvent]], None],
-) -> Ended:
+) -> TurnEnd:
     """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
     from agenttalk.engine.agents.acp import AcpConversation, conclude_turn
-    from agenttalk.ports import Opening
+    from agenttalk.ports import SessionParameters
     from agenttalk.rules.agents import acp_table
     from agenttalk.rules.agents.permissions import PermissionPolicy
 
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
-    opening = Opening(str(turn.cwd), turn.prompt, mode=use.mode or "", auth=agent.auth, besides=(str(base),))
+    opening = SessionParameters(str(turn.cwd), turn.prompt, mode=use.mode or "", auth=agent.auth, besides=(str(base),))
     try:
         dialogue = driver.dialogue(opening)
     except ValueError as error:
@@ -313,7 +313,7 @@ def _entry(profile: AgentProfile) -> Any:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
 
 
-def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
+def _started(agent: Any, profile: AgentProfile, turn: ProgramTurn, base: Path) -> ProgramTurn:
     """The turn of a coding agent, with everything laid out that it needs."""
     from agenttalk.contracts.agent import CliUse
     from agenttalk.rules.agents import cli_table

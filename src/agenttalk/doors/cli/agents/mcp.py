@@ -15,7 +15,7 @@ from agenttalk.doors.cli.core import agent_permissions
 from agenttalk.doors.cli.core.output import JsonOption, RootOption, Settings
 
 if TYPE_CHECKING:
-    from agenttalk.adapters.store.root_lock import Engine
+    from agenttalk.adapters.store.root_lock import RunningEngine
 
 app = typer.Typer(add_completion=False)
 
@@ -71,17 +71,17 @@ def mcp(
     return 0
 
 
-def _whose(root: Path | None, agent: str | None, *, operator: bool) -> tuple[str, Callable[[], Engine | None]]:
+def _whose(root: Path | None, agent: str | None, *, operator: bool) -> tuple[str, Callable[[], RunningEngine | None]]:
     """The token to speak with, and what finds the engine. Raises UsageError when nobody is named."""
     from agenttalk.adapters.store import operator_folder as own
-    from agenttalk.adapters.store.root_lock import Engine, running_engine
+    from agenttalk.adapters.store.root_lock import RunningEngine, running_engine
 
     if agent is not None and operator:
         raise UsageError(Code.OPTION_INVALID, "--agent and --operator exclude each other")
     env = os.environ
-    there = Engine(pid=0, http=env.get("AGENTTALK_API"), socket=env.get("AGENTTALK_SOCKET"))
+    there = RunningEngine(pid=0, http=env.get("AGENTTALK_API"), socket=env.get("AGENTTALK_SOCKET"))
 
-    def engine() -> Engine | None:
+    def engine() -> RunningEngine | None:
         if there.http or there.socket:
             return there
         return running_engine(root) if root is not None else None
@@ -104,7 +104,7 @@ def _whose(root: Path | None, agent: str | None, *, operator: bool) -> tuple[str
     raise UsageError(Code.TOKEN_REFUSED, "there is no token to speak with", hint=hint)
 
 
-def _client(engine: Engine | None) -> Any:
+def _client(engine: RunningEngine | None) -> Any:
     import httpx2
 
     if engine is None or not (engine.http or engine.socket):

@@ -118,11 +118,11 @@ def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, A
     token, environ = os.environ.get("AGENTTALK_TOKEN", ""), os.environ
     if not token or not (environ.get("AGENTTALK_API") or environ.get("AGENTTALK_SOCKET")):
         return None
-    from agenttalk.adapters.store.root_lock import Engine
+    from agenttalk.adapters.store.root_lock import RunningEngine
     from agenttalk.doors.cli.core.engine_client import Client
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
-    engine = Engine(pid=0, http=environ.get("AGENTTALK_API", ""), socket=environ.get("AGENTTALK_SOCKET", ""))
+    engine = RunningEngine(pid=0, http=environ.get("AGENTTALK_API", ""), socket=environ.get("AGENTTALK_SOCKET", ""))
     return out, Client(engine, token)
 
 

@@ -49,14 +49,16 @@ def install(
     as_json: JsonOption = False,
 ) -> int:
     """Write skills into .agents/skills and .claude/skills of a project. Doing it again renews them."""
-    from agenttalk.contracts.core.problems import nearest  # here, so that asking for help does not load every model
+    from agenttalk.contracts.core.problems import (
+        find_nearest,  # here, so that asking for help does not load every model
+    )
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     wanted = names or sorted(SCHEMAS)
     for name in wanted:
         if name not in SCHEMAS:
-            near = nearest(name, SCHEMAS)
+            near = find_nearest(name, SCHEMAS)
             raise UsageError(
                 Code.NAME_UNKNOWN,
                 f"there is no skill {name!r}",

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.adapters.store.root_lock import Engine, running_engine
+from agenttalk.adapters.store.root_lock import RunningEngine, running_engine
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, Problem, UsageError
 
@@ -40,7 +40,7 @@ def running(root: Path) -> Client | None:
 class Client:
     """Asks an engine. Its errors come out as ours."""
 
-    def __init__(self, engine: Engine, token: str) -> None:
+    def __init__(self, engine: RunningEngine, token: str) -> None:
         self.reached = False
         """Whether somebody was there; if not, nothing was asked for yet."""
         self.answered = False

@@ -62,7 +62,7 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> AnswerProof:
     from agenttalk.engine.core import access
     from agenttalk.rules.people.attestation import AnswerProof
 
-    if not await access.is_operator_token(deps, operator_folder.made_token(root)):
+    if not await access.is_operator_token(deps, operator_folder.ensure_token(root)):
         raise UsageError(
             Code.TOKEN_REFUSED,
             f"{operator_folder.folder_of(root)} is not the folder of the operator of {root}",
@@ -120,13 +120,13 @@ def _engine(root: Path) -> Client | None:
 def _done(root: Path, by_hand: Callable[[Deps], Awaitable[T]]) -> T:
     import asyncio
 
-    from agenttalk.contracts.core.large_documents import collector_paused
+    from agenttalk.contracts.core.large_documents import pause_collector
 
     async def run() -> T:
         async with local(root) as deps:
             return await by_hand(deps)
 
-    with collector_paused():  # what is loaded now is kept to the end, which is near
+    with pause_collector():  # what is loaded now is kept to the end, which is near
         return asyncio.run(run())
 
 

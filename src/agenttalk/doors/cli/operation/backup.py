@@ -34,17 +34,17 @@ def backup(
     """
     from agenttalk import __version__
     from agenttalk.adapters.store.backup import backup as keeping
-    from agenttalk.contracts.core.base import instant
+    from agenttalk.contracts.core.base import format_instant
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import SystemClock, settings
 
     out, folder = root_access.chosen(ctx, root, as_json)
     configured = settings.load(folder)
-    at = instant(SystemClock().now())
+    at = format_instant(SystemClock().now())
     stamp = at.replace("-", "").replace(":", "").split(".")[0].rstrip("Z")
     target = to.absolute() / f"{folder.name}-{stamp}Z.tar.gz" if to.is_dir() else to.absolute()
-    asked = keeping.Asked(folder, configured.store_url, *_secrets(folder, configured))
-    made = keeping.make(asked, target, at=at, release=__version__)
+    asked = keeping.BackupRequest(folder, configured.store_url, *_secrets(folder, configured))
+    made = keeping.make_backup(asked, target, at=at, release=__version__)
     left_out = [{"path": path, "why": why} for path, why in made.left_out]
     if out.as_json:
         size = target.stat().st_size
@@ -127,18 +127,18 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
         if url:
             postgres_dump.load(url, bench / backup.DUMP)
             (bench / backup.DUMP).unlink()
-        for report in backup.broken(bench, manifest.heads, url):
+        for report in backup.find_broken_chains(bench, manifest.heads, url):
             why = report.verdict.broken.why if report.verdict.broken else ""
             raise MachineError(Code.STORE_DAMAGED, f"the ledger of {report.chain} is not what it was: {why}")
         settled = asyncio.run(
-            _settled(bench, configured, manifest.made_at, operator_folder.made_token(root), go_on=go_on)
+            _settled(bench, configured, manifest.made_at, operator_folder.ensure_token(root), go_on=go_on)
         )
         bench.chmod(0o755)
         try:
             bench.rename(root)
             files.sync_folder(root.parent)
         except OSError as error:
-            raise files.unwritable(root, error) from error
+            raise files.write_error(root, error) from error
     finally:
         shutil.rmtree(bench, ignore_errors=True)
     forget_heads(root, shared=bool(url))

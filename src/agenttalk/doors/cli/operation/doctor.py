@@ -24,7 +24,7 @@ from agenttalk.doors.cli.core.root_discovery import near
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
-    from agenttalk.ports import Ended
+    from agenttalk.ports import TurnEnd
     from agenttalk.rules.agents.cli_table import CodingAgent
 
 app = typer.Typer(add_completion=False)
@@ -85,12 +85,12 @@ def doctor(
 
 def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[Finding]:
     """What each probe finds. Raises UsageError for one that does not exist."""
-    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.core.problems import find_nearest
     from agenttalk.contracts.errors import Code, UsageError
 
     for name in only:
         if name not in PROBES:
-            near = nearest(name, PROBES)
+            near = find_nearest(name, PROBES)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(PROBES)}"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no probe {name[:80]!r}", hint=hint)
     for name, probe in PROBES.items():
@@ -154,8 +154,8 @@ def _bubblewrap(machine: Machine) -> Iterator[Finding]:
     from agenttalk.adapters import sandbox
     from agenttalk.adapters.drivers.sandboxes import REMEDIES
 
-    program = sandbox.installed()
-    why = sandbox.ailment(program)
+    program = sandbox.find_bubblewrap()
+    why = sandbox.describe_problem(program)
     version = _said(str(program), "--version").removeprefix("bubblewrap ") if program else ""
     detail = why or f"{version}, tried and works: checks and agents can be sealed off"
     remedy = REMEDIES["bubblewrap"]
@@ -168,16 +168,16 @@ def _landlock(machine: Machine) -> Iterator[Finding]:
     from agenttalk.adapters.drivers import landlock
     from agenttalk.adapters.drivers.sandboxes import REMEDIES
 
-    why = landlock.ailment()
-    offline = landlock.ailment(network=False)
-    detail = why or f"version {landlock.version()}" + (f"; {offline}" if offline else ", without the network too")
+    why = landlock.describe_problem()
+    offline = landlock.describe_problem(network=False)
+    detail = why or f"version {landlock.read_version()}" + (f"; {offline}" if offline else ", without the network too")
     yield Finding("landlock", not why, detail, REMEDIES["landlock"], needed=machine.wants("landlock"))
 
 
 def _inotify(_: Machine) -> Iterator[Finding]:
-    from agenttalk.adapters.mailbox.watch import ailment
+    from agenttalk.adapters.mailbox.watch import describe_problem
 
-    why = ailment()
+    why = describe_problem()
     remedy = "raise fs.inotify.max_user_instances; until then folders are looked at every few seconds"
     yield Finding("inotify", not why, why or "folders are watched", remedy, needed=False)
 
@@ -299,16 +299,16 @@ def _coding_agent(entry: CodingAgent, tier: Tier) -> Finding:
     return Finding("", not remedy, f"{said[:80]}; {let_in}", remedy)
 
 
-def _started(entry: CodingAgent, tier: Tier) -> Ended:
+def _started(entry: CodingAgent, tier: Tier) -> TurnEnd:
     """Have it say its version, as an agent's turn would be run."""
     import asyncio
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.adapters.drivers.script import ScriptDriver
-    from agenttalk.ports import Confinement, Turn
+    from agenttalk.ports import Confinement, ProgramTurn
 
     with tempfile.TemporaryDirectory(prefix="agenttalk-doctor-") as folder:
-        turn = Turn(
+        turn = ProgramTurn(
             f"lease_doctor_{os.getpid()}",
             (entry.program, *entry.version),
             Path(folder),

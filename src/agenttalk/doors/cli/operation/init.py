@@ -17,7 +17,7 @@ from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Sett
 from agenttalk.doors.cli.core.root_discovery import INIT
 
 if TYPE_CHECKING:
-    from agenttalk.adapters.mailbox.fsio import Folder
+    from agenttalk.adapters.mailbox.fsio import SafeFolder
     from agenttalk.rules.core.config_merge import ConfigMergeResult
 
 app = typer.Typer(add_completion=False)
@@ -58,7 +58,7 @@ def init(
     What is there already stays as it is, so that doing it again changes nothing. What cannot be added without changing
     somebody's words is shown, to be put there by hand.
     """
-    from agenttalk.adapters.mailbox.fsio import SHARED, Folder
+    from agenttalk.adapters.mailbox.fsio import SHARED, SafeFolder
 
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
@@ -69,7 +69,7 @@ def init(
     where = (folder / place).absolute()
     told = [*_root(where, chosen, locale)]
     paragraph = _paragraph(locale or _language(where))
-    with Folder.open(folder) as repository:
+    with SafeFolder.open(folder) as repository:
         told += [_joined(repository, each, SHARED) for each in _pieces(chosen, str(place), paragraph)]
         told += [*_skills(repository)]
     if out.as_json:
@@ -80,11 +80,11 @@ def init(
 
 
 def _chosen(tools: list[str] | None) -> list[str]:
-    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.core.problems import find_nearest
 
     for name in tools or ():
         if name not in TOOLS:
-            near = nearest(name, TOOLS)
+            near = find_nearest(name, TOOLS)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TOOLS)}"
             raise UsageError(Code.NAME_UNKNOWN, f"nothing is known of {name!r}", hint=hint)
     return [each for each in TOOLS if each in (tools or TOOLS)]
@@ -92,7 +92,7 @@ def _chosen(tools: list[str] | None) -> list[str]:
 
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
     """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
-    from agenttalk.adapters.mailbox.fsio import PRIVATE, Folder
+    from agenttalk.adapters.mailbox.fsio import PRIVATE, SafeFolder
     from agenttalk.adapters.store import operator_folder
     from agenttalk.contracts.core.root_layout import PROFILE
 
@@ -101,7 +101,7 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
             (where / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise MachineError(Code.FILE_UNWRITABLE, f"{where} cannot be made: {error.strerror}") from error
-    with Folder.open(where) as folder:
+    with SafeFolder.open(where) as folder:
         own = [(f"agents/{name}/{PROFILE}", _profile(name)) for name in tools]
         for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
             yield {**_joined(folder, Piece(path, _new(text), text), PRIVATE), "file": str(where / path)}
@@ -208,7 +208,7 @@ def _new(text: str) -> Callable[[str | None], ConfigMergeResult]:
     return lambda before: ConfigMergeResult(text) if before is None else ALREADY_THERE
 
 
-def _joined(folder: Folder, piece: Piece, mode: int) -> dict[str, str]:
+def _joined(folder: SafeFolder, piece: Piece, mode: int) -> dict[str, str]:
     """Add something to a file, if that changes nothing of it. One that is made gets the rights `mode`."""
     try:
         before: str | None = folder.read(piece.path, LARGEST).decode()
@@ -232,7 +232,7 @@ def _joined(folder: Folder, piece: Piece, mode: int) -> dict[str, str]:
     return {"file": piece.path, "what": "made" if before is None else "added"}
 
 
-def _skills(folder: Folder) -> Iterator[dict[str, str]]:
+def _skills(folder: SafeFolder) -> Iterator[dict[str, str]]:
     """Write the skills that are not there. A file that somebody changed is left as it is."""
     from agenttalk.doors.cli.agents import skill
 
@@ -245,7 +245,7 @@ def _skills(folder: Folder) -> Iterator[dict[str, str]]:
             yield {**said, "why": renew} if "left" in told else said
 
 
-def _skill_file(folder: Folder, path: str, data: bytes) -> str:
+def _skill_file(folder: SafeFolder, path: str, data: bytes) -> str:
     from agenttalk.adapters.mailbox.fsio import SHARED
 
     try:

@@ -76,15 +76,15 @@ def heartbeat(
 
 
 def _require_agent(root: Path, agent: str) -> None:
-    from agenttalk.adapters.mailbox.fsio import Folder
-    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.adapters.mailbox.fsio import SafeFolder
+    from agenttalk.contracts.core.problems import find_nearest
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.core.profiles import list_agents
 
-    with Folder.open(root) as folder:
+    with SafeFolder.open(root) as folder:
         agents = list_agents(folder)
     if agent not in agents:
-        near = nearest(agent, agents)
+        near = find_nearest(agent, agents)
         hint = f"did you mean {near!r}?" if near else f"every folder in {root / 'agents'} is one: {_some(agents)}"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent!r}", hint=hint)
 

@@ -32,7 +32,7 @@ def status(
     as_json: JsonOption = False,
 ) -> int:
     """Show plans, their tasks and what became of their messages."""
-    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.core.problems import find_nearest
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.doors.cli.core import root_access
     from agenttalk.doors.cli.operation import budget
@@ -55,7 +55,7 @@ def status(
     plans, toolchain, believed = found["plans"], found.get("toolchain"), found["honesty"]
     known = [each["plan_id"] for each in plans]
     if plan is not None and plan not in known:
-        near = nearest(plan, known)
+        near = find_nearest(plan, known)
         hint = f"did you mean {near!r}?" if near else "'agenttalk status' lists all"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan!r}", hint=hint)
     shown = [each for each in plans if plan in {None, each["plan_id"]}]

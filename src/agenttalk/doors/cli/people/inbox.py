@@ -202,7 +202,7 @@ def _asked(folder: Path, request_id: str) -> dict[str, Any]:
 def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two
     from typing import get_args
 
-    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.core.problems import find_nearest
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.people.questions import AnswerDecision
 
@@ -210,7 +210,7 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
     if text is None and something_given:
         return "PROVIDE"
     if text is None or text.upper() not in allowed:
-        near = nearest((text or "").upper(), allowed)
+        near = find_nearest((text or "").upper(), allowed)
         hint = f"did you mean {near}?" if near else "use " + ", ".join(allowed)
         what = (
             f"{text!r} is not a decision" if text else "an answer needs a --decision, a --file, an --answer or a --note"

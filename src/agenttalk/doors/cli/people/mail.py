@@ -219,10 +219,10 @@ def _reached(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Outp
     token = os.environ.get("AGENTTALK_TOKEN", "")
     http, socket = os.environ.get("AGENTTALK_API", ""), os.environ.get("AGENTTALK_SOCKET", "")
     if token and (http or socket):
-        from agenttalk.adapters.store.root_lock import Engine
+        from agenttalk.adapters.store.root_lock import RunningEngine
         from agenttalk.doors.cli.core.engine_client import Client
 
-        client = Client(Engine(pid=0, http=http, socket=socket), token)
+        client = Client(RunningEngine(pid=0, http=http, socket=socket), token)
 
         def in_turn(path: str, _: Any, body: dict[str, Any] | None) -> dict[str, Any]:
             found: dict[str, Any] = client.get(path) if body is None else client.post(path, body)

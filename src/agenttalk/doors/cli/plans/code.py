@@ -10,7 +10,7 @@ import typer
 from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
 
 if TYPE_CHECKING:
-    from agenttalk.adapters.workspaces.workspace import Workspace
+    from agenttalk.adapters.workspaces.workspace import PlanWorkspace
     from agenttalk.engine.core.deps import Deps
 
 diff_app = typer.Typer(add_completion=False)
@@ -65,7 +65,7 @@ def merge(
     """
     import asyncio
 
-    from agenttalk.adapters.workspaces.landing import Landed
+    from agenttalk.adapters.workspaces.landing import LandingResult
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import SystemClock
 
@@ -76,7 +76,7 @@ def merge(
         _tell_broken(out, plan, broken)
         return 1
     landed = asyncio.run(space.land(at=SystemClock().now(), into=into, commit=looked.get("commit", "")))
-    if isinstance(landed, Landed):
+    if isinstance(landed, LandingResult):
         _note_merged(folder, plan, landed.commit, into, stale=stale)
         _tell_landed(out, landed.commit, landed.how, stale=stale)
         return 0
@@ -173,12 +173,12 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     return task, str(last["command_id"]), int(last["attempt"])
 
 
-async def _opened(folder: Path, plan: str) -> Workspace:
+async def _opened(folder: Path, plan: str) -> PlanWorkspace:
     import asyncio
 
     from agenttalk.adapters.proving import FOLDER
-    from agenttalk.adapters.workspaces.spec import Settings
-    from agenttalk.adapters.workspaces.workspace import Workspace
+    from agenttalk.adapters.workspaces.spec import WorkspaceSettings
+    from agenttalk.adapters.workspaces.workspace import PlanWorkspace
     from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.views import plans
 
@@ -187,18 +187,20 @@ async def _opened(folder: Path, plan: str) -> Workspace:
 
     told = await asyncio.to_thread(root_access.asked, folder, f"/api/plans/{plan}/repository", by_hand)
     home = folder / FOLDER / plan
-    return await Workspace.open(Settings(Path(told["repo"]), plan, home, told["base"], link=tuple(told["link"])))
+    return await PlanWorkspace.open(
+        WorkspaceSettings(Path(told["repo"]), plan, home, told["base"], link=tuple(told["link"]))
+    )
 
 
-async def _ends(space: Workspace, attempt: tuple[str, str, int] | None) -> tuple[str, str]:
+async def _ends(space: PlanWorkspace, attempt: tuple[str, str, int] | None) -> tuple[str, str]:
     """Between which commits to look: an attempt's start and end, or the plan's."""
-    from agenttalk.adapters.workspaces.results import Attempt
+    from agenttalk.adapters.workspaces.results import WorkspaceAttempt
     from agenttalk.contracts.errors import Code, UsageError
 
     if attempt is None:
         tip = await space.ensure()
         return await space.base(), tip
-    taken = await space.taken(Attempt(*attempt))
+    taken = await space.taken(WorkspaceAttempt(*attempt))
     if taken is None:
         raise UsageError(Code.NAME_UNKNOWN, f"nothing was kept of {attempt[1]}, attempt {attempt[2]}")
     return taken.onto, taken.commit

@@ -189,7 +189,7 @@ def _known(settings: Settings, document: object, besides: bytes | None = None) -
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
     plan_id, task_id = generation.read_identity(document)
-    return tree.known(settings.root, plan_id, task_id, besides=besides)
+    return tree.read_known(settings.root, plan_id, task_id, besides=besides)
 
 
 def _log(out: Output, settings: Settings, what: str, document: object, outcome: dict[str, Any]) -> None:

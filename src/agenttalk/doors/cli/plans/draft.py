@@ -178,7 +178,7 @@ def assemble(
 
     from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile.reader import plan_of
-    from agenttalk.contracts.planfile.yaml_text import Source
+    from agenttalk.contracts.planfile.yaml_text import YamlSource
     from agenttalk.rules.planfile.compiler import compile_plan
 
     out = Output(as_json=False)
@@ -187,7 +187,7 @@ def assemble(
         plan, problems = _assembled(data, _frame(json.loads(frame)))
         if not problems:
             plan["agents"] = {name: {"driver": "folder"} for name in plan["agents"]}
-            problems = compile_plan(plan_of(Source(plan))).problems
+            problems = compile_plan(plan_of(YamlSource(plan))).problems
     except ContractError as error:
         problems = tuple(error.problems)
     if problems:
@@ -202,7 +202,7 @@ def _assembled(data: bytes, frame: DraftFrame) -> tuple[dict[str, Any], tuple[An
     from agenttalk.rules.planfile import drafts as drafts_rules
 
     text = drafts_rules.strip_fence(data.decode("utf-8", "replace"))
-    return drafts_rules.assemble_plan(reader.parse(text.encode(), yaml=True).value, frame)
+    return drafts_rules.assemble_plan(reader.parse_source(text.encode(), yaml=True).value, frame)
 
 
 def _frame(said: dict[str, Any]) -> DraftFrame:
@@ -243,7 +243,7 @@ def _meta(
         "check": f"PYTHONPATH={shlex.quote(package)} {shlex.join(command)}",
     }
     text = (files("agenttalk") / "templates" / _TEMPLATES[locale]).read_bytes()
-    template: Any = reader.parse(text, yaml=True).value
+    template: Any = reader.parse_source(text, yaml=True).value
     meta: dict[str, Any] = {"plan_id": f"draft-{frame.plan_id}", **templates.filled(template, words)}
     return {**meta, "agents": {planner: {}, PERSON: {"driver": "human"}}}
 

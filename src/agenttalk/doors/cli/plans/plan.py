@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.dag import Node
     from agenttalk.contracts.dag import Output as Made
     from agenttalk.contracts.errors import Problem
-    from agenttalk.contracts.planfile.yaml_text import Source
+    from agenttalk.contracts.planfile.yaml_text import YamlSource
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
 app = typer.Typer(no_args_is_help=True, help="Check plan files, and change plans that run.", add_completion=False)
@@ -52,7 +52,7 @@ def check(
 
     from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
     from agenttalk.contracts.core import wire
-    from agenttalk.contracts.core.large_documents import collector_paused
+    from agenttalk.contracts.core.large_documents import pause_collector
     from agenttalk.contracts.errors import ContractError
     from agenttalk.contracts.planfile import reader
     from agenttalk.doors.cli.core import sources
@@ -63,9 +63,9 @@ def check(
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     data = sources.read_bytes(file, limit=wire.DOCUMENT_LIMIT)
-    with collector_paused():
+    with pause_collector():
         try:
-            source = reader.parse(data, yaml=_is_yaml(file, data))
+            source = reader.parse_source(data, yaml=_is_yaml(file, data))
             plan = reader.plan_of(source)
         except ContractError as error:
             _tell_refused(out, file, error.problems)
@@ -151,7 +151,7 @@ def _tell_refused(out: Output, file: str, problems: Iterable[Problem]) -> None:
     out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(found), 'problem')}", err=True)
 
 
-def _tell(out: Output, file: str, source: Source, compiled: CompiledPlan, written: list[str]) -> None:
+def _tell(out: Output, file: str, source: YamlSource, compiled: CompiledPlan, written: list[str]) -> None:
     from agenttalk.rules.planfile.compiler import compute_waves
 
     problems, warnings = source.located(compiled.problems), source.located(compiled.warnings)

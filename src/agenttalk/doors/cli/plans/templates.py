@@ -16,9 +16,11 @@ NAMES: Final = ("weekly-summary",)
 def write(name: str, root: Path, schedule: str, *, editor: str, team: Sequence[str]) -> Path:
     """Make a plan file under a root, and return its path. Raises UsageError; a file that is there is not touched."""
     if name not in NAMES:
-        from agenttalk.contracts.core.problems import nearest  # here, because whoever asks for help does not need it
+        from agenttalk.contracts.core.problems import (
+            find_nearest,  # here, because whoever asks for help does not need it
+        )
 
-        near = nearest(name, NAMES)
+        near = find_nearest(name, NAMES)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(NAMES)}"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no template {name[:80]!r}", hint=hint)
     if not team:

@@ -26,7 +26,7 @@ def require_repository(compiled: CompiledPlan) -> None:
 
 def remarks(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
     """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
-    from agenttalk.adapters.workspaces.user_folder import survey
+    from agenttalk.adapters.workspaces.user_folder import survey_folder
     from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.rules.planfile import plan_remarks
 
@@ -34,7 +34,7 @@ def remarks(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
     if workspace is None:
         return []
     try:
-        found = survey(repo or Path(workspace.repo), workspace.base)
+        found = survey_folder(repo or Path(workspace.repo), workspace.base)
     except AgentTalkError:  # the plan's start says so
         return []
     missed = () if workspace.uncommitted == "take" else found.uncommitted

@@ -71,7 +71,7 @@ class Attempt:
     def _outputs(self) -> Iterator[str]:
         for each in self.command.produces or ():
             name = each.output_name
-            spelt = [self.outputs / name, self.outputs / root_layout.segment(name), self.cwd / name]
+            spelt = [self.outputs / name, self.outputs / root_layout.path_segment(name), self.cwd / name]
             files = [self.cwd / file.path for file in each.files]
             if not any(path.exists() for path in spelt) and not (files and all(path.exists() for path in files)):
                 yield answer_words.OUTPUT_NOT_PUT(name=name, folder=self.outputs)

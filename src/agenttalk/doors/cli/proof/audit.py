@@ -37,11 +37,11 @@ def verify(
     cannot be checked, and then the answer is not 0 either.
     """
     from agenttalk.adapters.store import audit
-    from agenttalk.adapters.store.ledger_heads import heads_file, kept_heads
+    from agenttalk.adapters.store.ledger_heads import heads_file, read_heads
 
     out, folder, url = _setup(ctx, root, as_json)
     heads = audit.read_anchor(_read(anchor)) if anchor else None
-    kept = kept_heads(folder, shared=bool(url))
+    kept = read_heads(folder, shared=bool(url))
     reports = audit.verify(folder, heads, kept, url=url)
     _tell(out, reports, anchored=anchor is not None)
     if kept and not _intact(reports) and not out.as_json:
@@ -63,10 +63,10 @@ def write_anchor(
     """
     from agenttalk.adapters.mailbox import fsio
     from agenttalk.adapters.store import audit
-    from agenttalk.adapters.store.ledger_heads import kept_heads
+    from agenttalk.adapters.store.ledger_heads import read_heads
 
     out, folder, url = _setup(ctx, root, as_json)
-    reports = audit.verify(folder, kept_heads(folder, shared=bool(url)), url=url)
+    reports = audit.verify(folder, read_heads(folder, shared=bool(url)), url=url)
     if not _intact(reports):
         _tell(out, reports, anchored=False)
         return BROKEN
@@ -93,8 +93,8 @@ def export(
     out, folder, url = _setup(ctx, root, as_json)
     count = 0
     with _opened(to) as file:
-        for chain, entry in audit.entries(folder, url=url):
-            file.write(audit.exported(chain, entry) + b"\n")
+        for chain, entry in audit.read_entries(folder, url=url):
+            file.write(audit.to_json_line(chain, entry) + b"\n")
             count += 1
     if to is not None and out.as_json:
         out.data({"ok": True, "file": str(to), "entries": count})
@@ -115,7 +115,7 @@ def find(
     from agenttalk.contracts.core import wire
 
     out, folder, url = _setup(ctx, root, as_json)
-    lines = [audit.exported(chain, entry) for chain, entry in audit.named(folder, text, url=url)]
+    lines = [audit.to_json_line(chain, entry) for chain, entry in audit.find_entries(folder, text, url=url)]
     found: list[Any] = [wire.read(line, limit=wire.DOCUMENT_LIMIT) for line in lines]
     if out.as_json:
         out.data({"ok": bool(found), "entries": found})
@@ -223,7 +223,7 @@ def _tell_chain(out: Output, report: ChainReport) -> None:
 def _as_json(report: ChainReport) -> dict[str, Any]:
     from agenttalk.adapters.store import audit
 
-    return audit.shown(report)
+    return audit.to_json(report)
 
 
 def _safe(text: str) -> str:

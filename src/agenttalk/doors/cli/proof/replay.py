@@ -53,14 +53,16 @@ def replay(
         for each in told["dones"]:
             totals[each["standing"]] += 1
             if out.as_json:  # one by one, so that nothing has to hold a long history
-                sys.stdout.write(f"{',' if told_before else _BEGIN}{wire.text(each)}\n")
+                sys.stdout.write(f"{',' if told_before else _BEGIN}{wire.to_text(each)}\n")
                 told_before = True
             else:
                 _tell(out, each)
         following = told["next"]
     kept = totals["kept"] == sum(totals.values())
     if out.as_json:
-        sys.stdout.write(f'{"" if told_before else _BEGIN}],"ok":{wire.text(kept)},"totals":{wire.text(totals)}}}\n')
+        sys.stdout.write(
+            f'{"" if told_before else _BEGIN}],"ok":{wire.to_text(kept)},"totals":{wire.to_text(totals)}}}\n'
+        )
     else:
         out.say(", ".join(f"{count} {_WORDS[name]}" for name, count in totals.items()))
     return 0 if kept else NOT_KEPT

@@ -66,12 +66,12 @@ async def _asked(name: str, login: str | None, forge: Forge, settings: Settings)
 
 def _refused(root: Path) -> Iterator[Seen]:
     """Webhooks that were refused, as the engine noted it."""
-    from agenttalk.contracts.core.base import instant
+    from agenttalk.contracts.core.base import format_instant
     from agenttalk.doors.cli.core import root_access
 
     if not (root / "data").is_dir():
         return
-    since = instant(datetime.now(UTC) - _LATELY)  # noqa: TID251 - a door reads the clock
+    since = format_instant(datetime.now(UTC) - _LATELY)  # noqa: TID251 - a door reads the clock
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.views import toolchain
