@@ -290,7 +290,7 @@ def http_page(folder: Path) -> str:
         async with open_root(folder) as deps:
             return [each for each in create_app(Service(deps)).routes if not isinstance(each, PageRoute)]
 
-    document = openapi.document(asyncio.run(routes()))
+    document = openapi.build_document(asyncio.run(routes()))
     groups: dict[str, list[str]] = {name: [] for name in HTTP_GROUPS}
     for path, operations in sorted(document["paths"].items()):
         group = next(name for name, begins in HTTP_GROUPS.items() if path.startswith(begins))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from agenttalk.doors.api.app import create_app
-from agenttalk.doors.api.server import Listening, serving, socket_folder
+from agenttalk.doors.api.server import ServerAddresses, serve_app, socket_folder
 from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages import plan_registry
@@ -65,7 +65,7 @@ class Door:
     """A listening service. `run` does something in its event loop."""
 
     root: Path
-    where: Listening
+    where: ServerAddresses
     deps: Deps
     service: Service
     loop: asyncio.AbstractEventLoop
@@ -187,7 +187,7 @@ def listening(root: Path) -> Iterator[Door]:
             await plan_registry.PlanRegistry(deps).refresh()
             path = socket_folder("test") / "door.sock"
             where = await stack.enter_async_context(
-                serving(create_app(service), host="127.0.0.1", port=0, socket_path=path)
+                serve_app(create_app(service), host="127.0.0.1", port=0, socket_path=path)
             )
             made.append(Door(root, where, deps, service, loop, passed))
             ready.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agenttalk.doors.api.app import create_app
-from agenttalk.doors.api.openapi import Guarded
+from agenttalk.doors.api.openapi import GuardedRoute
 from api.doorkit import Door
 
 
@@ -11,7 +11,7 @@ def test_no_address_takes_a_filter_that_nobody_knows(door: Door) -> None:
     document = door.get("/api/openapi.json").json["paths"]
     looked = 0
     for route in create_app(door.service).routes:
-        if isinstance(route, Guarded) and "GET" in (route.methods or ()) and "operator" in route.roles:
+        if isinstance(route, GuardedRoute) and "GET" in (route.methods or ()) and "operator" in route.roles:
             looked += 1
             answer = door.get(f"{route.path.replace('{', '').replace('}', '')}?stauts=open")
             assert (answer.status, answer.code) == (422, "FIELD_UNKNOWN"), route.path

@@ -66,7 +66,7 @@ def submit(root: Path) -> None:
         "manifest": made.manifest.as_json(),
         "profiles": {name: each.as_json() for name, each in made.profiles.items()},
     }
-    client = engine_client.running(root)
+    client = engine_client.connect_to_running_engine(root)
     assert client is not None
     client.post("/api/plans", body)
 

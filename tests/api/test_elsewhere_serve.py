@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 def submit(root: Path) -> None:
     compiled = compile_plan(reader.read_plan_file(PLAN.encode(), yaml=True))
-    client = engine_client.running(root)
+    client = engine_client.connect_to_running_engine(root)
     assert client is not None
     profiles = {name: each.as_json() for name, each in compiled.profiles.items()}
     body = {"dag": compiled.dag.as_json(), "manifest": compiled.manifest.as_json(), "profiles": profiles}
@@ -89,7 +89,7 @@ def test_an_attempt_goes_on_through_the_death_of_its_engine(root: Path, capsys: 
         assert ask(address, attempt, "POST", f"{task}/progress", {"progress": "writing"})[0] == 200
         result = {"result": "wrote it", "usage": {"tokens": 12}}
         assert ask(address, attempt, "POST", f"{task}/result", result)[0] == 201
-        client = engine_client.running(root)
+        client = engine_client.connect_to_running_engine(root)
         assert client is not None
         shown = until(lambda: _ended(client.get("/api/plans/shop")), "the plan ends")
         assert (shown["result"], shown["tasks"][0]["attempt"], shown["usage"]["tokens"]) == ("done", 1, 12)
@@ -143,7 +143,7 @@ def test_what_an_agent_held_that_fell_silent_is_given_again_and_what_it_sends_la
 
 
 def shop_of(root: Path) -> dict[str, Any]:
-    client = engine_client.running(root)
+    client = engine_client.connect_to_running_engine(root)
     assert client is not None
     found: dict[str, Any] = client.get("/api/plans/shop")
     return found

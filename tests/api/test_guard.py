@@ -15,7 +15,7 @@ import pytest
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api import connection as listener
-from agenttalk.doors.api.server import serving, socket_folder
+from agenttalk.doors.api.server import serve_app, socket_folder
 from api.doorkit import OPERATOR, Door
 
 TASK = "/api/projects/default/tasks/plan_shop:build"
@@ -393,7 +393,7 @@ async def _nothing(*_: object) -> None:
 
 def listened(path: Path, host: str = "127.0.0.1", number: int = 0, *, public: bool = False) -> str:
     async def run() -> str:
-        async with serving(_nothing, host=host, port=number, socket_path=path, public=public) as where:
+        async with serve_app(_nothing, host=host, port=number, socket_path=path, public=public) as where:
             return where.http
 
     return asyncio.run(run())

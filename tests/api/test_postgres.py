@@ -79,8 +79,8 @@ def submitted(root: Path, url: str) -> None:
     inside(root, url, lambda deps: plan_registry.submit(deps, DAG, manifest=MANIFEST))
 
 
-def client(root: Path) -> engine_client.Client:
-    found = engine_client.running(root)
+def client(root: Path) -> engine_client.EngineClient:
+    found = engine_client.connect_to_running_engine(root)
     assert found is not None
     return found
 

@@ -21,7 +21,7 @@ from agenttalk import wiring
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import RootLock, RunningEngine
 from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
-from agenttalk.doors.api.server import Listening
+from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.doors.cli.core import engine_client
 from agenttalk.doors.cli.main import call
 from agenttalk.wiring.settings import Settings
@@ -31,8 +31,8 @@ from treekit import Tree, node, output
 DONE = "COMPLETED"
 
 
-def client(root: Path) -> engine_client.Client:
-    found = engine_client.running(root)
+def client(root: Path) -> engine_client.EngineClient:
+    found = engine_client.connect_to_running_engine(root)
     assert found is not None
     return found
 
@@ -72,7 +72,7 @@ def test_a_message_goes_from_an_outbox_through_a_program_to_the_next_inbox(shop:
         assert [(each["author"], each["body"], each["epoch"]) for each in task["comments"]] == [("dev", "on it", 1)]
         assert client(shop.root).get("/api/fsck") == {"faults": []}
         assert serving.ended(signal.SIGTERM) == 0
-    assert engine_client.running(shop.root) is None
+    assert engine_client.connect_to_running_engine(shop.root) is None
 
 
 def test_a_second_engine_refuses_and_names_the_first(tree: Tree) -> None:
@@ -120,7 +120,7 @@ def test_an_engine_that_starts_waits_for_a_command_that_has_the_root(tree: Tree)
         loop, stop, lock = asyncio.get_running_loop(), asyncio.Event(), RootLock.take(tree.root, "part")
         loop.call_later(0.3, lock.release)
 
-        def tell(where: Listening) -> None:
+        def tell(where: ServerAddresses) -> None:
             told.append(where.http)
             stop.set()
 
@@ -154,7 +154,7 @@ def test_a_killed_engine_hinders_no_other(tree: Tree) -> None:
         assert first.ended(signal.SIGKILL) == -signal.SIGKILL
     assert (tree.root / "data/engine.json").exists()
     assert Path(first.told["socket"]).exists()
-    assert engine_client.running(tree.root) is None
+    assert engine_client.connect_to_running_engine(tree.root) is None
     with engine(tree.root) as second:
         assert second.told["socket"] == first.told["socket"]
         assert client(tree.root).get("/api/status")["plans"] is not None
@@ -322,7 +322,7 @@ def test_the_operators_token_lies_outside_of_the_root_for_its_owner_alone(tree: 
         assert caught.value.code is Code.TOKEN_REFUSED
         path.unlink()
         with pytest.raises(UsageError, match="no token"):
-            engine_client.running(tree.root)
+            engine_client.connect_to_running_engine(tree.root)
 
 
 SHOWS = """
@@ -367,7 +367,7 @@ def test_what_lies_there_as_engine_json_hinders_nobody(tree: Tree, left: bytes) 
     told = tree.root / "data/engine.json"
     told.parent.mkdir()
     told.write_bytes(left)
-    assert engine_client.running(tree.root) is None
+    assert engine_client.connect_to_running_engine(tree.root) is None
     assert call(["status", "--root", str(tree.root)]) == 0
 
 
@@ -392,7 +392,7 @@ def test_the_address_serves_where_the_socket_does_not(tree: Tree) -> None:
         assert client(tree.root).get("/api/status")["plans"] is not None
         told: Any = json.loads((tree.root / "data/engine.json").read_bytes())
         assert (told["pid"], told["http"]) == (serving.process.pid, serving.told["http"])
-    nowhere = engine_client.Client(RunningEngine(os.getpid(), None, None), "x")
+    nowhere = engine_client.EngineClient(RunningEngine(os.getpid(), None, None), "x")
     with pytest.raises(MachineError):
         nowhere.get("/api/status")
 

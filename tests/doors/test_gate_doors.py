@@ -197,14 +197,14 @@ def test_a_notice_is_filled_in_and_moves_nothing(desk: Desk, task_id: str, code:
 def test_a_dag_that_is_not_sound_is_refused_at_the_door(desk: Desk) -> None:
     from agenttalk.contracts.errors import ContractError
     from agenttalk.doors.cli.core import engine_client
-    from agenttalk.doors.cli.plans.run import documents
+    from agenttalk.doors.cli.plans.run import to_documents
     from agenttalk.wiring.plan_files import compile_plan_file
 
-    posted = documents(compile_plan_file(Path(desk.plan(task("one"), task("two", needs=["one"])))))
+    posted = to_documents(compile_plan_file(Path(desk.plan(task("one"), task("two", needs=["one"])))))
     posted["dag"]["nodes"][0]["depends_on"] = ["two"]
     posted["dag"]["nodes"][1]["assigned_agent_id"] = "nobody"
     with desk.serving():
-        client = engine_client.running(desk.root)
+        client = engine_client.connect_to_running_engine(desk.root)
         assert client is not None
         with pytest.raises(ContractError) as refused:
             client.post("/api/plans", posted)

@@ -59,12 +59,12 @@ OPTIONS = st.tuples(st.sampled_from(["--text", "--path", "--each", "--number", "
 @cases(st.lists(VALUES, max_size=3), st.lists(OPTIONS, max_size=4), st.booleans())
 def test_whatever_is_given_comes_to_the_same(names: list[str], options: list[tuple[str, str]], loud: bool) -> None:
     arguments = [part for option in options for part in option] + ["--loud"] * loud + ["--", *names]
-    assert outcome(arguments, option_values.taken) == outcome(arguments, lambda _: None)
+    assert outcome(arguments, option_values.accept_plain_values) == outcome(arguments, lambda _: None)
 
 
 def test_a_path_out_of_the_environment_is_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIVEN_PATH", "/tmp/somewhere")
-    [[seen], _] = outcome(["a"], option_values.taken)
+    [[seen], _] = outcome(["a"], option_values.accept_plain_values)
     assert seen[3] == Path("/tmp/somewhere")
 
 
@@ -72,11 +72,13 @@ def test_a_path_out_of_the_environment_is_a_path(monkeypatch: pytest.MonkeyPatch
 def test_a_path_that_cannot_be_read_is_refused_in_the_usual_words(tmp_path: Path) -> None:
     (tmp_path / "own").touch(0o000)
     arguments = ["a", "--path", str(tmp_path / "own")]
-    assert outcome(arguments, option_values.taken) == outcome(arguments, lambda _: None)
-    assert "not readable" in outcome(arguments, option_values.taken)[1]
+    assert outcome(arguments, option_values.accept_plain_values) == outcome(arguments, lambda _: None)
+    assert "not readable" in outcome(arguments, option_values.accept_plain_values)[1]
 
 
 def test_nothing_looks_at_what_is_plainly_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "typer._adapters", None)  # whoever looks needs it
-    seen, said = outcome(["a", "b", "--path", "/", "--each", "c", "--text", "d", "--loud"], option_values.taken)
+    seen, said = outcome(
+        ["a", "b", "--path", "/", "--each", "c", "--text", "d", "--loud"], option_values.accept_plain_values
+    )
     assert (seen, said) == ([("a", ["b"], "d", Path("/"), ["c"], 7, None, None, True)], "")

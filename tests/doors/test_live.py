@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.doors.cli.core.output import Output, gist
-from agenttalk.doors.cli.plans.live_view import Live, spent
+from agenttalk.doors.cli.core.output import CommandOutput, summarize_lines
+from agenttalk.doors.cli.plans.live_view import LivePlanView, describe_usage
 
 
 def task(task_id: str, board: str = "done", usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -32,12 +32,12 @@ def standing(*tasks: dict[str, Any], result: str = "done", usage: dict[str, Any]
     ],
 )
 def test_time_and_cost_are_told_in_words(usage: dict[str, Any] | None, words: str) -> None:
-    assert spent(usage) == words
+    assert describe_usage(usage) == words
 
 
 def test_each_task_and_the_whole_plan_tell_what_they_took(capsys: pytest.CaptureFixture[str]) -> None:
     usage = {"duration_s": 1.5, "tokens": 200, "cost_usd": 0.5}
-    with Live(Output(as_json=False), "shop") as live:
+    with LivePlanView(CommandOutput(as_json=False), "shop") as live:
         live.show(standing(task("one", "working"), task("two", "pending"), result="running"))
         live.show(standing(task("one", usage=usage), task("two", "failed", usage, reason="no luck"), usage=usage))
         live.conclude(standing(task("one", usage=usage), usage=usage))
@@ -52,7 +52,7 @@ def test_each_task_and_the_whole_plan_tell_what_they_took(capsys: pytest.Capture
 
 
 def test_a_table_counts_the_attempt_at_hand_too() -> None:
-    live = Live(Output(as_json=False), "shop")
+    live = LivePlanView(CommandOutput(as_json=False), "shop")
     usage = {"duration_s": 100.0, "tokens": 0, "cost_usd": 0.0}
     shown = standing(task("one", "working", usage), task("two", "pending"), task("three", usage=usage))
     live.show(shown)
@@ -72,17 +72,17 @@ def test_a_table_counts_the_attempt_at_hand_too() -> None:
     ],
 )
 def test_many_lines_become_one(text: str, width: int, words: str) -> None:
-    assert gist(text, width) == words
+    assert summarize_lines(text, width) == words
 
 
 def test_tasks_stand_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    live = Live(Output(as_json=False), "shop", order=["zebra", "ape"])
+    live = LivePlanView(CommandOutput(as_json=False), "shop", order=["zebra", "ape"])
     live.show(standing(task("ape"), task("new"), task("zebra"), result="running"))
     assert capsys.readouterr().err.splitlines() == ["✓ zebra a", "✓ ape a", "✓ new a"]
 
 
 def test_a_task_that_came_back_and_is_done_again_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
-    live = Live(Output(as_json=False), "shop")
+    live = LivePlanView(CommandOutput(as_json=False), "shop")
     live.show(standing(task("one"), result="running"))
     live.show(standing(task("one", reexecutions=1)))
     assert capsys.readouterr().err.splitlines() == ["✓ one a", "✓ one a round 2"]
@@ -91,7 +91,7 @@ def test_a_task_that_came_back_and_is_done_again_is_told_again(capsys: pytest.Ca
 def test_whoever_is_awaited_is_named_and_where_to_look(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = tmp_path / "system_runtime" / "artifacts" / "shop"
     made.mkdir(parents=True)
-    live = Live(Output(as_json=False), "shop", by_hand={"dev"}, root=tmp_path)
+    live = LivePlanView(CommandOutput(as_json=False), "shop", by_hand={"dev"}, root=tmp_path)
     by_hand = task("deliver", "pending", agent_id="dev") | {"state": "READY"}
     later = task("test", "pending", agent_id="dev") | {"state": "PENDING"}
     asked = task("judge", "blocked", request_id="req_1", reason="somebody has to decide")

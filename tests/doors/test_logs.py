@@ -24,7 +24,7 @@ def logger() -> Iterator[logging.Logger]:
 
 
 def test_each_line_is_an_object_with_an_action(logger: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
-    logs.begin("json", "info")
+    logs.configure_logging("json", "info")
     logger.debug("not this")
     logger.info("two\nlines of %s", "text", extra={"action": "test.said", "path": Path("x")})
     try:
@@ -46,7 +46,7 @@ def test_each_line_is_an_object_with_an_action(logger: logging.Logger, capsys: p
 def test_people_get_a_line_and_their_terminal_nothing_else(
     logger: logging.Logger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logs.begin("console", "warning")
+    logs.configure_logging("console", "warning")
     logger.info("not this")
     logger.warning("look: %s", "\x1b[31mred")
     told = capsys.readouterr().err

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agenttalk.adapters.store import operator_folder
-from agenttalk.doors.cli.core.engine_client import running
+from agenttalk.doors.cli.core.engine_client import connect_to_running_engine
 from doors.test_run import Desk
 from sandboxkit import PLAIN_VARIABLE
 
@@ -52,7 +52,7 @@ def shipping(desk: Desk, **keys: Any) -> str:
 
 
 def asked(desk: Desk, path: str, body: dict[str, Any] | None = None, token: str | None = None) -> tuple[int, Any]:
-    client = running(desk.root)
+    client = connect_to_running_engine(desk.root)
     assert client is not None
     told = json.loads((desk.root / "data/engine.json").read_text())
     request = urllib.request.Request(f"{told['http']}{path}", json.dumps(body).encode() if body is not None else None)

@@ -39,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_is_safe_holds_at_once_and_the_rest_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with engine(root, quick=True):
-        client = engine_client.running(root)
+        client = engine_client.connect_to_running_engine(root)
         assert client is not None
         assert client.get("/api/spending")["limit_usd"] is None
         (root / "agenttalk.toml").write_text(SECOND)

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from agenttalk.doors.cli.core import markup
-from agenttalk.doors.cli.core.output import Output, plain
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 
 TEXTS = st.text(st.one_of(st.sampled_from("[]\\/#@ab=: "), st.characters(exclude_categories=["C", "Z"])), max_size=12)
 PIECES = st.one_of(
-    TEXTS.map(plain),
-    TEXTS.map(lambda text: f"[bold red]{plain(text)}[/]"),
+    TEXTS.map(sanitize),
+    TEXTS.map(lambda text: f"[bold red]{sanitize(text)}[/]"),
     st.sampled_from(["\\[CODE]", "[dim]\\[CODE][/]", "[1]", "[green]✓[/] ", "\\\\"]),
 )
 
@@ -29,11 +29,11 @@ def test_a_text_is_escaped_as_rich_wants_it(text: str) -> None:
 
 @given(st.lists(PIECES, max_size=6).map("".join))
 def test_a_markup_says_what_rich_would_show(said: str) -> None:
-    assert markup.bare(said) == Text.from_markup(said, emoji=False).plain
+    assert markup.strip_markup(said) == Text.from_markup(said, emoji=False).plain
 
 
 def test_codes_of_emoji_in_texts_stay_as_they_were_written(capsys: pytest.CaptureFixture[str]) -> None:
-    out = Output(as_json=False)
+    out = CommandOutput(as_json=False)
     out.say("[bold]:warning:[/] said")
     assert capsys.readouterr().out == ":warning: said\n"
     shown = io.StringIO()
@@ -51,5 +51,5 @@ def test_who_wants_colours_gets_them_though_it_is_no_terminal(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(variable, "1")
-    Output(as_json=False).say("[bold]said[/]", err=True)
+    CommandOutput(as_json=False).say("[bold]said[/]", err=True)
     assert capsys.readouterr().err == "\x1b[1msaid\x1b[0m\n"

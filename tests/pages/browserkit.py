@@ -16,7 +16,7 @@ import pytest
 
 from agenttalk import wiring
 from agenttalk.adapters.drivers.python_calls import Agent, PythonPerformer
-from agenttalk.doors.api.server import Listening
+from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from agenttalk.wiring import settings
 
@@ -60,7 +60,7 @@ def served(root: Path, *plans: CompiledPlan, agents: dict[str, Agent]) -> Iterat
     made: list[Any] = []
 
     async def run() -> None:
-        stop, where = asyncio.Event(), list[Listening]()
+        stop, where = asyncio.Event(), list[ServerAddresses]()
         loop = asyncio.get_running_loop()
 
         async def job(running: Engine) -> None:

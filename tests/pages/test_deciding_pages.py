@@ -11,7 +11,7 @@ import pytest
 from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.contracts.core import wire
 from agenttalk.doors.pages import codes, diffs, files
-from agenttalk.doors.pages.diffs import Block
+from agenttalk.doors.pages.diffs import DiffBlock
 from agenttalk.engine.people import questions
 from agenttalk.engine.views import explain, explain_engine
 from agenttalk.rules.core import task_states
@@ -116,22 +116,25 @@ def test_who_decides_on_refused_work_sees_it_and_the_rounds_before(tmp_path: Pat
 
 def test_a_difference_falls_into_blocks() -> None:
     told = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n-- old\n+++ new\n+more\n\\ No newline"
-    assert diffs.blocks(told) == [
-        Block("file", "diff --git a/x b/x\n--- a/x\n+++ b/x"),
-        Block("place", "@@ -1,2 +1,2 @@"),
-        Block("same", " same"),
-        Block("removed", "-- old"),
-        Block("added", "+++ new\n+more"),
-        Block("same", "\\ No newline"),
+    assert diffs.split_diff(told) == [
+        DiffBlock("file", "diff --git a/x b/x\n--- a/x\n+++ b/x"),
+        DiffBlock("place", "@@ -1,2 +1,2 @@"),
+        DiffBlock("same", " same"),
+        DiffBlock("removed", "-- old"),
+        DiffBlock("added", "+++ new\n+more"),
+        DiffBlock("same", "\\ No newline"),
     ]
-    assert diffs.blocks("") == []
+    assert diffs.split_diff("") == []
 
 
 @pytest.mark.parametrize("mark", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u202e", "\u2066", "\u200b", "\x1b"])
 def test_no_character_of_a_changed_line_makes_it_look_like_another_one(mark: str) -> None:
     shown = f"+x = 1\\x{ord(mark):02x}-sold()"
-    assert diffs.blocks(f"@@ -1 +1 @@\n+x = 1{mark}-sold()\n") == [Block("place", "@@ -1 +1 @@"), Block("added", shown)]
-    assert files.text(f"+x = 1{mark}-sold()".encode()) == shown
+    assert diffs.split_diff(f"@@ -1 +1 @@\n+x = 1{mark}-sold()\n") == [
+        DiffBlock("place", "@@ -1 +1 @@"),
+        DiffBlock("added", shown),
+    ]
+    assert files.decode_text(f"+x = 1{mark}-sold()".encode()) == shown
 
 
 def test_every_code_of_the_engine_has_words_in_both_languages() -> None:
@@ -141,9 +144,9 @@ def test_every_code_of_the_engine_has_words_in_both_languages() -> None:
     assert codes.CODES["trust"].keys() == set(done.TRUST)
     for group in codes.CODES.values():
         assert all(english.strip() and chinese.strip() for english, chinese in group.values())
-    assert codes.called("zh", "cause", "FULFILLED") == "承诺已兑现"
-    assert codes.called("en", "cause", "NOBODY_KNOWS_IT") == "NOBODY_KNOWS_IT"
-    assert codes.called("en", "cause", None) == ""
+    assert codes.label_code("zh", "cause", "FULFILLED") == "承诺已兑现"
+    assert codes.label_code("en", "cause", "NOBODY_KNOWS_IT") == "NOBODY_KNOWS_IT"
+    assert codes.label_code("en", "cause", None) == ""
 
 
 def test_what_moves_a_task_on_is_said_in_chinese_too() -> None:
@@ -155,10 +158,10 @@ def test_what_moves_a_task_on_is_said_in_chinese_too() -> None:
     values = {"plan": "p", "task": "t", "agent": "dev", "review": "r", "request": "q"}
     for each in said:
         english = each.format(**values)
-        assert codes.told("zh", english) != english, each
-        assert codes.told("en", english) == english
-    assert codes.told("zh", "it begins when x, which works elsewhere, takes it") == (
+        assert codes.translate_sentence("zh", english) != english, each
+        assert codes.translate_sentence("en", english) == english
+    assert codes.translate_sentence("zh", "it begins when x, which works elsewhere, takes it") == (
         "it begins when x, which works elsewhere, takes it"
     )
-    assert codes.told("zh", "t failed") == "t 失败"
-    assert codes.told("zh", None) == ""
+    assert codes.translate_sentence("zh", "t failed") == "t 失败"
+    assert codes.translate_sentence("zh", None) == ""

@@ -160,7 +160,7 @@ def test_a_stream_ends_when_the_engine_does_and_when_its_client_is_gone(tmp_path
 
         async def stream() -> None:
             found = ada.service.feed.follow(None)
-            await events._Stream(events._told(await anext(found), found))(scope, receive, send)
+            await events._EventStream(events._stream_events(await anext(found), found))(scope, receive, send)
 
         streaming = asyncio.create_task(stream())
         await began.wait()
@@ -194,7 +194,7 @@ def test_a_client_that_takes_nothing_is_hung_up_on(tmp_path: Path, monkeypatch: 
 
         found = ada.service.feed.follow(None)
         async with asyncio.timeout(PATIENCE):
-            await events._Stream(events._told(await anext(found), found))({"type": "http"}, receive, send)
+            await events._EventStream(events._stream_events(await anext(found), found))({"type": "http"}, receive, send)
         assert ada.service.feed._followers == set()
 
     visit(tmp_path, use)

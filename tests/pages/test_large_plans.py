@@ -80,7 +80,7 @@ class Client:
 
     async def follow(self) -> None:
         found = self.ada.service.feed.follow(None)
-        stream = events._Stream(events._told(await anext(found), found))
+        stream = events._EventStream(events._stream_events(await anext(found), found))
         await stream({"type": "http"}, self._receive, self._send)
 
     async def _receive(self) -> Any:
@@ -131,7 +131,7 @@ def test_who_is_slow_is_let_go_and_the_others_get_everything_in_order_read_once(
         kept = ada.service.feed._recent
         assert kept is not None
         assert len(kept._news) <= feed.RECENT_LIMIT
-        assert events._event.cache_info().currsize <= feed.RECENT_LIMIT
+        assert events._encode_event.cache_info().currsize <= feed.RECENT_LIMIT
         # Ten who keep up read as much as one does, but for what somebody who fell behind reads by itself.
         assert sum(read) < 4 * MANY
         for one in following:
@@ -240,14 +240,14 @@ def test_what_is_said_of_a_task_is_made_once_for_all_who_look(tmp_path: Path) ->
     async def use(ada: Guest) -> None:
         await ada.engine.submit(waiting(300))
         await ada.page("/plans/p")
-        made, drawn = graph._node.cache_info().misses, graph.picture.cache_info().misses
+        made, drawn = graph._node.cache_info().misses, graph.draw_plan.cache_info().misses
         for _ in range(3):
             shown = await ada.page("/plans/p")
         assert shown.count('id="n-') == 301
         assert shown.count('id="r-') == views.LISTED
         assert shown.count('id="r-') + (await ada.page("/plans/p?page=2")).count('id="r-') == 301
         assert graph._node.cache_info().misses <= made + 1, "the first task may have begun meanwhile"
-        assert graph.picture.cache_info().misses == drawn
+        assert graph.draw_plan.cache_info().misses == drawn
 
     visit(tmp_path, use)
 

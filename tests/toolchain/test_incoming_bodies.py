@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from agenttalk.doors.api.delivery_bodies import IN_MEMORY, LARGEST, Unfinished
-from agenttalk.doors.api.routes.webhooks import Webhooks
+from agenttalk.doors.api.delivery_bodies import IN_MEMORY, LARGEST, DeliveryQuota
+from agenttalk.doors.api.routes.webhooks import WebhookEndpoint
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.toolchain.receiver import DeliveryReceiver, StoredDelivery
 from agenttalk.wiring import open_root
@@ -66,8 +66,8 @@ class Door:
     def __init__(self, deps: Deps) -> None:
         self.receiver = DeliveryReceiver(deps, {"gitea": source()}, lambda: None)
         service = SimpleNamespace(receiver=self.receiver, hide=lambda said: said)
-        self.unfinished = Unfinished(deps.root.path / "data")
-        self.door = Webhooks(cast("Any", service), self.unfinished)
+        self.unfinished = DeliveryQuota(deps.root.path / "data")
+        self.door = WebhookEndpoint(cast("Any", service), self.unfinished)
 
     async def post(self, given: list[tuple[str, str]], body: AsyncIterator[bytes]) -> int:
         """The status of the answer."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agenttalk import wiring
 from agenttalk.demo.proof_scene import PROOF
 from agenttalk.demo.team_scene import TEAM
-from agenttalk.doors.api.server import Listening
+from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.doors.cli.core import root_access
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compile_plan_file
@@ -26,7 +26,7 @@ _FORGED: Final = b'{"schema_version": "1.0", "type": "artifact", "message_id": "
 """A message that is none: it ends as a dead letter."""
 
 
-def serve_demo(root: Path, tell: Callable[[Listening], None], *, port: int = 0) -> int:
+def serve_demo(root: Path, tell: Callable[[ServerAddresses], None], *, port: int = 0) -> int:
     """Serve a root on which three plans begin, until somebody ends it."""
     place = _laid_out(root)
 
@@ -41,7 +41,7 @@ def serve_demo(root: Path, tell: Callable[[Listening], None], *, port: int = 0) 
         await wiring.serve(root, settings.load(root), stop=stop, tell=tell, port=port, name="demo", job=job)
         ended.cancel()
 
-    return root_access.looped(start)
+    return root_access.run_loop(start)
 
 
 async def _submit(running: Engine, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 app = typer.Typer(add_completion=False)
 
@@ -27,8 +27,8 @@ def demo(
     """Show what AgentTalk does, in a folder of its own and without keys; ends green when all went as it should."""
     from agenttalk.demo import scenes  # here, so that asking for help does not load every model
 
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     if serve:
         return _served(out, port)
     results = scenes.play_all(out)
@@ -44,17 +44,17 @@ def demo(
     return 0 if good else 1
 
 
-def _served(out: Output, port: int) -> int:
+def _served(out: CommandOutput, port: int) -> int:
     """Plans on a root of their own, until Ctrl-C."""
     from agenttalk.demo import browser_scene
-    from agenttalk.doors.api.server import Listening
+    from agenttalk.doors.api.server import ServerAddresses
 
-    def tell(where: Listening) -> None:
+    def tell(where: ServerAddresses) -> None:
         if out.as_json:
             out.data({"ok": True, "http": where.http, "socket": where.socket, "pages": where.pages})
         else:
             out.say("Three plans are running. Open this link (it works once), and end with Ctrl-C:")
-            out.say(plain(where.pages))
+            out.say(sanitize(where.pages))
         sys.stdout.flush()
 
     with tempfile.TemporaryDirectory(prefix="agenttalk-demo-") as folder:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agenttalk import wiring
 from agenttalk.doors.cli.core import engine_client
-from agenttalk.doors.cli.core.output import Output, one_line
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize_line
 from agenttalk.testing import FakeGitea
 from agenttalk.wiring import settings
 
@@ -26,13 +26,13 @@ _LOOK: Final = 0.05
 _TOKENS: Final = {"dev": "DEV_TOKEN", "reviewer": "REVIEWER_TOKEN"}
 
 
-def play_forge(out: Output, root: Path) -> bool:
+def play_forge(out: CommandOutput, root: Path) -> bool:
     """An issue, a red build, a review that asks for more, and a merge; each task is done by what the forge shows."""
     root.mkdir()
     return asyncio.run(_played(out, root))
 
 
-async def _played(out: Output, root: Path) -> bool:
+async def _played(out: CommandOutput, root: Path) -> bool:
     async with FakeGitea.running(root / "forge") as place:
         tokens = {_TOKENS[agent]: place.user(f"agent-{agent}") for agent in _TOKENS}
         place.user("maintainer")
@@ -62,13 +62,13 @@ async def _played(out: Output, root: Path) -> bool:
 class _TaskNarrator:
     """What the engine's tasks have come to, told as they end."""
 
-    out: Output
+    out: CommandOutput
     root: Path
     told: set[str] = field(default_factory=set)
 
     async def ended(self, count: int) -> list[dict[str, Any]]:
         """All tasks, once so many have ended."""
-        client = engine_client.running(self.root)
+        client = engine_client.connect_to_running_engine(self.root)
         if client is None:
             return []
         async with asyncio.timeout(PATIENCE):
@@ -86,8 +86,8 @@ class _TaskNarrator:
 
     def _tell(self, task: dict[str, Any]) -> None:
         seen = task["verify"] or {"code": "", "detail": task["closed_why"]}
-        what = f"{one_line(task['assignee'])}: {one_line(task['title'])}"
-        _say(self.out, f"  {what} → {task['status']} [dim]({seen['code']}: {one_line(seen['detail'])})[/]")
+        what = f"{sanitize_line(task['assignee'])}: {sanitize_line(task['title'])}"
+        _say(self.out, f"  {what} → {task['status']} [dim]({seen['code']}: {sanitize_line(seen['detail'])})[/]")
 
 
 def _configured(root: Path, place: FakeGitea) -> str:
@@ -143,6 +143,6 @@ async def _engine(root: Path) -> AsyncIterator[str]:
         await serving
 
 
-def _say(out: Output, text: str) -> None:
+def _say(out: CommandOutput, text: str) -> None:
     if not out.as_json:
         out.say(text)

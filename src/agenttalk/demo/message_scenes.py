@@ -15,7 +15,7 @@ from typing import Any, Final
 from agenttalk.adapters.mailbox import fsio, tree
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, MessageId
-from agenttalk.doors.cli.core.output import Output, plain
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.engine.inbox.heartbeat import TickReport
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.messages.router import RouterReport
@@ -45,7 +45,7 @@ outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
 """
 
 
-def play_delivery(out: Output, root: Path) -> bool:
+def play_delivery(out: CommandOutput, root: Path) -> bool:
     """A command travels to an agent, the agent works, and its output travels on."""
     _profile(root, "pm", WRITER)
     _profile(root, "backend", CODER)
@@ -62,7 +62,7 @@ def play_delivery(out: Output, root: Path) -> bool:
     return (first.delivered, worked.ran, waits.waiting, second.delivered) == (2, 1, 1, 1)
 
 
-def play_kill(out: Output, root: Path) -> bool:
+def play_kill(out: CommandOutput, root: Path) -> bool:
     """The process that drives an agent is killed while its program runs; nothing is lost, nothing done twice."""
     heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
     child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
@@ -82,12 +82,12 @@ def play_kill(out: Output, root: Path) -> bool:
     results = [path for path in kept if path.is_file()]
     _say(
         out,
-        f"router: {report.accepted} result accepted: {plain(results[0].read_text().strip()) if results else 'none'}",
+        f"router: {report.accepted} result accepted: {sanitize(results[0].read_text().strip()) if results else 'none'}",
     )
     return dead and tick.ran == 1 and len(results) == 1
 
 
-def play_refusal(out: Output, root: Path) -> bool:
+def play_refusal(out: CommandOutput, root: Path) -> bool:
     """A forged, a broken and a repeated message: none gets through, none is lost."""
     outbox = root / root_layout.box_folder("backend", "outbox", PLAN)
     lead = root / root_layout.box_folder("lead", "outbox", PLAN)
@@ -99,7 +99,7 @@ def play_refusal(out: Output, root: Path) -> bool:
     _say(out, f"router: {report.duplicate} duplicate skipped, {report.dead} refused, {report.delivered} delivered")
     letters, faults = asyncio.run(_checked(root))
     for letter in letters:
-        _say(out, f"  [red]{letter.code}[/] {plain(letter.name)}: {plain(letter.reason[:100])}")
+        _say(out, f"  [red]{letter.code}[/] {sanitize(letter.name)}: {sanitize(letter.reason[:100])}")
     _say(out, f"fsck: {len(faults)} faults; every message is in exactly one state")
     codes = {letter.code for letter in letters}
     return report.duplicate == 1 and codes == {"PRODUCER_MISMATCH", "ENVELOPE_PARSE_ERROR"} and not faults
@@ -164,6 +164,6 @@ def _waited(condition: Any) -> bool:
     return True
 
 
-def _say(out: Output, text: str) -> None:
+def _say(out: CommandOutput, text: str) -> None:
     if not out.as_json:
         out.say(text)

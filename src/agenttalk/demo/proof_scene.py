@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import wiring
-from agenttalk.doors.cli.core.output import Output, plain
-from agenttalk.doors.cli.plans.explain import tell
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize
+from agenttalk.doors.cli.plans.explain import tell_explanation
 from agenttalk.wiring import settings
 from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -24,7 +24,7 @@ PATIENCE: Final = 60.0
 _GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org")
 
 
-def play_proof(out: Output, root: Path) -> bool:
+def play_proof(out: CommandOutput, root: Path) -> bool:
     """A specification is sent back by whoever builds with it, and a claim to be done by the tests."""
     place = root / "beside"
     shutil.copytree(PROOF, place)
@@ -33,12 +33,16 @@ def play_proof(out: Output, root: Path) -> bool:
     explained = asyncio.run(_run(place, root / "root"))
     if not out.as_json:
         for each in explained:
-            tell(out, each)
+            tell_explanation(out, each)
     states = [each["state"] for each in explained]
     rounds = [each["rounds"] for each in explained]
     merged = _git(place / "shop", "show", "agenttalk/proof:price.py")
     untouched = _git(place / "shop", "show", "main:price.py")
-    _say(out, f"on the plan's branch: {plain(merged.splitlines()[-1].strip())}; on yours, until you merge: ", untouched)
+    _say(
+        out,
+        f"on the plan's branch: {sanitize(merged.splitlines()[-1].strip())}; on yours, until you merge: ",
+        untouched,
+    )
     return states == ["COMPLETED"] * 2 and rounds == [1, 1] and "40 * items" in merged and "return 0" in untouched
 
 
@@ -70,6 +74,6 @@ def _git(folder: Path, *args: str) -> str:
     return subprocess.run([*_GIT, *args], cwd=folder, check=True, capture_output=True, text=True).stdout  # noqa: S603
 
 
-def _say(out: Output, text: str, code: str) -> None:
+def _say(out: CommandOutput, text: str, code: str) -> None:
     if not out.as_json:
-        out.say(text + plain(code.splitlines()[-1].strip()))
+        out.say(text + sanitize(code.splitlines()[-1].strip()))

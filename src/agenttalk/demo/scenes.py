@@ -14,7 +14,7 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.generation import GenerateResult
 from agenttalk.demo import forge_scene, message_scenes, proof_scene, team_scene
-from agenttalk.doors.cli.core.output import Output, shortened
+from agenttalk.doors.cli.core.output import CommandOutput, shorten_json
 from agenttalk.rules.commands import generation, validation
 from agenttalk.rules.plans import dag_checks
 
@@ -53,10 +53,10 @@ class Scene:
     """One thing that the demo shows."""
 
     title: str
-    play: Callable[[Output, Path], bool]
+    play: Callable[[CommandOutput, Path], bool]
 
 
-def play_all(out: Output) -> list[dict[str, Any]]:
+def play_all(out: CommandOutput) -> list[dict[str, Any]]:
     """Play every scene; tells of each whether it went as it should."""
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="agenttalk-demo-") as folder:
@@ -69,16 +69,16 @@ def play_all(out: Output) -> list[dict[str, Any]]:
     return results
 
 
-def _complete(out: Output, root: Path) -> bool:
+def _complete(out: CommandOutput, root: Path) -> bool:
     """Two fields short of nothing: all else is looked up or has a default."""
     answer = _generate(out, {"plan_id": PLAN, "task_id": "requirements", "prompt": "Write the requirements."}, root)
     if answer.command is None:
         return False
-    _line(out, "[dim]" + shortened(answer.command.as_json(), 400) + "[/]")
+    _line(out, "[dim]" + shorten_json(answer.command.as_json(), 400) + "[/]")
     return answer.command.dag_ref is not None and validation.validate(answer.command.as_json()).ok
 
 
-def _repaired(out: Output, root: Path) -> bool:
+def _repaired(out: CommandOutput, root: Path) -> bool:
     answer = _generate(
         out,
         {
@@ -97,7 +97,7 @@ def _repaired(out: Output, root: Path) -> bool:
     return answer.ok and {"command_id", "timeout", "retry_times", "score_criteria"} <= {r.field for r in answer.repairs}
 
 
-def _refused(out: Output, root: Path) -> bool:
+def _refused(out: CommandOutput, root: Path) -> bool:
     answer = _generate(
         out,
         {
@@ -120,7 +120,7 @@ def _refused(out: Output, root: Path) -> bool:
     return not answer.ok and {error.code for error in answer.errors} == expected
 
 
-def _tampered(out: Output, root: Path) -> bool:
+def _tampered(out: CommandOutput, root: Path) -> bool:
     """A command is changed on its way, and another was made for a DAG that is no longer in force."""
     known = tree.read_known(root, PLAN, "implement")
     fields = {"plan_id": PLAN, "task_id": "implement", "prompt": "Implement the price function."}
@@ -135,7 +135,7 @@ def _tampered(out: Output, root: Path) -> bool:
     return codes == [Code.COMMAND_PAYLOAD_HASH_MISMATCH, Code.COMMAND_DAG_MISMATCH]
 
 
-def _broken_dag(out: Output, root: Path) -> bool:  # noqa: ARG001 - all scenes are played alike
+def _broken_dag(out: CommandOutput, root: Path) -> bool:  # noqa: ARG001 - all scenes are played alike
     report = dag_checks.check(TaskDag.from_json(BROKEN_DAG), agents={"pm", "backend"})
     _problems(out, report.problems)
     return {p.code for p in report.problems} == {Code.DAG_CYCLE, Code.DAG_TASK_UNKNOWN, Code.DAG_AGENT_UNKNOWN}
@@ -176,9 +176,9 @@ def _lay_tree(root: Path) -> None:
     fsio.write_file(folder / "active_dag_ref.json", wire.write(pointer))
 
 
-def _generate(out: Output, params: dict[str, Any], root: Path) -> GenerateResult:
+def _generate(out: CommandOutput, params: dict[str, Any], root: Path) -> GenerateResult:
     if not out.as_json:
-        out.say("  ".join(f"[blue]{key}[/]={shortened(value)}" for key, value in params.items()))
+        out.say("  ".join(f"[blue]{key}[/]={shorten_json(value)}" for key, value in params.items()))
     answer = generation.generate(params, tree.read_known(root, params["plan_id"], params["task_id"]))
     if not out.as_json:
         out.repairs(answer.repairs if answer.ok else (), err=False)
@@ -186,11 +186,11 @@ def _generate(out: Output, params: dict[str, Any], root: Path) -> GenerateResult
     return answer
 
 
-def _problems(out: Output, problems: Iterable[Problem]) -> None:
+def _problems(out: CommandOutput, problems: Iterable[Problem]) -> None:
     if not out.as_json:
         out.problems(problems, err=False)
 
 
-def _line(out: Output, text: str) -> None:
+def _line(out: CommandOutput, text: str) -> None:
     if not out.as_json:
         out.say(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import wiring
-from agenttalk.doors.cli.core.output import Output, plain
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.engine.people import questions
 from agenttalk.engine.people.questions import HumanQuestion
 from agenttalk.rules.people.attestation import AnswerProof
@@ -24,7 +24,7 @@ PATIENCE: Final = 25.0
 """Seconds within which the plan has to end."""
 
 
-def play_team(out: Output, root: Path) -> bool:
+def play_team(out: CommandOutput, root: Path) -> bool:
     """Product manager, database expert, backend and tester run a plan; the demo answers the one question itself."""
     compiled = compile_plan_file(TEAM / "plan.yaml")
     profiles = {
@@ -62,10 +62,10 @@ async def _served(root: Path, job: Any) -> None:
     await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
 
 
-async def _answer(out: Output, running: Engine, request: HumanQuestion) -> None:
+async def _answer(out: CommandOutput, running: Engine, request: HumanQuestion) -> None:
     """The person in this demo: gives the price list that was asked for."""
     names = [need.name for need in request.document.needed.files]
-    _say(out, f"  question: {plain(request.document.title)}; the demo answers with a file")
+    _say(out, f"  question: {sanitize(request.document.title)}; the demo answers with a file")
     await running.service.answer(
         request.request_id,
         by="demo",
@@ -79,14 +79,14 @@ async def _answer(out: Output, running: Engine, request: HumanQuestion) -> None:
     running.dispatcher.nudge()
 
 
-def _tell(out: Output, standing: dict[str, Any], told: dict[str, str]) -> None:
+def _tell(out: CommandOutput, standing: dict[str, Any], told: dict[str, str]) -> None:
     for task in standing["tasks"]:
         if told.get(task["task_id"], "PENDING") != task["state"]:
             told[task["task_id"]] = task["state"]
-            why = f": {plain(task['reason'])}" if task["reason"] else ""
-            _say(out, f"  {plain(task['task_id'])} ({plain(task['agent_id'])}) {task['state']}{why}")
+            why = f": {sanitize(task['reason'])}" if task["reason"] else ""
+            _say(out, f"  {sanitize(task['task_id'])} ({sanitize(task['agent_id'])}) {task['state']}{why}")
 
 
-def _say(out: Output, text: str) -> None:
+def _say(out: CommandOutput, text: str) -> None:
     if not out.as_json:
         out.say(text)

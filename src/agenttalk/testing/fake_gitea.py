@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import uvicorn
 
-from agenttalk.doors.api.server import QuietServer
+from agenttalk.doors.api.server import EmbeddedServer
 from agenttalk.testing.faults import FaultyApp, ForgeFault
 from agenttalk.testing.gitea_api import GiteaApi, make_application
 from agenttalk.testing.gitea_hooks import HookDeliveries
@@ -48,7 +48,7 @@ class FakeGitea:
         """Everything it knows, and every deed."""
         self._app = FaultyApp(make_application(GiteaApi(self.state, self.shapes, page)))
         self._port = port
-        self._server: QuietServer | None = None
+        self._server: EmbeddedServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self.admin = self.user("root", is_admin=True)
         """The token of an account that may do everything."""
@@ -86,7 +86,7 @@ class FakeGitea:
         bound.bind(("127.0.0.1", self._port))
         self._port = bound.getsockname()[1]
         self.url = f"http://127.0.0.1:{self._port}"
-        self._server = QuietServer(
+        self._server = EmbeddedServer(
             uvicorn.Config(
                 self._app, ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False
             )

@@ -20,7 +20,7 @@ from agenttalk.adapters.store.root import RootStores
 from agenttalk.adapters.store.root_lock import RootLock, running_engine
 from agenttalk.contracts.core.large_documents import spare_existing_objects
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.doors.api.server import Listening
+from agenttalk.doors.api.server import ServerAddresses
 from agenttalk.engine.core import access
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
@@ -55,7 +55,7 @@ async def serve(
     settings: Settings,
     *,
     stop: asyncio.Event,
-    tell: Callable[[Listening], None] = lambda _: None,
+    tell: Callable[[ServerAddresses], None] = lambda _: None,
     port: int | None = None,
     name: str = "operator",
     job: EngineJob | None = None,

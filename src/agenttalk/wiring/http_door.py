@@ -12,7 +12,7 @@ from agenttalk.adapters.drivers import peers
 from agenttalk.adapters.store import operator_folder
 from agenttalk.adapters.store.root_lock import is_alive
 from agenttalk.doors.api.app import create_app
-from agenttalk.doors.api.server import TURN, Listening, serving, socket_folder
+from agenttalk.doors.api.server import TURN, ServerAddresses, serve_app, socket_folder
 from agenttalk.engine.core.attempt_paths import EngineAddress
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.operation.service import Service
@@ -20,12 +20,14 @@ from agenttalk.wiring.settings import Settings
 
 
 @asynccontextmanager
-async def engine_api(root: Path, settings: Settings, service: Service, port: int | None) -> AsyncIterator[Listening]:
+async def engine_api(
+    root: Path, settings: Settings, service: Service, port: int | None
+) -> AsyncIterator[ServerAddresses]:
     """The API of an engine, where the settings say, or at another port."""
     server = settings.server
     folder = socket_folder(operator_folder.root_name(root))
     _sweep_sockets(folder, lambda _: True)  # the root is ours alone, so whoever made them is dead
-    async with serving(
+    async with serve_app(
         create_app(service),
         host=server.host,
         port=server.port if port is None else port,
@@ -46,7 +48,7 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[EngineAddress]:
     _sweep_sockets(folder, lambda pid: not is_alive(pid))
     path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
     app = create_app(service, serves="agents")
-    async with serving(app, host="127.0.0.1", port=0, socket_path=path, judge=peers.attempt_of) as where:
+    async with serve_app(app, host="127.0.0.1", port=0, socket_path=path, judge=peers.attempt_of) as where:
         yield EngineAddress(where.http, where.socket, where.doors)
 
 

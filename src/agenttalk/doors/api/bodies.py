@@ -97,7 +97,7 @@ class PlanBody(Body):
         return TaskDag.from_json(self.dag), PlanManifest.from_json(self.manifest), profiles
 
 
-def require_sound(dag: TaskDag, agents: Collection[str]) -> None:
+def require_valid_dag(dag: TaskDag, agents: Collection[str]) -> None:
     """Raises ContractError with everything that is wrong with a DAG, unknown agents included."""
     found = dag_checks.check(dag, agents=agents).problems
     if found:
@@ -201,7 +201,7 @@ class OutputBody(Body):
     type: Text
 
 
-def key(request: Request) -> str | None:
+def read_idempotency_key(request: Request) -> str | None:
     """The Idempotency-Key, if there is one: the same request with the same key is carried out once."""
     given: list[Any] = request.headers.getlist("idempotency-key")
     if not given:
@@ -213,7 +213,7 @@ def key(request: Request) -> str | None:
 
 async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Model:
     """The body of a request; raises JsonError or ContractError with every problem."""
-    data = wire.read(await raw(request, limit), limit=limit)
+    data = wire.read(await read_raw(request, limit), limit=limit)
     if not isinstance(data, dict):
         raise _refusal([Problem(Code.FIELD_TYPE, "", "must be a JSON object")])
     strange = [key for key in data if key not in _names(kind)]
@@ -227,12 +227,12 @@ async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Mo
     return model
 
 
-async def raw(request: Request, limit: int) -> bytes:
+async def read_raw(request: Request, limit: int) -> bytes:
     """The bytes of a body; raises JsonError when there are more than `limit`."""
-    return await whole(request.headers.get("content-length", ""), request.receive, limit)
+    return await read_whole(request.headers.get("content-length", ""), request.receive, limit)
 
 
-async def parts(receive: Receive) -> AsyncIterator[bytes]:
+async def stream_parts(receive: Receive) -> AsyncIterator[bytes]:
     """A body as it comes. Raises MachineError when it does not come to its end, or not in time."""
     deadline = asyncio.get_running_loop().time() + PATIENCE
     more = True
@@ -248,7 +248,7 @@ async def parts(receive: Receive) -> AsyncIterator[bytes]:
         more = message.get("more_body", False)
 
 
-async def whole(told: str, receive: Receive, limit: int) -> bytes:
+async def read_whole(told: str, receive: Receive, limit: int) -> bytes:
     """The bytes of a body whose length was `told`; raises JsonError when there are more than `limit`."""
     if told.isdecimal() and int(told[:20]) > limit:
         raise _too_large(limit)

@@ -14,13 +14,13 @@ from agenttalk.engine.operation.service import Service
 _LONGEST_TOKEN: Final = 4096
 
 
-async def of_session(service: Service, request: Request) -> Caller:
+async def identify_by_session_or_token(service: Service, request: Request) -> Caller:
     """Who asks, by the session of a browser or by a token. Raises UsageError when nobody known does."""
     session = await sessions.session_of(service, request) if "authorization" not in request.headers else None
-    return Caller(session.role, session.name) if session is not None else await of_token(service, request)
+    return Caller(session.role, session.name) if session is not None else await identify_by_token(service, request)
 
 
-async def of_token(service: Service, request: Request) -> Caller:
+async def identify_by_token(service: Service, request: Request) -> Caller:
     """Who asks, by a token. Raises UsageError when it is missing or not good."""
     given = request.headers.getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
@@ -36,7 +36,7 @@ async def of_token(service: Service, request: Request) -> Caller:
     )
 
 
-def require(caller: Caller, roles: tuple[Role, ...]) -> None:
+def require_role(caller: Caller, roles: tuple[Role, ...]) -> None:
     """Raise UsageError unless somebody has one of these roles."""
     if caller.role not in roles:
         raise UsageError(

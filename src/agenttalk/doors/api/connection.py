@@ -21,7 +21,7 @@ HEAD_BYTES: Final = 64 * 1024
 """Bytes of a head, and of what may come between two pieces of a body."""
 _MUCH: Final = 65536
 """Bytes of an answer that are not held back to be sent with others."""
-Judge: TypeAlias = "Callable[[socket.socket], str]"
+PeerJudge: TypeAlias = "Callable[[socket.socket], str]"
 """Says of who opened a connection how it is known to be an agent's process; empty when it is none."""
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
@@ -30,7 +30,7 @@ class NoRequestError(Exception):
     """What came is no request that we take. The parser passes it on as an error of its own."""
 
 
-class Whole:
+class BatchingTransport:
     """A transport that sends what is written in one turn of the event loop at once.
 
     uvicorn writes the head and the body of an answer apart; that would be two calls of the system for each request.
@@ -70,14 +70,14 @@ class Whole:
         return getattr(self._transport, name)
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One connection. Whoever does not send a whole head in time is hung up on, however slowly he goes on sending.
 
     uvicorn itself waits for ever for a first request, and for the rest of a head that has begun; and it takes heads,
     and trailers behind a body, of any size.
     """
 
-    judge: Judge | None = None
+    judge: PeerJudge | None = None
     _agent: str | None = None
     """What was judged of the other end, once that was done."""
     _bound: Any = None
@@ -93,7 +93,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is there."""
         super().connection_made(transport)
-        self.transport = cast("asyncio.Transport", Whole(transport, self.loop))
+        self.transport = cast("asyncio.Transport", BatchingTransport(transport, self.loop))
         self._bound = transport.get_extra_info("socket")
         if self.judge is not None and self._bound.family == socket.AF_UNIX:
             self._judged()  # now: later it may be gone, and nobody knows what it was

@@ -26,7 +26,7 @@ AT_ONCE: Final = 64
 """Unfinished bodies of one source."""
 
 
-class Unfinished:
+class DeliveryQuota:
     """What is set apart for bodies that have not come to their end."""
 
     def __init__(self, folder: Path, *, most: int = ALL_UNFINISHED, each: int = OF_ONE_SOURCE) -> None:
@@ -71,10 +71,10 @@ class Unfinished:
         self.remember(-memory)
 
 
-class Incoming:
+class IncomingBody:
     """One body, as it comes. It has to be closed."""
 
-    def __init__(self, unfinished: Unfinished, source: str, signed: DeliverySignature | None, told: str) -> None:
+    def __init__(self, unfinished: DeliveryQuota, source: str, signed: DeliverySignature | None, told: str) -> None:
         """`told` is the length that was announced. Raises JsonError when that is too much."""
         if told.isdecimal() and int(told[:20]) > LARGEST:
             raise _too_large()

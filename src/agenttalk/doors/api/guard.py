@@ -13,7 +13,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.api.problems import refused
+from agenttalk.doors.api.problems import to_problem_response
 from agenttalk.rules.core.tokens import read_token, token_hash
 
 SOCKET_NAME: Final = "agenttalk"
@@ -24,7 +24,7 @@ AGENT: Final = "agenttalk.agent"
 """In the state of a connection: what says how the process at its other end is known to be an agent's."""
 
 
-class Guard:
+class HostGuard:
     """Lets requests through that come under one of our names."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
@@ -41,7 +41,7 @@ class Guard:
         if refusal:
             status = 421 if "Host" in refusal else 403
             error = UsageError(Code.HOST_REFUSED, refusal, hint="ask under the address that the engine tells")
-            await refused(error, status)(scope, receive, send)
+            await to_problem_response(error, status)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -54,7 +54,7 @@ class Guard:
         return ""
 
 
-class Admission:
+class AgentTokenGuard:
     """Keeps agents to the tokens of attempts: on the socket of a turn to its own, elsewhere to any of an attempt's.
 
     Whatever else they may have got hold of, an operator's token or the session of a browser, is not looked at.
@@ -69,7 +69,7 @@ class Admission:
         refusal = self._refusal(scope, state.get(ATTEMPT, ""), state.get(AGENT))
         if refusal:
             error = UsageError(Code.PERSON_NEEDED, refusal, hint="send AGENTTALK_TOKEN as the bearer, and no cookie")
-            await refused(error)(scope, receive, send)
+            await to_problem_response(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.contracts.errors import AgentTalkError
-from agenttalk.doors.api.problems import answered
+from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.boards import SYSTEM
 from agenttalk.engine.operation.service import Service
 
@@ -19,12 +19,12 @@ FRESH: Final = 1.0
 """Seconds for which an answer of the store is good: anybody may ask, and as often as they like."""
 
 
-async def alive(_: Request) -> Response:
+async def report_alive(_: Request) -> Response:
     """It answers, so it lives."""
-    return answered({"ok": True})
+    return to_json_response({"ok": True})
 
 
-class Ready:
+class ReadinessProbe:
     """Whether work is being done: the start is over, the end has not begun, and the store can be read."""
 
     def __init__(self, service: Service) -> None:
@@ -35,7 +35,7 @@ class Ready:
     async def __call__(self, _: Request) -> Response:
         """One request."""
         good = self._service.ready and await self._reachable()
-        return answered({"ok": good}, 200 if good else 503)
+        return to_json_response({"ok": good}, 200 if good else 503)
 
     async def _reachable(self) -> bool:
         clock = asyncio.get_running_loop().time

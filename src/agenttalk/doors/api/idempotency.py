@@ -53,19 +53,19 @@ _HOLDERS: Final = frozenset({"operator", "worker"})
 Work = Callable[[Request], Awaitable[Response]]
 
 
-async def carried_out(held: IdempotencyKeys, route: str, request: Request, caller: Caller, work: Work) -> Response:
+async def run_once(held: IdempotencyKeys, route: str, request: Request, caller: Caller, work: Work) -> Response:
     """The answer to a write; the one that was given before, when it was asked for under the same key."""
-    key = bodies.key(request) if request.method == "POST" and caller.role in _HOLDERS else None
+    key = bodies.read_idempotency_key(request) if request.method == "POST" and caller.role in _HOLDERS else None
     if key is None:
         return await work(request)
-    body = await bodies.raw(request, bodies.PLAN_LIMIT)
+    body = await bodies.read_raw(request, bodies.PLAN_LIMIT)
     asked = wire.sha256(wire.write([request.url.query, wire.sha256(body)]))
     name = idempotency.hash_key(caller.name, request.method, request.url.path, key)
     kept = await held.begin(name, asked, repeatable=route in REPEATABLE)
     if kept is not None:
-        return _again(kept)
+        return _replay_answer(kept)
     try:
-        response = await work(_with(request, body))
+        response = await work(_with_body(request, body))
     except AgentTalkError as error:
         if isinstance(error, InputError) or (error.retriable and error.code != Code.STORE_IN_DOUBT):
             await held.forget(name)
@@ -79,12 +79,12 @@ async def carried_out(held: IdempotencyKeys, route: str, request: Request, calle
     return response
 
 
-def _again(kept: StoredResponse) -> Response:
+def _replay_answer(kept: StoredResponse) -> Response:
     headers = {"Cache-Control": "no-store", REPEATED: "true"}
     return Response(kept.answer, kept.status, headers=headers, media_type=JSON)
 
 
-def _with(request: Request, body: bytes) -> Request:
+def _with_body(request: Request, body: bytes) -> Request:
     """The same request, whose body was read."""
 
     async def receive() -> Message:

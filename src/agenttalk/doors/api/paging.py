@@ -12,7 +12,7 @@ from agenttalk.contracts.errors import Code, UsageError
 _DIGITS: Final = 18
 
 
-def filters(request: Request, *known: str) -> dict[str, str]:
+def read_filters(request: Request, *known: str) -> dict[str, str]:
     """What was asked for. Raises UsageError for a name that nobody knows: a misspelt filter would filter nothing."""
     said = dict(request.query_params)
     strange = sorted(set(said) - set(known))
@@ -23,13 +23,13 @@ def filters(request: Request, *known: str) -> dict[str, str]:
     return said
 
 
-def place(request: Request, usual: int) -> tuple[str, int]:
+def read_page_position(request: Request, usual: int) -> tuple[str, int]:
     """Where a page of a list begins, and how many are wanted of it: `usual` where nothing is said."""
-    said = filters(request, "after", "limit")
-    return said.get("after", ""), number(said, "limit") or usual
+    said = read_filters(request, "after", "limit")
+    return said.get("after", ""), read_number(said, "limit") or usual
 
 
-def flag(said: dict[str, str], name: str) -> bool:
+def read_flag(said: dict[str, str], name: str) -> bool:
     """Whether one of them is `true`. Raises UsageError when it is neither that nor `false`."""
     text = said.get(name, "")
     if text not in {"", "true", "false"}:
@@ -37,7 +37,7 @@ def flag(said: dict[str, str], name: str) -> bool:
     return text == "true"
 
 
-def number(said: dict[str, str], name: str, default: int = 0) -> int:
+def read_number(said: dict[str, str], name: str, default: int = 0) -> int:
     """A number of them. Raises UsageError when it is none."""
     text = said.get(name, "")
     if not text:

@@ -44,12 +44,12 @@ STATUS: Final = {
 """Codes that have a status of their own."""
 
 
-def answered(value: wire.JsonValue, status: int = 200) -> Response:
+def to_json_response(value: wire.JsonValue, status: int = 200) -> Response:
     """A JSON value as an answer. Nothing keeps a copy of it."""
     return Response(wire.write(value), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 
-def refused(
+def to_problem_response(
     error: AgentTalkError, status: int | None = None, *, hide: Callable[[Any], Any] = lambda said: said
 ) -> Response:
     """An error as an answer; the status follows from its code. What is to be hidden of what it quotes, `hide` knows."""
@@ -73,13 +73,13 @@ def refused(
     return Response(wire.write(_whole(hide(body))), status, headers=headers, media_type=PROBLEM)
 
 
-def failed(error: Exception, hide: Callable[[Any], Any]) -> Response:
+def to_error_response(error: Exception, hide: Callable[[Any], Any]) -> Response:
     """The answer to a request that raised something: whoever asked gets one, and the log says the rest."""
     if isinstance(error, AgentTalkError):
-        return refused(error, hide=hide)
+        return to_problem_response(error, hide=hide)
     LOG.error("a request failed", extra={"action": "api.request"}, exc_info=error)
     message = "our own code failed on it; the log of the engine says how"
-    return refused(MachineError(Code.UNHANDLED_EXCEPTION, message))
+    return to_problem_response(MachineError(Code.UNHANDLED_EXCEPTION, message))
 
 
 def _status(error: AgentTalkError) -> int:

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.doors.api.connection import Connection, Judge
-from agenttalk.doors.api.guard import ATTEMPT, SOCKET_NAME, Admission, Guard
+from agenttalk.doors.api.connection import HttpConnection, PeerJudge
+from agenttalk.doors.api.guard import ATTEMPT, SOCKET_NAME, AgentTokenGuard, HostGuard
 from agenttalk.rules.core.tokens import token_hash
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -32,7 +32,7 @@ _GRACE: Final = 3
 """Seconds in which requests may come to their end when we stop."""
 
 
-class Listening(NamedTuple):
+class ServerAddresses(NamedTuple):
     """Where a door is."""
 
     http: str
@@ -46,7 +46,7 @@ class Listening(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(
+async def serve_app(
     app: ASGIApp,
     *,
     host: str,
@@ -54,8 +54,8 @@ async def serving(
     socket_path: Path,
     public: bool = False,
     names: Collection[str] = (),
-    judge: Judge = lambda _: "",
-) -> AsyncIterator[Listening]:
+    judge: PeerJudge = lambda _: "",
+) -> AsyncIterator[ServerAddresses]:
     """Answer requests until the block ends. Port 0 takes a free one.
 
     An address that others can reach is refused unless `public` says that this is wanted; `names` are further
@@ -71,26 +71,32 @@ async def serving(
     with _tcp(host, port) as tcp, _unix(socket_path) as unix:
         real = tcp.getsockname()[1]
         further = {name.lower() for name in names}
-        known = {*LOOPBACK_NAMES, _spelled(host), *further}
+        known = {*LOOPBACK_NAMES, _spell_host(host), *further}
         doors = [
-            _Server(Guard(Admission(app), {f"{name}:{real}" for name in known} | further), tcp, _judging(judge)),
-            _Server(Guard(Admission(app), {SOCKET_NAME, *LOOPBACK_NAMES}), unix, _judging(judge)),
+            _BoundServer(
+                HostGuard(AgentTokenGuard(app), {f"{name}:{real}" for name in known} | further),
+                tcp,
+                _connection_class(judge),
+            ),
+            _BoundServer(
+                HostGuard(AgentTokenGuard(app), {SOCKET_NAME, *LOOPBACK_NAMES}), unix, _connection_class(judge)
+            ),
         ]
-        turns = TurnDoors(Guard(Admission(app), {SOCKET_NAME, *LOOPBACK_NAMES}), socket_path.parent)
+        turns = TurnSockets(HostGuard(AgentTokenGuard(app), {SOCKET_NAME, *LOOPBACK_NAMES}), socket_path.parent)
         async with _running(doors):
-            yield Listening(f"http://{_spelled(host)}:{real}", str(socket_path), doors=turns.opened)
+            yield ServerAddresses(f"http://{_spell_host(host)}:{real}", str(socket_path), doors=turns.opened)
 
 
-def _judging(judge: Judge) -> type[Connection]:
+def _connection_class(judge: PeerJudge) -> type[HttpConnection]:
     """Connections whose other end is judged."""
-    return type("JudgedConnection", (Connection,), {"judge": staticmethod(judge)})
+    return type("JudgedConnection", (HttpConnection,), {"judge": staticmethod(judge)})
 
 
-class TurnDoors:
+class TurnSockets:
     """Sockets for turns, one for each: whatever is shown there, nothing but the token of that attempt is taken."""
 
     def __init__(self, app: ASGIApp, folder: Path) -> None:
-        self._config = _configured(app, Connection)
+        self._config = _make_config(app, HttpConnection)
         self._folder = folder
 
     @asynccontextmanager
@@ -99,8 +105,8 @@ class TurnDoors:
         loop, state = asyncio.get_running_loop(), ServerState()
         path = self._folder / f"{TURN}{os.getpid()}-{secrets.token_hex(3)}.sock"
 
-        def connection() -> Connection:
-            return Connection(self._config, state, {ATTEMPT: token_hash(token)}, loop)
+        def connection() -> HttpConnection:
+            return HttpConnection(self._config, state, {ATTEMPT: token_hash(token)}, loop)
 
         with _unix(path) as unix:
             server = await loop.create_unix_server(connection, sock=unix)
@@ -113,7 +119,7 @@ class TurnDoors:
 
 
 @asynccontextmanager
-async def _running(doors: list[_Server]) -> AsyncIterator[None]:
+async def _running(doors: list[_BoundServer]) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(door.serve(), name="http") for door in doors]
     try:
         for door, task in zip(doors, tasks, strict=True):
@@ -129,7 +135,7 @@ async def _running(doors: list[_Server]) -> AsyncIterator[None]:
         await asyncio.gather(*tasks)
 
 
-class QuietServer(uvicorn.Server):
+class EmbeddedServer(uvicorn.Server):
     """uvicorn that leaves signals to whoever runs it, and says when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -147,7 +153,7 @@ class QuietServer(uvicorn.Server):
         yield
 
 
-def _configured(app: ASGIApp, connection: type[Connection]) -> uvicorn.Config:
+def _make_config(app: ASGIApp, connection: type[HttpConnection]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=connection,
@@ -163,11 +169,11 @@ def _configured(app: ASGIApp, connection: type[Connection]) -> uvicorn.Config:
     )
 
 
-class _Server(QuietServer):
+class _BoundServer(EmbeddedServer):
     """One on a socket that is bound already."""
 
-    def __init__(self, app: ASGIApp, bound: socket.socket, connection: type[Connection] = Connection) -> None:
-        super().__init__(_configured(app, connection))
+    def __init__(self, app: ASGIApp, bound: socket.socket, connection: type[HttpConnection] = HttpConnection) -> None:
+        super().__init__(_make_config(app, connection))
         self._bound = bound
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
@@ -252,5 +258,5 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _spelled(host: str) -> str:
+def _spell_host(host: str) -> str:
     return f"[{host.strip('[]')}]" if ":" in host else host.lower()

@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 from agenttalk import __version__
 from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError
 from agenttalk.doors.cli.core import agent_permissions, option_values
-from agenttalk.doors.cli.core.output import Output, Settings
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.doors.cli.plans.command", "Make, check and wrap commands."),
@@ -120,20 +120,20 @@ class LazyGroup(TyperGroup):
         """The real command in place of its entry in the list."""
         name, _, rest = super().resolve_command(ctx, args)
         module, _, attribute = COMMANDS[str(name)][0].partition(":")
-        command = light(typer.main.get_command(getattr(import_module(module), attribute or "app")))
-        agent_permissions.guard(command, str(name))
+        command = drop_slow_parts(typer.main.get_command(getattr(import_module(module), attribute or "app")))
+        agent_permissions.guard_against_agents(command, str(name))
         return name, command, rest
 
 
-def light(command: Any) -> Any:
+def drop_slow_parts(command: Any) -> Any:
     """The same command, without what takes longer than the command itself.
 
     Its help is plain text, which nobody has to draw, and what is plainly right nobody has to look at.
     """
     command.rich_markup_mode = None
-    option_values.taken(command)
+    option_values.accept_plain_values(command)
     for each in getattr(command, "commands", {}).values():
-        light(each)
+        drop_slow_parts(each)
     return command
 
 
@@ -166,15 +166,17 @@ def main(
     ] = False,
 ) -> None:
     """The work engine for teams of AI agents in which done is proven, not claimed."""
-    ctx.obj = Settings(root=root, as_json=as_json)
+    ctx.obj = CommonOptions(root=root, as_json=as_json)
 
 
 def call(arguments: list[str]) -> int:
     """Run the command line; the exit code says how it went. Nothing is raised."""
-    out = Output(as_json="--json" in arguments)
+    out = CommandOutput(as_json="--json" in arguments)
     _tolerate_plain_terminals()
     try:
-        code = light(typer.main.get_command(app)).main(arguments, prog_name="agenttalk", standalone_mode=False)
+        code = drop_slow_parts(typer.main.get_command(app)).main(
+            arguments, prog_name="agenttalk", standalone_mode=False
+        )
     except TyperException as error:
         return _usage(out, error)
     except AgentTalkError as error:
@@ -228,7 +230,7 @@ def _unwritable(error: OSError) -> int:
     return EXIT_FAILED
 
 
-def _usage(out: Output, error: TyperException) -> int:
+def _usage(out: CommandOutput, error: TyperException) -> int:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":

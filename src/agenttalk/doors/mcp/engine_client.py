@@ -17,7 +17,7 @@ Connect = Callable[[], httpx2.AsyncClient]
 """Makes a client of the engine, wherever that listens by now."""
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault of ours
+class ToolRefusal(Exception):  # noqa: N818 - an answer, not a fault of ours
     """What the engine answered instead of what was asked for."""
 
     def __init__(self, code: str, message: str, *, hint: str = "", problems: tuple[Any, ...] = ()) -> None:
@@ -43,7 +43,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault of ours
         return "\n".join(lines)
 
 
-class Asking:
+class AsyncEngineClient:
     """Asks an engine with one token."""
 
     def __init__(self, connect: Connect, token: str) -> None:
@@ -69,7 +69,7 @@ class Asking:
                 answer = await client.request(method, path, content=body, headers=told, timeout=TIMEOUT)
         except httpx2.HTTPError as error:
             message = f"the engine does not answer: {error or type(error).__name__}"
-            raise Refusal(Code.ENGINE_UNREACHABLE, message, hint="is 'agenttalk serve' running?") from error
+            raise ToolRefusal(Code.ENGINE_UNREACHABLE, message, hint="is 'agenttalk serve' running?") from error
         if answer.status_code < 300:
             return answer.content
         raise _refusal(answer.status_code, answer.content)
@@ -79,10 +79,12 @@ def _read(data: bytes) -> Any:
     try:
         return wire.read(data, limit=LARGEST)
     except JsonError as error:
-        raise Refusal(Code.ENGINE_UNREACHABLE, f"the answer of the engine cannot be read: {error.message}") from error
+        raise ToolRefusal(
+            Code.ENGINE_UNREACHABLE, f"the answer of the engine cannot be read: {error.message}"
+        ) from error
 
 
-def _refusal(status: int, data: bytes) -> Refusal:
+def _refusal(status: int, data: bytes) -> ToolRefusal:
     try:
         told = wire.read(data)
     except JsonError:
@@ -90,7 +92,7 @@ def _refusal(status: int, data: bytes) -> Refusal:
     said: dict[str, Any] = told if isinstance(told, dict) else {}
     code = said.get("code")
     problems = said.get("problems")
-    return Refusal(
+    return ToolRefusal(
         code if isinstance(code, str) else Code.UNHANDLED_EXCEPTION,
         str(said.get("detail") or f"the engine answered {status}"),
         hint=str(said.get("hint") or ""),

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from agenttalk.doors.mcp.engine_client import Asking, Refusal
-from agenttalk.doors.mcp.tool_call import Call
+from agenttalk.doors.mcp.engine_client import AsyncEngineClient, ToolRefusal
+from agenttalk.doors.mcp.tool_call import ToolCall
 
 _OFTEN: Final = 2.0
 """How many signs are given in the time in which one is due."""
@@ -20,10 +20,10 @@ _MOST: Final = 3600.0
 """Seconds between two signs at the most."""
 
 
-class Heartbeats:
+class ClaimHeartbeats:
     """The tasks that an agent has claimed by this server and not handed in yet."""
 
-    def __init__(self, ask: Asking) -> None:
+    def __init__(self, ask: AsyncEngineClient) -> None:
         self._ask = ask
         self._beating: dict[tuple[str, int], asyncio.Task[None]] = {}
 
@@ -51,12 +51,12 @@ class Heartbeats:
     async def _beat(self, name: tuple[str, int], board: str | None, pause: float) -> None:
         """Tell again and again that the agent lives, until the engine does not want to hear it any more."""
         given = {"task": name[0], "epoch": name[1], "board": board}
-        call = Call(self._ask, {"role": "remote"}, given)
+        call = ToolCall(self._ask, {"role": "remote"}, given)
         while True:
             await asyncio.sleep(pause)
             try:
                 told = await self._ask.post(call.at("/progress"), {})
-            except Refusal as refusal:
+            except ToolRefusal as refusal:
                 if refusal.code == "ENGINE_UNREACHABLE":
                     continue  # it may come back
                 return

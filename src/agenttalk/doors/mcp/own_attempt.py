@@ -20,7 +20,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import RelativePath
 from agenttalk.contracts.errors import AgentTalkError, Code
-from agenttalk.doors.mcp.engine_client import LARGEST, Refusal
+from agenttalk.doors.mcp.engine_client import LARGEST, ToolRefusal
 from agenttalk.rules.agents import results
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
@@ -68,7 +68,7 @@ class OwnAttempt:
         except OSError as error:
             known = [f"{each.parent.name}/{each.name}" for each in self.inputs.glob("*/*")][:20]
             hint = f"there are: {', '.join(sorted(known))}" if known else "there are none"
-            raise Refusal(
+            raise ToolRefusal(
                 Code.NAME_UNKNOWN, f"there is no input {name[:80]!r} with a file {path[:200]!r}", hint=hint
             ) from error
 
@@ -78,7 +78,7 @@ class OwnAttempt:
         known = self._declared()
         if name not in known:
             hint = f"its outputs: {', '.join(known) or 'none'}"
-            raise Refusal(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=hint)
+            raise ToolRefusal(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=hint)
         data = _data(given)
         path = _inside(given.get("path") or name.rpartition("/")[2])
         alone = path == name.rpartition("/")[2]
@@ -100,7 +100,7 @@ class OwnAttempt:
         try:
             return Command.from_json(wire.read(self.command.read_bytes()))
         except (OSError, AgentTalkError) as error:
-            raise Refusal(Code.FILE_UNREADABLE, f"the command of this attempt cannot be read: {error}") from error
+            raise ToolRefusal(Code.FILE_UNREADABLE, f"the command of this attempt cannot be read: {error}") from error
 
     def _declared(self) -> list[str]:
         command = self._command()
@@ -116,17 +116,17 @@ class OwnAttempt:
             beside.replace(target)
         except OSError as error:
             beside.unlink(missing_ok=True)
-            raise Refusal(Code.FILE_UNREADABLE, f"{target.name!r} cannot be written: {error.strerror}") from error
+            raise ToolRefusal(Code.FILE_UNREADABLE, f"{target.name!r} cannot be written: {error.strerror}") from error
 
 
 def _data(given: Mapping[str, Any]) -> bytes:
     text, content = given.get("text"), given.get("content")
     if (text is None) == (content is None):
-        raise Refusal(Code.FIELD_VALUE, "a file has a text, or a content in base64", hint="give one of them")
+        raise ToolRefusal(Code.FIELD_VALUE, "a file has a text, or a content in base64", hint="give one of them")
     try:
         return str(text).encode() if text is not None else base64.b64decode(str(content), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise Refusal(Code.FIELD_VALUE, "the content is not base64") from error
+        raise ToolRefusal(Code.FIELD_VALUE, "the content is not base64") from error
 
 
 def _inside(path: str) -> str:
@@ -136,5 +136,5 @@ def _inside(path: str) -> str:
     except ValidationError:
         safe = False
     if not safe:
-        raise Refusal(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is no path inside of it")
+        raise ToolRefusal(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is no path inside of it")
     return path

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from agenttalk.doors.mcp.tool_call import Arguments, Call
+from agenttalk.doors.mcp.tool_call import Arguments, ToolCall
 
-Work: TypeAlias = "Callable[[Call], Awaitable[Any]]"
+Work: TypeAlias = "Callable[[ToolCall], Awaitable[Any]]"
 AGENT: Final = frozenset({"agent"})
 REMOTE: Final = frozenset({"remote"})
 AGENTS: Final = AGENT | REMOTE
@@ -58,7 +58,7 @@ class Tool:
         return found
 
 
-def text(description: str, **more: Any) -> dict[str, Any]:
+def text_schema(description: str, **more: Any) -> dict[str, Any]:
     """The schema of an argument that is a text."""
     return {"type": "string", "description": description, **more}
 
@@ -77,11 +77,11 @@ def _is_a(value: object, kind: str) -> bool:
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
-_TASK_NAME: Final = text("PLAN/TASK, such as shop/build; _toolchain/ID or _mail/ID on those boards.")
-_BOARD: Final = text("The project, if it is not the default one.")
+_TASK_NAME: Final = text_schema("PLAN/TASK, such as shop/build; _toolchain/ID or _mail/ID on those boards.")
+_BOARD: Final = text_schema("The project, if it is not the default one.")
 _EPOCH: Final = {"type": "integer", "minimum": 1, "description": "The epoch under which you took the task (see claim)."}
 _TASK: Final[dict[str, dict[str, Any]]] = {
-    "agent": {"task": text("Your own task; may be left out.")},
+    "agent": {"task": text_schema("Your own task; may be left out.")},
     "remote": {"task": _TASK_NAME, "board": _BOARD, "epoch": _EPOCH},
     "operator": {"task": _TASK_NAME, "board": _BOARD},
     "viewer": {"task": _TASK_NAME, "board": _BOARD},

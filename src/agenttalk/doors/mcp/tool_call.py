@@ -9,17 +9,17 @@ from urllib.parse import quote, urlencode
 
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code
-from agenttalk.doors.mcp.engine_client import Asking, Refusal
+from agenttalk.doors.mcp.engine_client import AsyncEngineClient, ToolRefusal
 from agenttalk.doors.mcp.own_attempt import OwnAttempt
 
 Arguments: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool that is called."""
 
-    ask: Asking
+    ask: AsyncEngineClient
     me: Mapping[str, Any]
     """Whom the token belongs to, as the engine says."""
     given: Arguments
@@ -48,10 +48,10 @@ class Call:
             board = board or (plan if plan.startswith("_") else own or "default")
         if not all(is_id(str(each)) for each in (board, plan, name)):
             hint = "write PLAN/TASK"
-            raise Refusal(Code.TASK_NOT_FOUND, f"{str(task)[:80]!r} is not the name of a task", hint=hint)
+            raise ToolRefusal(Code.TASK_NOT_FOUND, f"{str(task)[:80]!r} is not the name of a task", hint=hint)
         virtual = str(plan).startswith("_")
-        shown = quoted(name) if virtual else f"{quoted(plan)}:{quoted(name)}"
-        path = f"/api/projects/{quoted(board)}/tasks/{shown}{more}"
+        shown = quote_segment(name) if virtual else f"{quote_segment(plan)}:{quote_segment(name)}"
+        path = f"/api/projects/{quote_segment(board)}/tasks/{shown}{more}"
         asked = {**query, **({"epoch": int(self.given["epoch"])} if self.role == "remote" else {})}
         return f"{path}?{urlencode(asked)}" if asked else path
 
@@ -60,6 +60,6 @@ class Call:
         return {name: self.given[name] for name in names if self.given.get(name) is not None}
 
 
-def quoted(text: object) -> str:
+def quote_segment(text: object) -> str:
     """A part of a path, whatever is in it."""
     return quote(str(text), safe="")

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from agenttalk.contracts.errors import Code, ContractError, InputError, Problem
 from agenttalk.contracts.planfile import reader
-from agenttalk.doors.mcp.engine_client import Refusal
-from agenttalk.doors.mcp.tool_call import Call, quoted
+from agenttalk.doors.mcp.engine_client import ToolRefusal
+from agenttalk.doors.mcp.tool_call import ToolCall, quote_segment
 from agenttalk.rules.planfile.compiler import compile_plan
 
 _SHOWN: Final = 1024 * 1024
@@ -19,19 +19,19 @@ _MOST_WAIT: Final = 60
 """Seconds that somebody may wait for a task."""
 
 
-async def whoami(call: Call) -> Any:
+async def whoami(call: ToolCall) -> Any:
     """Whom the token belongs to."""
     return dict(call.me)
 
 
-async def my_tasks(call: Call) -> Any:
+async def my_tasks(call: ToolCall) -> Any:
     """The caller's own tasks; inside of an attempt that is one."""
     if call.role == "remote":
         return await call.ask.get("/api/agent/tasks")
     return {"taken": [await call.ask.get(call.at())], "offered": [], "queued": []}
 
 
-async def claim(call: Call) -> Any:
+async def claim(call: ToolCall) -> Any:
     """The next task that is offered, once there is one."""
     wait = min(max(0, call.given.get("wait_seconds") or 0), _MOST_WAIT)
     taken = await call.ask.post("/api/agent/claim", {"wait_seconds": wait}, key=str(call.given.get("key") or ""))
@@ -41,24 +41,24 @@ async def claim(call: Call) -> Any:
     return taken
 
 
-async def heartbeat(call: Call) -> Any:
+async def heartbeat(call: ToolCall) -> Any:
     """A sign of life, and what was used."""
     return await call.ask.post(call.at("/progress"), call.body("progress", "usage"))
 
 
-async def get_task(call: Call) -> Any:
+async def get_task(call: ToolCall) -> Any:
     """A task with what was said about it."""
     return await call.ask.get(call.at())
 
 
-async def get_input(call: Call) -> Any:
+async def get_input(call: ToolCall) -> Any:
     """A file of an input: as text if it is one, else in base64."""
     name, path = call.given["name"], call.given["path"]
     own = call.own
     data = own.input(name, path) if own else await call.ask.raw(call.at("/inputs", name=name, path=path))
     if len(data) > _SHOWN:
         hint = "fetch it over HTTP from …/inputs?name=NAME&path=PATH"
-        raise Refusal(Code.FILE_TOO_LARGE, f"it has {len(data):,} bytes, too many to be shown", hint=hint)
+        raise ToolRefusal(Code.FILE_TOO_LARGE, f"it has {len(data):,} bytes, too many to be shown", hint=hint)
     told = {"name": name, "path": path, "size": len(data)}
     try:
         return {**told, "text": data.decode()}
@@ -66,44 +66,44 @@ async def get_input(call: Call) -> Any:
         return {**told, "base64": base64.b64encode(data).decode()}
 
 
-async def generate_command(call: Call) -> Any:
+async def generate_command(call: ToolCall) -> Any:
     """A whole command of a few fields."""
     path = "/api/commands/generate" if call.role == "operator" else call.at("/commands/generate")
     return await call.ask.post(path, call.body("params", "locale"))
 
 
-async def make_promise(call: Call) -> Any:
+async def make_promise(call: ToolCall) -> Any:
     """A promise of a few fields."""
     return await call.ask.post(
         "/api/promises", call.body("objective", "checks", "criteria", "allowed_scope", "disallowed_scope")
     )
 
 
-async def validate_command(call: Call) -> Any:
+async def validate_command(call: ToolCall) -> Any:
     """What is wrong with a command, if anything is."""
     path = "/api/commands/validate" if call.role == "operator" else call.at("/commands/validate")
     return await call.ask.post(path, call.body("command"))
 
 
-async def submit_artifact(call: Call) -> Any:
+async def submit_artifact(call: ToolCall) -> Any:
     """A file of an output. An attempt of this machine leaves it in its own folder."""
     if call.own is not None:
         return call.own.submit(call.given)
     return await call.ask.post(call.at("/artifacts"), call.body("output", "path", "text", "content"))
 
 
-async def submit_report(call: Call) -> Any:
+async def submit_report(call: ToolCall) -> Any:
     """What was done, as a comment in the caller's name."""
     said = {"comment_type": "action_report", **call.body("comment_type", "body", "claims"), "author": call.me["name"]}
     return await call.ask.post(call.at("/comments"), said, key=str(call.given.get("key") or ""))
 
 
-async def submit_output(call: Call) -> Any:
+async def submit_output(call: ToolCall) -> Any:
     """A text that stays with the task."""
     return await call.ask.post(call.at("/outputs"), {"type": "text", **call.body("content", "type")})
 
 
-async def submit_result(call: Call) -> Any:
+async def submit_result(call: ToolCall) -> Any:
     """The end of a turn. An attempt of this machine leaves its result in its own folder."""
     names = ("result", "score", "score_explanation", "evidence", "usage", "self_assessment", "error")
     if call.own is not None:
@@ -111,49 +111,53 @@ async def submit_result(call: Call) -> Any:
     return await call.ask.post(call.at("/result"), call.body(*names))
 
 
-async def ask_human(call: Call) -> Any:
+async def ask_human(call: ToolCall) -> Any:
     """A question to a person."""
     return await call.ask.post(call.at("/questions"), call.body("question"))
 
 
-async def get_answer(call: Call) -> Any:
+async def get_answer(call: ToolCall) -> Any:
     """What came of a question."""
-    return await call.ask.get(call.at(f"/questions/{quoted(call.given['question_id'])}"))
+    return await call.ask.get(call.at(f"/questions/{quote_segment(call.given['question_id'])}"))
 
 
-async def dispute_check(call: Call) -> Any:
+async def dispute_check(call: ToolCall) -> Any:
     """What is wrong with a check, for a person to decide about."""
     return await call.ask.post(call.at("/disputes"), call.body("check", "reason"))
 
 
-async def send_mail(call: Call) -> Any:
+async def send_mail(call: ToolCall) -> Any:
     """A letter to other agents."""
     said = call.body("to", "kind", "subject", "body", "in_reply_to")
     return await call.ask.post("/api/mail", said, key=str(call.given.get("key") or ""))
 
 
-async def check_promise(call: Call) -> Any:
+async def check_promise(call: ToolCall) -> Any:
     """What a task promises, and what of it is not there yet: in a turn, where its agent works."""
     if call.own is not None:
         return await asyncio.to_thread(call.own.promise)
     return await call.ask.get(call.at("/promise"))
 
 
-async def explain(call: Call) -> Any:
+async def explain(call: ToolCall) -> Any:
     """Why a task is in its state."""
     return await call.ask.get(call.at("/explanation"))
 
 
-async def submit_plan(call: Call) -> Any:
+async def submit_plan(call: ToolCall) -> Any:
     """A plan file, compiled here. Every problem that it has is told at once."""
     try:
         compiled = compile_plan(reader.read_plan_file(call.given["plan"].encode(), yaml=True))
     except ContractError as error:
-        raise Refusal(error.code, error.message, hint=error.hint, problems=_told(error.problems)) from error
+        raise ToolRefusal(
+            error.code, error.message, hint=error.hint, problems=_problems_to_json(error.problems)
+        ) from error
     except InputError as error:
-        raise Refusal(error.code, error.message, hint=error.hint) from error
+        raise ToolRefusal(error.code, error.message, hint=error.hint) from error
     if compiled.problems:
-        raise Refusal(compiled.problems[0].code, "the plan cannot be run", problems=_told(compiled.problems))
+        raise ToolRefusal(
+            compiled.problems[0].code, "the plan cannot be run", problems=_problems_to_json(compiled.problems)
+        )
     body = {
         "dag": compiled.dag.as_json(),
         "manifest": compiled.manifest.as_json(),
@@ -162,26 +166,26 @@ async def submit_plan(call: Call) -> Any:
     return await call.ask.post("/api/plans", body)
 
 
-def _told(problems: Sequence[Problem]) -> tuple[dict[str, str | None], ...]:
+def _problems_to_json(problems: Sequence[Problem]) -> tuple[dict[str, str | None], ...]:
     return tuple({"field": each.field, "message": each.message, "hint": each.hint} for each in problems)
 
 
-async def status(call: Call) -> Any:
+async def status(call: ToolCall) -> Any:
     """Where everything stands, or one plan."""
     plan = call.given.get("plan")
-    return await call.ask.get(f"/api/plans/{quoted(plan)}" if plan else "/api/status")
+    return await call.ask.get(f"/api/plans/{quote_segment(plan)}" if plan else "/api/status")
 
 
-async def inbox(call: Call) -> Any:
+async def inbox(call: ToolCall) -> Any:
     """Questions that wait for a person."""
     return await call.ask.get("/api/human-requests")
 
 
-async def deadletters(call: Call) -> Any:
+async def deadletters(call: ToolCall) -> Any:
     """Messages that were refused."""
     return await call.ask.get("/api/deadletters")
 
 
-async def replay(call: Call) -> Any:
+async def replay(call: ToolCall) -> Any:
     """A refused message, judged again."""
-    return await call.ask.post(f"/api/deadletters/{quoted(call.given['deadletter_id'])}/replay", {})
+    return await call.ask.post(f"/api/deadletters/{quote_segment(call.given['deadletter_id'])}/replay", {})

@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.pages import views
-from agenttalk.doors.pages.rendering import Reader
-from agenttalk.doors.pages.sessions import Told, form
+from agenttalk.doors.pages.rendering import PageContext
+from agenttalk.doors.pages.sessions import FormResult, make_form_route
 from agenttalk.doors.pages.words import say
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.people.questions import AnswerDecision
@@ -35,18 +35,18 @@ _NOTE: Final = 4_000
 def routes(service: Service) -> list[Route]:
     """Everything that a form can ask for."""
     return [
-        form(service, "/plans/{id}/steer", steer),
-        form(service, "/plans/{id}/verify", verify),
-        form(service, "/inbox/{id}/answer", answer),
-        form(service, "/deadletters/{id}/replay", replay),
-        form(service, "/deliveries/{id}/replay", redeliver),
-        form(service, "/toolchain/reconcile", reconcile),
-        form(service, "/budget", limit_day),
-        form(service, "/schedules/{id}", act_on_schedule),
+        make_form_route(service, "/plans/{id}/steer", steer),
+        make_form_route(service, "/plans/{id}/verify", verify),
+        make_form_route(service, "/inbox/{id}/answer", answer),
+        make_form_route(service, "/deadletters/{id}/replay", replay),
+        make_form_route(service, "/deliveries/{id}/replay", redeliver),
+        make_form_route(service, "/toolchain/reconcile", reconcile),
+        make_form_route(service, "/budget", limit_day),
+        make_form_route(service, "/schedules/{id}", act_on_schedule),
     ]
 
 
-async def steer(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
+async def steer(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult:
     """Pause, go on, cancel, try again, stop, override, or decide on rework."""
     plan_id, action, task_id = request.path_params["id"], _text(sent, "action"), _text(sent, "task")
     if action not in _STEERED:
@@ -66,18 +66,18 @@ async def steer(service: Service, request: Request, reader: Reader, sent: FormDa
     )
     await service.steer(plan_id, wanted)
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
-    return Told(say(reader.language, "done_it", what=_text(sent, "label") or action), where)
+    return FormResult(say(reader.language, "done_it", what=_text(sent, "label") or action), where)
 
 
-async def verify(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
+async def verify(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult:
     """Look now whether what was proven still holds."""
     plan_id, task_id = request.path_params["id"], _text(sent, "task")
     await service.verify(plan_id, task_id or None, by=_name(reader))
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
-    return Told(say(reader.language, "done_it", what=say(reader.language, "a_verify")), where)
+    return FormResult(say(reader.language, "done_it", what=say(reader.language, "a_verify")), where)
 
 
-async def answer(service: Service, request: Request, reader: Reader, sent: FormData) -> Told | Response:
+async def answer(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult | Response:
     """Answer a question: exactly the one that was shown, or none. What has changed since is shown as it is now."""
     decision = _DECISIONS.get(_text(sent, "decision"))
     seen = _text(sent, "seen_sha256")
@@ -98,8 +98,8 @@ async def answer(service: Service, request: Request, reader: Reader, sent: FormD
     except UsageError as error:
         if error.code != Code.ANSWER_REFUSED:
             raise
-        return await views.asked(service, reader, name, 409, why_not=error.message, notes=notes)
-    return Told(say(reader.language, "done_it", what=say(reader.language, "answer")), "/inbox")
+        return await views.render_question(service, reader, name, 409, why_not=error.message, notes=notes)
+    return FormResult(say(reader.language, "done_it", what=say(reader.language, "answer")), "/inbox")
 
 
 async def _files(sent: FormData) -> dict[str, bytes]:
@@ -117,37 +117,37 @@ async def _files(sent: FormData) -> dict[str, bytes]:
     return found
 
 
-async def replay(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
+async def replay(service: Service, request: Request, reader: PageContext, _: FormData) -> FormResult:
     """Judge a dead letter again."""
     name = request.path_params["id"]
     outcome = await service.replay(name, by=_name(reader))
     key, what = ("done_it", outcome.get("fate")) if outcome["ok"] else ("refused_it", outcome.get("reason"))
-    return Told(say(reader.language, key, what=what), f"/deadletters/{quote(name, safe='')}")
+    return FormResult(say(reader.language, key, what=what), f"/deadletters/{quote(name, safe='')}")
 
 
-async def redeliver(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
+async def redeliver(service: Service, request: Request, reader: PageContext, _: FormData) -> FormResult:
     """Decide anew about a delivery that failed."""
     await ledger.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
     service.receiver.wake()
-    return Told(say(reader.language, "done_it", what=say(reader.language, "a_replay")), "/deliveries")
+    return FormResult(say(reader.language, "done_it", what=say(reader.language, "a_replay")), "/deliveries")
 
 
-async def reconcile(service: Service, _: Request, reader: Reader, __: FormData) -> Told:
+async def reconcile(service: Service, _: Request, reader: PageContext, __: FormData) -> FormResult:
     """Read the forges now."""
     await service.reconcile(dry_run=False, by=_name(reader))
-    return Told(say(reader.language, "done_it", what=say(reader.language, "reconcile")), "/toolchain")
+    return FormResult(say(reader.language, "done_it", what=say(reader.language, "reconcile")), "/toolchain")
 
 
-async def act_on_schedule(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
+async def act_on_schedule(service: Service, request: Request, reader: PageContext, sent: FormData) -> FormResult:
     """Pause, resume or run a schedule."""
     action = _text(sent, "action")
     if action not in _SCHEDULED:
         raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a schedule here")
     await service.scheduling.act(request.path_params["id"], action, by=_name(reader))
-    return Told(say(reader.language, "done_it", what=_text(sent, "label") or action), "/schedules")
+    return FormResult(say(reader.language, "done_it", what=_text(sent, "label") or action), "/schedules")
 
 
-async def limit_day(service: Service, _: Request, reader: Reader, sent: FormData) -> Told:
+async def limit_day(service: Service, _: Request, reader: PageContext, sent: FormData) -> FormResult:
     """Change what a day may cost."""
     said = _text(sent, "limit_usd")
     try:
@@ -155,7 +155,7 @@ async def limit_day(service: Service, _: Request, reader: Reader, sent: FormData
     except ValueError:
         raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is no number of dollars") from None
     await service.limit_day(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
-    return Told(say(reader.language, "done_it", what=say(reader.language, "day_limit")), "/")
+    return FormResult(say(reader.language, "done_it", what=say(reader.language, "day_limit")), "/")
 
 
 def _text(sent: FormData, name: str) -> str:
@@ -163,5 +163,5 @@ def _text(sent: FormData, name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _name(reader: Reader) -> str:
+def _name(reader: PageContext) -> str:
     return reader.session.name if reader.session is not None else ""

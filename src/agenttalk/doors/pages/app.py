@@ -24,7 +24,7 @@ def routes(service: Service) -> list[Route]:
     """The pages of an engine, its forms, and what they need."""
     assets = PageRoute("/static/{name}", _asset, methods=["GET"])
     return [
-        *sessions.entrance(service),
+        *sessions.make_login_routes(service),
         *views.routes(service),
         *actions.routes(service),
         *policy_replay.routes(service),

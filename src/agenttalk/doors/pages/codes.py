@@ -209,13 +209,13 @@ SENTENCES: Final[dict[str, str]] = {
 """Sentences of the engine → Chinese. What stands in braces is the same in both."""
 
 
-def called(language: Language, group: Group, code: object) -> str:
+def label_code(language: Language, group: Group, code: object) -> str:
     """What people call a code; one that is not known is said as it is."""
     known = CODES[group].get(str(code)) if code is not None else None
     return known[LANGUAGES.index(language)] if known else str(code or "")
 
 
-def told(language: Language, text: object) -> str:
+def translate_sentence(language: Language, text: object) -> str:
     """A sentence of the engine in the language of who reads it; one that is not known is said as it is."""
     said = str(text or "")
     if language == "en" or len(said) > _LONGEST:

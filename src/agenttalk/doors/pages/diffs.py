@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple
 Sort = Literal["file", "place", "added", "removed", "same"]
 
 
-class Block(NamedTuple):
+class DiffBlock(NamedTuple):
     """Lines of a difference that belong together."""
 
     sort: Sort
     text: str
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """A text in which every character is seen that would else end a line, turn its direction or hide.
 
     Who decides about a line must see the one that programs read.
@@ -24,17 +24,18 @@ def visible(text: str) -> str:
     return "".join(each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text)
 
 
-def blocks(diff: str) -> list[Block]:
+def split_diff(diff: str) -> list[DiffBlock]:
     """A difference in parts: which file, where in it, what went, what came, and what is around it."""
     sorted_lines = list(_lines(diff))
     return [
-        Block(sort, "\n".join(line for _, line in group)) for sort, group in groupby(sorted_lines, lambda each: each[0])
+        DiffBlock(sort, "\n".join(line for _, line in group))
+        for sort, group in groupby(sorted_lines, lambda each: each[0])
     ]
 
 
 def _lines(diff: str) -> Iterator[tuple[Sort, str]]:
     in_head = True
-    for line in visible(diff).removesuffix("\n").split("\n") if diff else ():
+    for line in escape_invisible(diff).removesuffix("\n").split("\n") if diff else ():
         if line.startswith("diff --git "):
             in_head = True
         elif line.startswith("@@"):

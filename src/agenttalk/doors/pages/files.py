@@ -11,7 +11,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from agenttalk.contracts.errors import Code, MachineError
-from agenttalk.doors.pages.diffs import visible
+from agenttalk.doors.pages.diffs import escape_invisible
 from agenttalk.doors.pages.rendering import HEADERS
 from agenttalk.ports import Blobs
 
@@ -23,7 +23,7 @@ _RANGE: Final = re.compile(r"^bytes=(\d{0,18})-(\d{0,18})$", re.ASCII)
 _UNSAFE: Final = re.compile(r'[^\x20-\x7e]|["\\]')
 
 
-async def attached(blobs: Blobs, digest: str, name: str, *, wanted: str = "") -> Response:
+async def respond_with_blob(blobs: Blobs, digest: str, name: str, *, wanted: str = "") -> Response:
     """A stored file, read and sent piece by piece; `wanted` is the range of bytes that is asked for, if one is."""
     size = await blobs.size(digest)
     headers = {**_headers(name), "Accept-Ranges": "bytes", "ETag": f'"{digest}"'}
@@ -38,7 +38,7 @@ async def attached(blobs: Blobs, digest: str, name: str, *, wanted: str = "") ->
     return StreamingResponse(pieces, 200 if whole else 206, headers=headers, media_type="application/octet-stream")
 
 
-def kept(data: bytes, name: str) -> Response:
+def respond_with_file(data: bytes, name: str) -> Response:
     """Something that is in memory, as a file to be kept."""
     return Response(data, headers=_headers(name), media_type="application/octet-stream")
 
@@ -78,12 +78,12 @@ async def _pieces(blobs: Blobs, digest: str, first: int, last: int, *, check: bo
         yield piece
 
 
-def text(data: bytes, *, cut: bool = False) -> str | None:
+def decode_text(data: bytes, *, cut: bool = False) -> str | None:
     """What a file says, if it is text, with all that is in it seen; `cut` when `data` is only its beginning."""
     if b"\0" in data:
         return None
     try:
-        return visible(data.decode())
+        return escape_invisible(data.decode())
     except UnicodeDecodeError as error:
         # The end may be in the middle of a character.
-        return visible(data[: error.start].decode()) if cut and len(data) - error.start < 4 else None
+        return escape_invisible(data[: error.start].decode()) if cut and len(data) - error.start < 4 else None

@@ -15,7 +15,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from agenttalk.doors.pages import words
-from agenttalk.doors.pages.rendering import badge_of, board_of, part
+from agenttalk.doors.pages.rendering import badge_of, board_of, quote_part
 from agenttalk.doors.pages.words import Language
 from agenttalk.rules.plans import drawing
 
@@ -67,7 +67,7 @@ class Picture:
 
 
 @lru_cache(maxsize=8)
-def picture(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Picture:
+def draw_plan(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> Picture:
     """A plan, drawn. It is asked for with every step of it."""
     drawn = drawing.draw(tasks, edges)
     paths: dict[str, list[str]] = {}
@@ -95,7 +95,7 @@ def _starts(columns: Sequence[int]) -> list[int]:
     return found
 
 
-def node(language: Language, plan_id: str, task: Mapping[str, Any], place: str = "") -> Markup:
+def draw_node(language: Language, plan_id: str, task: Mapping[str, Any], place: str = "") -> Markup:
     """A task of the graph. Without a place it takes the one of the node that it is put for."""
     opened, inside = _node(
         language,
@@ -104,13 +104,13 @@ def node(language: Language, plan_id: str, task: Mapping[str, Any], place: str =
         task["agent_id"],
         board_of(dict(task)),
         task["reason"] or "",
-        met=met(task),
+        met=is_met(task),
     )
     placed = f' transform="{place}"' if place else ""
     return Markup(f"{opened}{placed}>{inside}</a>")  # noqa: S704 - made below, and a place is numbers
 
 
-def met(task: Mapping[str, Any]) -> bool:
+def is_met(task: Mapping[str, Any]) -> bool:
     """Whether what waits for a task has it, and not by its agent's word alone."""
     return task["state"] == "COMPLETED" and board_of(dict(task)) != "claimed"
 
@@ -123,7 +123,7 @@ def _node(
     more = reason or len(name) > _NAME or len(agent_id) > _AGENT  # than can be read anyway
     title = f"<title>{escape(f'{name}: {said} ({reason or agent_id})')}</title>" if more else ""
     opened = (
-        f'<a id="n-{escape(name)}" href="/plans/{part(plan_id)}/tasks/{part(name)}" '
+        f'<a id="n-{escape(name)}" href="/plans/{quote_part(plan_id)}/tasks/{quote_part(name)}" '
         f'class="node {kind}{" skipped" if state == "skipped" else ""}" data-state="{escape(state)}" '
         f'data-met="{int(met)}" aria-label="{escape(f"{name}: {said}, {agent_id}")}"'
     )
@@ -140,7 +140,7 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def counted(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def count_states(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """How many tasks are in each state, in the order of the legend; none of some."""
     found = dict.fromkeys(STATES, 0)
     for each in tasks:

@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.policy import AuditPolicy, read_policy
-from agenttalk.doors.pages.rendering import Reader, page
-from agenttalk.doors.pages.sessions import form, shown
+from agenttalk.doors.pages.rendering import PageContext, render_page
+from agenttalk.doors.pages.sessions import make_form_route, make_page_route
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.proof import policy_replay
 
@@ -23,15 +23,15 @@ _FIELDS: Final = ("since", "plan", "board", "before")
 
 def routes(service: Service) -> list[Route]:
     """The form, and what comes of it. Whoever may ask the API may ask here."""
-    return [shown(service, "/ledger/replay", empty), form(service, "/ledger/replay", replay)]
+    return [make_page_route(service, "/ledger/replay", show_form), make_form_route(service, "/ledger/replay", replay)]
 
 
-async def empty(_: Service, request: Request, reader: Reader) -> Response:
+async def show_form(_: Service, request: Request, reader: PageContext) -> Response:
     """The form, with nothing asked yet."""
     return _page(reader, "", {"plan": request.query_params.get("plan", "")[:200]})
 
 
-async def replay(service: Service, _: Request, reader: Reader, sent: FormData) -> Response:
+async def replay(service: Service, _: Request, reader: PageContext, sent: FormData) -> Response:
     """What a policy would have refused, a page of it; or what is wrong with the policy, beside it."""
     said = {name: _text(sent, name) for name in _FIELDS}
     text = ""
@@ -51,9 +51,9 @@ async def replay(service: Service, _: Request, reader: Reader, sent: FormData) -
 
 
 def _page(
-    reader: Reader, policy: str, asked: dict[str, str], status: int = 200, *, found: Any = None, **more: Any
+    reader: PageContext, policy: str, asked: dict[str, str], status: int = 200, *, found: Any = None, **more: Any
 ) -> Response:
-    return page("replay", reader, status, policy=policy, asked=asked, found=found, **more)
+    return render_page("replay", reader, status, policy=policy, asked=asked, found=found, **more)
 
 
 async def _policy(sent: FormData) -> str:

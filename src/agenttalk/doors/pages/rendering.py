@@ -43,7 +43,7 @@ _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class PageContext:
     """Who looks, and how."""
 
     language: Language = "en"
@@ -64,17 +64,17 @@ class Reader:
         return self.session is not None and self.session.role == "operator"
 
 
-def page(name: str, reader: Reader, status: int = 200, /, **values: Any) -> Response:
+def render_page(name: str, reader: PageContext, status: int = 200, /, **values: Any) -> Response:
     """A page as an answer."""
     shown = _environment().get_template(f"{name}.html")
     language = reader.language
     text = shown.render(
         reader=reader,
         t=partial(words.say, language),
-        c=partial(codes.called, language),
-        tell=partial(codes.told, language),
+        c=partial(codes.label_code, language),
+        tell=partial(codes.translate_sentence, language),
         page=name,
-        ago=lambda at: ago(at, reader.now),
+        ago=lambda at: format_age(at, reader.now),
         version=_version(),
         **values,
     )
@@ -93,7 +93,15 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update(seconds=seconds, bytes=size, short=short, clock=clock, day=day, part=part, pretty=pretty)
+    environment.filters.update(
+        seconds=format_duration,
+        bytes=format_size,
+        short=shorten_digest,
+        clock=format_time,
+        day=format_day,
+        part=quote_part,
+        pretty=format_json,
+    )
     environment.globals.update(badge_of=badge_of, board_of=board_of)
     return environment
 
@@ -105,17 +113,17 @@ def _version() -> str:
     return wire.sha256(data).removeprefix("sha256:")[:10]
 
 
-def part(text: str) -> str:
+def quote_part(text: str) -> str:
     """A text as one part of an address."""
     return quote(str(text), safe="")
 
 
-def pretty(value: Any) -> str:
+def format_json(value: Any) -> str:
     """JSON that people can read."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
-def seconds(value: float | None) -> str:
+def format_duration(value: float | None) -> str:
     """How long something took."""
     if value is None:
         return NOTHING
@@ -127,7 +135,7 @@ def seconds(value: float | None) -> str:
     return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s" if value else "0 s"
 
 
-def size(value: int | None) -> str:
+def format_size(value: int | None) -> str:
     """How large something is."""
     if value is None:
         return NOTHING
@@ -138,26 +146,26 @@ def size(value: int | None) -> str:
     return f"{value:.1f} GiB"
 
 
-def short(digest: str | None, length: int = 10) -> str:
+def shorten_digest(digest: str | None, length: int = 10) -> str:
     """The beginning of a hash."""
     return (digest or "").removeprefix("sha256:")[:length] or NOTHING
 
 
-def clock(at: str | None) -> str:
+def format_time(at: str | None) -> str:
     """The time of day, in UTC."""
     return at[11:19] if at else NOTHING
 
 
-def day(at: str | None) -> str:
+def format_day(at: str | None) -> str:
     """Day and time, in UTC."""
     return f"{at[:10]} {at[11:19]}" if at else NOTHING
 
 
-def ago(at: str | None, now: datetime | None) -> str:
+def format_age(at: str | None, now: datetime | None) -> str:
     """How long ago something was."""
     if not at or now is None:
         return NOTHING
-    return seconds(max(0.0, round((now - parse_instant(at)).total_seconds())))
+    return format_duration(max(0.0, round((now - parse_instant(at)).total_seconds())))
 
 
 def board_of(task: dict[str, Any]) -> str:

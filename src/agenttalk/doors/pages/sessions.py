@@ -17,15 +17,15 @@ from starlette.types import Message
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.doors.pages import words
-from agenttalk.doors.pages.rendering import HEADERS, THEMES, Reader, Theme, page
+from agenttalk.doors.pages.rendering import HEADERS, THEMES, PageContext, Theme, render_page
 from agenttalk.doors.pages.words import Language
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.operation.sessions import SESSION, Session
 from agenttalk.rules.operation import feed
 
 LOG = logging.getLogger(__name__)
-View: TypeAlias = "Callable[[Service, Request, Reader], Awaitable[Response]]"
-Act: TypeAlias = "Callable[[Service, Request, Reader, FormData], Awaitable[Told | Response]]"
+View: TypeAlias = "Callable[[Service, Request, PageContext], Awaitable[Response]]"
+FormAction: TypeAlias = "Callable[[Service, Request, PageContext, FormData], Awaitable[FormResult | Response]]"
 """Does what a form asks for. It tells what was done, or has a page of its own to show why nothing was."""
 LIMIT: Final = 16 * 1024 * 1024
 """Bytes of a form, files included."""
@@ -45,7 +45,7 @@ _STATUS: Final = {
 }
 
 
-class Told(NamedTuple):
+class FormResult(NamedTuple):
     """What is said once something was done, and the address of ours where it is said."""
 
     text: str
@@ -56,19 +56,19 @@ class PageRoute(Route):
     """A page, or what a form of a page asks for."""
 
 
-def shown(service: Service, path: str, view: View) -> Route:
+def make_page_route(service: Service, path: str, view: View) -> Route:
     """A page. Who is not logged in is told how to come in."""
 
-    async def work(request: Request, reader: Reader, _: Session) -> Response:
-        return _forgotten(request, await view(service, request, reader))
+    async def work(request: Request, reader: PageContext, _: Session) -> Response:
+        return _forget_notice(request, await view(service, request, reader))
 
-    return PageRoute(path, _guarded(service, "page", work), methods=["GET"])
+    return PageRoute(path, _require_session(service, "page", work), methods=["GET"])
 
 
-def form(service: Service, path: str, act: Act) -> Route:
+def make_form_route(service: Service, path: str, act: FormAction) -> Route:
     """What a form asks for: only an operator's, and only from a page of its own session."""
 
-    async def work(request: Request, reader: Reader, session: Session) -> Response:
+    async def work(request: Request, reader: PageContext, session: Session) -> Response:
         sent = await _form(request)
         _require_own(session, sent)
         _require_operator(reader)
@@ -80,21 +80,21 @@ def form(service: Service, path: str, act: Act) -> Route:
             return told
         service.feed.nudge()
         answer = RedirectResponse(told.where, 303, headers=HEADERS)
-        answer.set_cookie(_named(request, "told"), quote(told.text[:_TOLD]), max_age=60, **_KEPT)
+        answer.set_cookie(_cookie_name(request, "told"), quote(told.text[:_TOLD]), max_age=60, **_KEPT)
         return answer
 
-    return PageRoute(path, _guarded(service, "form", work), methods=["POST"])
+    return PageRoute(path, _require_session(service, "form", work), methods=["POST"])
 
 
-def _guarded(
-    service: Service, what: str, work: Callable[[Request, Reader, Session], Awaitable[Response]]
+def _require_session(
+    service: Service, what: str, work: Callable[[Request, PageContext, Session], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Do something for whoever is logged in; what goes wrong is told on a page."""
 
     async def guarded(request: Request) -> Response:
         reader = await _reader(service, request)
         if reader.session is None:
-            return page("login", reader, 401, bad=False)
+            return render_page("login", reader, 401, bad=False)
         try:
             return await work(request, reader, reader.session)
         except AgentTalkError as error:
@@ -106,7 +106,7 @@ def _guarded(
     return guarded
 
 
-def entrance(service: Service) -> list[Route]:
+def make_login_routes(service: Service) -> list[Route]:
     """Coming in, going out, and how one wants to read."""
 
     async def login(request: Request) -> Response:
@@ -115,11 +115,11 @@ def entrance(service: Service) -> list[Route]:
         # Who asks for the head alone, as programs do that show links, does not come in, and uses nothing up.
         secret = await service.sessions.open(key) if key and request.method == "GET" else None
         if secret is None:
-            return page("login", reader, 401 if key else 200, bad=bool(key))
+            return render_page("login", reader, 401 if key else 200, bad=bool(key))
         # Not a redirect: a browser that comes from another site would leave the cookie out of the request after it.
-        answer = page("welcome", reader)
+        answer = render_page("welcome", reader)
         answer.set_cookie(
-            _named(request, "session"),
+            _cookie_name(request, "session"),
             secret,
             max_age=int(SESSION.total_seconds()),
             secure=request.url.scheme == "https",
@@ -128,16 +128,16 @@ def entrance(service: Service) -> list[Route]:
         return answer
 
     async def logout(request: Request) -> Response:
-        reader, _, trouble = await _sent(service, request)
+        reader, _, trouble = await _read_open_form(service, request)
         if trouble is not None:
             return trouble
         await service.sessions.end(_secret(request))
-        answer = page("login", replace(reader, session=None), bad=False)
-        answer.delete_cookie(_named(request, "session"), **_KEPT)
+        answer = render_page("login", replace(reader, session=None), bad=False)
+        answer.delete_cookie(_cookie_name(request, "session"), **_KEPT)
         return answer
 
     async def preferences(request: Request) -> Response:
-        _, sent, trouble = await _sent(service, request)
+        _, sent, trouble = await _read_open_form(service, request)
         if trouble is not None:
             return trouble
         answer = RedirectResponse(_own_address(str(sent.get("where", "/"))), 303, headers=HEADERS)
@@ -153,7 +153,7 @@ def entrance(service: Service) -> list[Route]:
     ]
 
 
-async def _sent(service: Service, request: Request) -> tuple[Reader, FormData, Response | None]:
+async def _read_open_form(service: Service, request: Request) -> tuple[PageContext, FormData, Response | None]:
     """A form that also those can send who are not logged in; who is, sends it from a page of its own."""
     reader = await _reader(service, request)
     try:
@@ -173,18 +173,18 @@ async def session_of(service: Service, request: Request) -> Session | None:
     return await service.sessions.find(_secret(request))
 
 
-def _named(request: Request, what: str) -> str:
+def _cookie_name(request: Request, what: str) -> str:
     """A cookie's name. Browsers share cookies between the ports of a host, so the port is part of it."""
     return f"agenttalk_{what}_{request.url.port or 80}"
 
 
 def _secret(request: Request) -> str:
-    return request.cookies.get(_named(request, "session"), "")
+    return request.cookies.get(_cookie_name(request, "session"), "")
 
 
-async def _reader(service: Service, request: Request) -> Reader:
+async def _reader(service: Service, request: Request) -> PageContext:
     session = await session_of(service, request)
-    return Reader(
+    return PageContext(
         language=_language(request),
         theme=_theme(request),
         session=session,
@@ -192,7 +192,7 @@ async def _reader(service: Service, request: Request) -> Reader:
         now=service.deps.now(),
         cursor=feed.encode_cursor(await service.feed.position()) if session is not None else "",
         waiting=(await service.waiting())[0] if session is not None else 0,
-        told=unquote(request.cookies.get(_named(request, "told"), ""))[:_TOLD] if session is not None else "",
+        told=unquote(request.cookies.get(_cookie_name(request, "told"), ""))[:_TOLD] if session is not None else "",
     )
 
 
@@ -209,19 +209,19 @@ def _theme(request: Request) -> Theme:
     return chosen if chosen in THEMES else "auto"
 
 
-def _forgotten(request: Request, answer: Response) -> Response:
+def _forget_notice(request: Request, answer: Response) -> Response:
     """What was told is told once, and not to the script that looks for news."""
-    if _named(request, "told") in request.cookies and "x-fragment" not in request.headers:
-        answer.delete_cookie(_named(request, "told"), **_KEPT)
+    if _cookie_name(request, "told") in request.cookies and "x-fragment" not in request.headers:
+        answer.delete_cookie(_cookie_name(request, "told"), **_KEPT)
     return answer
 
 
-def _trouble(reader: Reader, error: AgentTalkError) -> Response:
+def _trouble(reader: PageContext, error: AgentTalkError) -> Response:
     status = _STATUS.get(Code(error.code), 400 if isinstance(error, UsageError) else 500)
-    return page("trouble", reader, status, error=error)
+    return render_page("trouble", reader, status, error=error)
 
 
-def _require_operator(reader: Reader) -> None:
+def _require_operator(reader: PageContext) -> None:
     if not reader.may_act:
         raise UsageError(Code.NOT_ALLOWED, "a viewer can only look")
 

@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 from agenttalk.doors.pages import diffs, files, graph
 from agenttalk.doors.pages.files import PREVIEW
-from agenttalk.doors.pages.rendering import HEADERS, Reader, board_of, page
-from agenttalk.doors.pages.sessions import shown
+from agenttalk.doors.pages.rendering import HEADERS, PageContext, board_of, render_page
+from agenttalk.doors.pages.sessions import make_page_route
 from agenttalk.engine.agents import prompt_record
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.messages import dead_letters as refused
@@ -48,16 +48,16 @@ def routes(service: Service) -> list[Route]:
         "/": overview,
         "/plans": plans,
         "/plans/{id}": plan,
-        "/plans/{id}/parts": parts,
+        "/plans/{id}/parts": render_parts,
         "/plans/{id}/tasks/{task}": task,
         "/plans/{id}/tasks/{task}/files/{sha256}": preview,
         "/plans/{id}/tasks/{task}/files/{sha256}/download": download,
         "/inbox": inbox,
         "/inbox/{id}": question,
-        "/inbox/{id}/files/{sha256}/download": exhibited,
+        "/inbox/{id}/files/{sha256}/download": download_exhibit,
         "/deadletters": deadletters,
         "/deadletters/{id}": deadletter,
-        "/deadletters/{id}/download": original,
+        "/deadletters/{id}/download": download_original,
         "/agents": agents,
         "/toolchain": toolchain,
         "/toolchain/{id}": toolchain_task,
@@ -67,25 +67,25 @@ def routes(service: Service) -> list[Route]:
         "/deliveries": deliveries,
         "/schedules": schedules,
     }
-    return [shown(service, path, view) for path, view in views.items()]
+    return [make_page_route(service, path, view) for path, view in views.items()]
 
 
-async def overview(service: Service, _: Request, reader: Reader) -> Response:
+async def overview(service: Service, _: Request, reader: PageContext) -> Response:
     """What needs somebody, at a glance."""
-    return page("overview", reader, **await glance.build_overview(service.deps), day=await service.day())
+    return render_page("overview", reader, **await glance.build_overview(service.deps), day=await service.day())
 
 
-async def plans(service: Service, request: Request, reader: Reader) -> Response:
+async def plans(service: Service, request: Request, reader: PageContext) -> Response:
     """Plans, a page of them, those that began last first."""
     query = request.query_params
     asked = view_plans.PlanQuery(
         state=query.get("state", ""), text=query.get("text", "")[:200], after=query.get("after", "")
     )
     found = await view_plans.list_plans(service.deps, asked)
-    return page("plans", reader, listed=found, asked=asked, states=view_plans.STATES)
+    return render_page("plans", reader, listed=found, asked=asked, states=view_plans.STATES)
 
 
-async def plan(service: Service, request: Request, reader: Reader) -> Response:
+async def plan(service: Service, request: Request, reader: PageContext) -> Response:
     """A plan, drawn."""
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
@@ -101,14 +101,14 @@ async def plan(service: Service, request: Request, reader: Reader) -> Response:
 
 
 def _plan(
-    reader: Reader, found: dict[str, Any], now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
+    reader: PageContext, found: dict[str, Any], now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
 ) -> Response:
     tasks = {each["task_id"]: each for each in found["tasks"]}
     times = timeline.build_timeline(found["spans"], now)
     listed = [each for each in found["tasks"] if wanted in {"", board_of(each)}]
     pages = -(-len(listed) // LISTED)
     number = max(1, min(number, pages))
-    return page(
+    return render_page(
         "plan",
         reader,
         plan=found,
@@ -116,26 +116,26 @@ def _plan(
         listed=listed[(number - 1) * LISTED : number * LISTED],
         pages=pages,
         at_page=number,
-        counted={name: number for name, number in graph.counted(found["tasks"]).items() if number or large},
+        counted={name: number for name, number in graph.count_states(found["tasks"]).items() if number or large},
         wanted=wanted,
-        drawn=graph.picture(tuple(tasks), tuple(found["edges"])) if drawn else None,
+        drawn=graph.draw_plan(tuple(tasks), tuple(found["edges"])) if drawn else None,
         most=graph.MOST,
-        node=graph.node,
-        met=graph.met,
+        node=graph.draw_node,
+        met=graph.is_met,
         times=times,
         rows=times.rows[-ROWS:],
         large=large and found["result"] != "foreign",
     )
 
 
-async def parts(service: Service, request: Request, reader: Reader) -> Response:
+async def render_parts(service: Service, request: Request, reader: PageContext) -> Response:
     """Some tasks of a plan as its page shows them, to be put in place of what it showed before."""
     names = request.query_params.getlist("task")[:MOST_PARTS]
     found = await plan_status.read_progress(service.deps, request.path_params["id"], names)
-    return page("plan_parts", reader, plan=found, node=graph.node)
+    return render_page("plan_parts", reader, plan=found, node=graph.draw_node)
 
 
-async def task(service: Service, request: Request, reader: Reader) -> Response:
+async def task(service: Service, request: Request, reader: PageContext) -> Response:
     """A task, and why it is in its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
     await service.glance(plan_id)
@@ -143,7 +143,7 @@ async def task(service: Service, request: Request, reader: Reader) -> Response:
     asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.list_remarks(service.deps, plan_id, task_id)
     events = await task_detail.read_transcript_tail(service.deps, plan_id, task_id)
-    return page(
+    return render_page(
         "task", reader, task=found, status=_status(found), injected=asked, most=PREVIEW, remarks=remarks, events=events
     )
 
@@ -152,14 +152,14 @@ def _status(found: Mapping[str, Any]) -> str:
     return board_of({**found, "board": board_status(found["state"], found.get("phase"))})
 
 
-async def preview(service: Service, request: Request, reader: Reader) -> Response:
+async def preview(service: Service, request: Request, reader: PageContext) -> Response:
     """A file as text, escaped; nothing of it is ever run or laid out."""
     asked = request.path_params
     board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
     blobs = await service.deps.stores.blobs(board)
     size = await blobs.size(asked["sha256"])
     data = await blobs.piece(asked["sha256"], 0, PREVIEW)
-    return page(
+    return render_page(
         "file",
         reader,
         plan_id=asked["id"],
@@ -167,31 +167,31 @@ async def preview(service: Service, request: Request, reader: Reader) -> Respons
         sha256=asked["sha256"],
         name=name,
         size=size,
-        text=files.text(data, cut=size > len(data)),
+        text=files.decode_text(data, cut=size > len(data)),
         cut=size > len(data),
     )
 
 
-async def download(service: Service, request: Request, _: Reader) -> Response:
+async def download(service: Service, request: Request, _: PageContext) -> Response:
     """A file to be kept, never to be shown by the browser itself."""
     asked = request.path_params
     board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
-    return await files.attached(await service.deps.stores.blobs(board), asked["sha256"], name)
+    return await files.respond_with_blob(await service.deps.stores.blobs(board), asked["sha256"], name)
 
 
-async def inbox(service: Service, request: Request, reader: Reader) -> Response:
+async def inbox(service: Service, request: Request, reader: PageContext) -> Response:
     """What people are asked, a page of it."""
     found = await questions.read_page(service.deps, after=request.query_params.get("after", ""))
-    return page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
+    return render_page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
 
 
-async def question(service: Service, request: Request, reader: Reader) -> Response:
+async def question(service: Service, request: Request, reader: PageContext) -> Response:
     """One question, with the form that answers it."""
-    return await asked(service, reader, request.path_params["id"])
+    return await render_question(service, reader, request.path_params["id"])
 
 
-async def asked(
-    service: Service, reader: Reader, request_id: str, status: int = 200, *, why_not: str = "", notes: str = ""
+async def render_question(
+    service: Service, reader: PageContext, request_id: str, status: int = 200, *, why_not: str = "", notes: str = ""
 ) -> Response:
     """A question as it stands now; with `why_not`, why the answer that was just given does not count."""
     found = await service.request(request_id)
@@ -199,58 +199,58 @@ async def asked(
     for each in exhibit["files"]:
         data = each.pop("beginning", None)
         cut = data is not None and each["size_bytes"] > len(data)
-        each |= {"text": files.text(data, cut=cut) if data else None, "cut": cut}
-    return page(
+        each |= {"text": files.decode_text(data, cut=cut) if data else None, "cut": cut}
+    return render_page(
         "question",
         reader,
         status,
         asked=found.as_json(),
         exhibit=exhibit,
-        changed=diffs.blocks(exhibit["diff"] or ""),
+        changed=diffs.split_diff(exhibit["diff"] or ""),
         why_not=why_not,
         notes=notes,
     )
 
 
-async def exhibited(service: Service, request: Request, _: Reader) -> Response:
+async def download_exhibit(service: Service, request: Request, _: PageContext) -> Response:
     """A file that a question is about, to be kept."""
     digest = request.path_params["sha256"]
     board, name = await exhibits.find_file(service.deps, request.path_params["id"], digest)
-    return await files.attached(await service.deps.stores.blobs(board), digest, name)
+    return await files.respond_with_blob(await service.deps.stores.blobs(board), digest, name)
 
 
-async def deadletters(service: Service, request: Request, reader: Reader) -> Response:
+async def deadletters(service: Service, request: Request, reader: PageContext) -> Response:
     """What was refused, a page of it."""
     found = await refused.read_page(service.deps, after=request.query_params.get("after", ""))
-    return page("deadletters", reader, letters=[each.as_json() for each in found.letters], next=found.next)
+    return render_page("deadletters", reader, letters=[each.as_json() for each in found.letters], next=found.next)
 
 
-async def deadletter(service: Service, request: Request, reader: Reader) -> Response:
+async def deadletter(service: Service, request: Request, reader: PageContext) -> Response:
     """One message that was refused, with its original."""
     found = await service.deadletter(request.path_params["id"])
     data = base64.b64decode(found["content"]) if found["content"] is not None else None
     size = len(data) if data is not None else None
     cut = (size or 0) > PREVIEW
-    text = files.text(data[:PREVIEW], cut=cut) if data is not None else None
-    return page("deadletter", reader, letter=found, text=text, size=size, cut=cut)
+    text = files.decode_text(data[:PREVIEW], cut=cut) if data is not None else None
+    return render_page("deadletter", reader, letter=found, text=text, size=size, cut=cut)
 
 
-async def original(service: Service, request: Request, _: Reader) -> Response:
+async def download_original(service: Service, request: Request, _: PageContext) -> Response:
     """The original of a dead letter, to be kept."""
     found = await service.deadletter(request.path_params["id"])
-    return files.kept(base64.b64decode(found["content"] or ""), "original.bin")
+    return files.respond_with_file(base64.b64decode(found["content"] or ""), "original.bin")
 
 
-async def agents(service: Service, _: Request, reader: Reader) -> Response:
+async def agents(service: Service, _: Request, reader: PageContext) -> Response:
     """Who works here, and how far they can be believed."""
-    return page("agents", reader, agents=await glance.describe_agents(service.deps))
+    return render_page("agents", reader, agents=await glance.describe_agents(service.deps))
 
 
-async def toolchain(service: Service, request: Request, reader: Reader) -> Response:
+async def toolchain(service: Service, request: Request, reader: PageContext) -> Response:
     """Tasks of forge events, what could not be given to anybody, and what was said at forges."""
     status = request.query_params.get("status", "")
     asked = view_toolchain.ToolchainQuery(status=status, after=_number(request, "after"), newest=True)
-    return page(
+    return render_page(
         "toolchain",
         reader,
         listed=await service.toolchain_tasks(asked),
@@ -261,12 +261,12 @@ async def toolchain(service: Service, request: Request, reader: Reader) -> Respo
     )
 
 
-async def toolchain_task(service: Service, request: Request, reader: Reader) -> Response:
+async def toolchain_task(service: Service, request: Request, reader: PageContext) -> Response:
     """A forge event's task: what was reported of it beside what was read."""
-    return page("toolchain_task", reader, task=await service.toolchain_task(request.path_params["id"]))
+    return render_page("toolchain_task", reader, task=await service.toolchain_task(request.path_params["id"]))
 
 
-async def mail(service: Service, request: Request, reader: Reader) -> Response:
+async def mail(service: Service, request: Request, reader: PageContext) -> Response:
     """Letters, the newest first."""
     query = request.query_params
     asked = MailQuery(
@@ -276,37 +276,37 @@ async def mail(service: Service, request: Request, reader: Reader) -> Response:
         search=query.get("search", "")[:200],
         before=_number(request, "before"),
     )
-    return page("mail", reader, listed=await view_mail.list_letters(service.deps, asked), asked=asked)
+    return render_page("mail", reader, listed=await view_mail.list_letters(service.deps, asked), asked=asked)
 
 
-async def letter(service: Service, request: Request, reader: Reader) -> Response:
+async def letter(service: Service, request: Request, reader: PageContext) -> Response:
     """A letter with the others of its thread."""
     found = await view_mail.read_letter(service.deps, request.path_params["id"])
     thread = await view_mail.list_letters(service.deps, MailQuery(thread=found["thread"], limit=100))
     letters = [await view_mail.read_letter(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
-    return page("letter", reader, letter=found, letters=letters)
+    return render_page("letter", reader, letter=found, letters=letters)
 
 
-async def ledger(service: Service, request: Request, reader: Reader) -> Response:
+async def ledger(service: Service, request: Request, reader: PageContext) -> Response:
     """Facts, the newest first."""
     query = request.query_params
     board, plan_id, kind = query.get("board", DEFAULT), query.get("plan", ""), query.get("kind", "")
     before = _number(request, "before")
     found = await view_ledger.list_ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
     boards = await view_ledger.list_ledger_boards(service.deps)
-    return page("ledger", reader, listed=found, boards=boards, board=board, plan_id=plan_id, kind=kind)
+    return render_page("ledger", reader, listed=found, boards=boards, board=board, plan_id=plan_id, kind=kind)
 
 
-async def deliveries(service: Service, request: Request, reader: Reader) -> Response:
+async def deliveries(service: Service, request: Request, reader: PageContext) -> Response:
     """What forges delivered, and what came of it."""
     found = await view_ledger.list_webhooks(service.deps, before=_number(request, "before"))
-    return page("deliveries", reader, listed=found)
+    return render_page("deliveries", reader, listed=found)
 
 
-async def schedules(service: Service, _: Request, reader: Reader) -> Response:
+async def schedules(service: Service, _: Request, reader: PageContext) -> Response:
     """What is done again and again."""
     known = await service.schedules.listed() if service.schedules is not None else None
-    return page("schedules", reader, schedules=known)
+    return render_page("schedules", reader, schedules=known)
 
 
 def _number(request: Request, name: str) -> int:

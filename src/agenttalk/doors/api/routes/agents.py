@@ -19,7 +19,7 @@ from agenttalk.contracts.core.base import AgentIdText, IdText, Text, is_id
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api.bodies import Body
-from agenttalk.doors.api.problems import answered
+from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller, PersonRole
 from agenttalk.engine.core.task_comments import TaskName
@@ -122,23 +122,23 @@ async def me(service: Service, _: Request, caller: Caller) -> Response:
     if caller.attempt is not None:
         board, plan_id, task_id, epoch = caller.attempt
         told |= {"board": board, "plan_id": plan_id, "task_id": task_id, "epoch": epoch}
-    return answered({**told, "ready": service.ready})
+    return to_json_response({**told, "ready": service.ready})
 
 
-async def offered(service: Service, _: Request, caller: Caller) -> Response:
+async def list_offers(service: Service, _: Request, caller: Caller) -> Response:
     """What an agent elsewhere has taken, and what it could."""
-    return answered(await service.elsewhere.offered(caller.name))
+    return to_json_response(await service.elsewhere.offered(caller.name))
 
 
 async def claim(service: Service, request: Request, caller: Caller) -> Response:
     """Take what is offered."""
     body = await bodies.read(request, ClaimBody)
-    key = bodies.key(request)
+    key = bodies.read_idempotency_key(request)
     taken = await service.elsewhere.claim(caller.name, key=key, wait=body.wait_seconds)
-    return answered({"taken": taken})
+    return to_json_response({"taken": taken})
 
 
-async def given(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+async def get_input(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """A file of an input, as it is."""
     name, path = request.query_params.get("name", ""), request.query_params.get("path", "")
     data = await service.elsewhere.input(task, caller, name, path)
@@ -146,61 +146,61 @@ async def given(service: Service, request: Request, caller: Caller, task: TaskNa
     return Response(data, headers=headers, media_type="application/octet-stream")
 
 
-async def artifact(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+async def submit_artifact(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Take in a file of an output."""
     body = await bodies.read(request, ArtifactBody, limit=FILE_LIMIT)
     if (body.text is None) == (body.content is None):
         raise UsageError(Code.FIELD_VALUE, "a file has a text, or a content in base64", hint="give one of them")
     data = body.text.encode() if body.text is not None else _decoded(body.content or "")
     path = body.path or body.output.rpartition("/")[2]
-    return answered(await service.elsewhere.submit(task, caller, body.output, path, data), 201)
+    return to_json_response(await service.elsewhere.submit(task, caller, body.output, path, data), 201)
 
 
-async def result(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+async def submit_result(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Take in what came of an attempt."""
     body = await bodies.read(request, ResultBody)
-    return answered(await service.elsewhere.finish(task, caller, body.model_dump(exclude_none=True)), 201)
+    return to_json_response(await service.elsewhere.finish(task, caller, body.model_dump(exclude_none=True)), 201)
 
 
 async def promise(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
     """What a task promises, and what of it is not there yet."""
-    return answered(await service.promised(task))
+    return to_json_response(await service.promised(task))
 
 
 async def explanation(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
     """Why a task is in its state."""
-    return answered(await service.explain(task.plan_id, task.task_id))
+    return to_json_response(await service.explain(task.plan_id, task.task_id))
 
 
-async def question(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+async def ask_question(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Put a question to a person."""
     body = await bodies.read(request, QuestionBody)
-    return answered(await service.ask(task, caller, body.question), 201)
+    return to_json_response(await service.ask(task, caller, body.question), 201)
 
 
 async def dispute(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """Say that a check of the task is wrong."""
     body = await bodies.read(request, DisputeBody)
-    return answered(await service.dispute(task, caller, body.check, body.reason), 201)
+    return to_json_response(await service.dispute(task, caller, body.check, body.reason), 201)
 
 
-async def questioned(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
+async def get_question(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     """What came of a question."""
-    return answered(await service.asked(task, request.path_params["id"]))
+    return to_json_response(await service.asked(task, request.path_params["id"]))
 
 
 async def generate_for(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     """Make a command in the plan of a task."""
     body = await bodies.read(request, ParamsBody)
     _require_own(body.params, task)
-    return answered(await _generated(service, body))
+    return to_json_response(await _generated(service, body))
 
 
 async def validate_for(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     """Check a command in the plan of a task."""
     body = await bodies.read(request, CommandBody)
     _require_own(_command_in(body.command), task)
-    return answered(await _validated(service, body))
+    return to_json_response(await _validated(service, body))
 
 
 async def make_promise(service: Service, request: Request, _: Caller) -> Response:
@@ -208,17 +208,17 @@ async def make_promise(service: Service, request: Request, _: Caller) -> Respons
     body = await bodies.read(request, PromiseBody)
     ms = int(service.deps.now().timestamp() * 1000)
     made = promise_making.make(body.model_dump(), ms=ms, random=secrets.randbelow(1 << 16))
-    return answered({"ok": True, "promise": made.as_json()})
+    return to_json_response({"ok": True, "promise": made.as_json()})
 
 
 async def generate(service: Service, request: Request, _: Caller) -> Response:
     """Make a command."""
-    return answered(await _generated(service, await bodies.read(request, ParamsBody)))
+    return to_json_response(await _generated(service, await bodies.read(request, ParamsBody)))
 
 
 async def validate(service: Service, request: Request, _: Caller) -> Response:
     """Check a command."""
-    return answered(await _validated(service, await bodies.read(request, CommandBody)))
+    return to_json_response(await _validated(service, await bodies.read(request, CommandBody)))
 
 
 async def make_token(service: Service, request: Request, caller: Caller) -> Response:
@@ -226,21 +226,21 @@ async def make_token(service: Service, request: Request, caller: Caller) -> Resp
     body = await bodies.read(request, TokenBody)
     match body.agent_id, body.role, body.name:
         case (str(agent_id), None, None):
-            return answered(await service.make_token(agent_id, body.token, by=caller.name), 201)
+            return to_json_response(await service.make_token(agent_id, body.token, by=caller.name), 201)
         case (None, str(role), str(name)) if name != access.ENGINE_TOKEN_LABEL:
-            return answered(await service.make_person_token(role, name, body.token, by=caller.name), 201)
+            return to_json_response(await service.make_person_token(role, name, body.token, by=caller.name), 201)
     hint = f"give agent_id; or role and name, which is not {access.ENGINE_TOKEN_LABEL!r}"
     raise UsageError(Code.FIELD_VALUE, "a token is for an agent or for a person", hint=hint)
 
 
 async def tokens(service: Service, _: Request, __: Caller) -> Response:
     """Tokens that were made; not the tokens themselves, which nobody knows."""
-    return answered({"tokens": await service.tokens()})
+    return to_json_response({"tokens": await service.tokens()})
 
 
 async def revoke_token(service: Service, request: Request, caller: Caller) -> Response:
     """Let a token in no longer."""
-    return answered(await service.revoke_token(request.path_params["id"], by=caller.name))
+    return to_json_response(await service.revoke_token(request.path_params["id"], by=caller.name))
 
 
 async def _generated(service: Service, body: ParamsBody) -> dict[str, Any]:

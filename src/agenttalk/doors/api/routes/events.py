@@ -45,40 +45,40 @@ async def events(service: Service, request: Request, caller: Caller) -> Response
 
     async def allowed() -> bool:
         try:
-            return await callers.of_session(service, request) == caller
+            return await callers.identify_by_session_or_token(service, request) == caller
         except AgentTalkError:
             return False
 
-    return _Stream(_told(first, found, allowed))
+    return _EventStream(_stream_events(first, found, allowed))
 
 
 async def _always() -> bool:
     return True
 
 
-async def _told(
+async def _stream_events(
     first: list[News | FeedReset],
     found: AsyncGenerator[list[News | FeedReset]],
     allowed: Callable[[], Awaitable[bool]] = _always,
 ) -> AsyncGenerator[bytes]:
     clock = asyncio.get_running_loop().time
     async with aclosing(found):  # whoever is let go follows no longer
-        yield b"retry: 2000\n\n" + _written(first)
+        yield b"retry: 2000\n\n" + _encode_events(first)
         looked = clock()
         async for each in found:
             if clock() - looked >= AGAIN:
                 if not await allowed():
                     return
                 looked = clock()
-            yield _written(each)
+            yield _encode_events(each)
 
 
-def _written(found: list[News | FeedReset]) -> bytes:
-    return b"".join(_event(each) for each in found) or _BEAT
+def _encode_events(found: list[News | FeedReset]) -> bytes:
+    return b"".join(_encode_event(each) for each in found) or _BEAT
 
 
 @lru_cache(maxsize=RECENT_LIMIT)
-def _event(each: News | FeedReset) -> bytes:
+def _encode_event(each: News | FeedReset) -> bytes:
     """As it is sent, made once for all who follow."""
     if isinstance(each, FeedReset):
         return f"id: {each.id}\nevent: anew\ndata: {{}}\n\n".encode()
@@ -87,7 +87,7 @@ def _event(each: News | FeedReset) -> bytes:
     return f"id: {each.id}\nevent: fact\ndata: {wire.write(told).decode()}\n\n".encode()
 
 
-class _Stream(Response):
+class _EventStream(Response):
     """An answer without an end. A client that is gone, or takes nothing for too long, is let go."""
 
     def __init__(self, pieces: AsyncGenerator[bytes]) -> None:
@@ -100,7 +100,7 @@ class _Stream(Response):
         kept = [each for each in headers if each[0] != b"content-length"]
         await send({"type": "http.response.start", "status": 200, "headers": kept})
         sending = asyncio.create_task(self._send(send))
-        leaving = asyncio.create_task(_gone(receive))
+        leaving = asyncio.create_task(_wait_for_disconnect(receive))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -120,6 +120,6 @@ class _Stream(Response):
             await self._pieces.aclose()
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -13,8 +13,8 @@ from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.policy import policy_of
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import filters, number
-from agenttalk.doors.api.problems import answered
+from agenttalk.doors.api.paging import read_filters, read_number
+from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.boards import DEFAULT
 from agenttalk.engine.operation.service import Service
@@ -27,17 +27,17 @@ _VERIFYING = asyncio.Semaphore(1)
 
 async def facts(service: Service, request: Request, _: Caller) -> Response:
     """Facts of a board, a page of them, the newest first."""
-    said = filters(request, "board", "kind", "subject", "plan", "before", "limit")
+    said = read_filters(request, "board", "kind", "subject", "plan", "before", "limit")
     found = await ledger.list_ledger(
         service.deps,
         said.get("board") or DEFAULT,
         kind=said.get("kind", ""),
         subject=said.get("subject", ""),
         plan_id=said.get("plan", ""),
-        before=number(said, "before"),
-        limit=number(said, "limit") or plans.PAGE,
+        before=read_number(said, "before"),
+        limit=read_number(said, "limit") or plans.PAGE,
     )
-    return answered(found)
+    return to_json_response(found)
 
 
 class ReplayBody(bodies.Body):
@@ -51,35 +51,37 @@ class ReplayBody(bodies.Body):
     before: int = Field(default=0, ge=0)
 
 
-async def replayed(service: Service, request: Request, _: Caller) -> Response:
+async def replay_policy(service: Service, request: Request, _: Caller) -> Response:
     """What a policy would have refused of what was called done, a page of it."""
     body = await bodies.read(request, ReplayBody)
     asked = policy_replay.ReplayQuery(
         policy_of(body.policy), policy_replay.parse_since(body.since), body.plan, body.board, min(body.before, 2**53)
     )
-    return answered(await policy_replay.replay_page(service.deps, asked))
+    return to_json_response(await policy_replay.replay_page(service.deps, asked))
 
 
-async def verified(service: Service, request: Request, _: Caller) -> Response:
+async def verify_ledger(service: Service, request: Request, _: Caller) -> Response:
     """Whether every chain of the ledger holds. This reads all of it."""
-    filters(request)
+    read_filters(request)
     if service.verify_ledger is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "the ledger is verified by an engine, and this is none")
     async with _VERIFYING:
         chains = await asyncio.to_thread(service.verify_ledger)
-    return answered({"ok": all(each["intact"] for each in chains), "chains": list(chains)})
+    return to_json_response({"ok": all(each["intact"] for each in chains), "chains": list(chains)})
 
 
-async def webhooks(service: Service, request: Request, _: Caller) -> Response:
+async def list_deliveries(service: Service, request: Request, _: Caller) -> Response:
     """Deliveries of forges and pipelines, a page of them, the newest first."""
-    said = filters(request, *ledger.WEBHOOK_FILTERS, "before", "limit")
+    said = read_filters(request, *ledger.WEBHOOK_FILTERS, "before", "limit")
     wanted = {name: said[name] for name in ledger.WEBHOOK_FILTERS if said.get(name)}
-    limit = number(said, "limit") or plans.PAGE
-    return answered(await ledger.list_webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit))
+    limit = read_number(said, "limit") or plans.PAGE
+    return to_json_response(
+        await ledger.list_webhooks(service.deps, wanted=wanted, before=read_number(said, "before"), limit=limit)
+    )
 
 
-async def replay(service: Service, request: Request, caller: Caller) -> Response:
+async def replay_delivery(service: Service, request: Request, caller: Caller) -> Response:
     """Have a delivery decided about anew."""
     told = await ledger.replay_webhook(service.deps, request.path_params["id"], by=caller.name)
     service.receiver.wake()
-    return answered(told)
+    return to_json_response(told)

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from agenttalk.contracts.core.base import AgentIdText, Instant, Many, MessageIdText, Text
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import flag, number
-from agenttalk.doors.api.problems import answered
+from agenttalk.doors.api.paging import read_flag, read_number
+from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.mail.letters import LetterDraft
 from agenttalk.engine.operation.service import Service
@@ -48,7 +48,7 @@ async def send(service: Service, request: Request, caller: Caller) -> Response:
     said = await bodies.read(request, MailBody)
     caller = _writer(caller)
     draft = _draft(said, caller, said.in_reply_to)
-    return answered(await service.post.send(draft, caller, bodies.key(request)), 201)
+    return to_json_response(await service.post.send(draft, caller, bodies.read_idempotency_key(request)), 201)
 
 
 async def reply(service: Service, request: Request, caller: Caller) -> Response:
@@ -56,7 +56,9 @@ async def reply(service: Service, request: Request, caller: Caller) -> Response:
     said = await bodies.read(request, ReplyBody)
     caller = _writer(caller)
     draft = _draft(said, caller)
-    return answered(await service.post.reply(request.path_params["id"], draft, caller, bodies.key(request)), 201)
+    return to_json_response(
+        await service.post.reply(request.path_params["id"], draft, caller, bodies.read_idempotency_key(request)), 201
+    )
 
 
 def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = None) -> LetterDraft:
@@ -64,12 +66,12 @@ def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = Non
     return LetterDraft(sender, said.to, said.kind, said.subject, said.body, answers, said.deadline, said.message_id)
 
 
-async def listed(service: Service, request: Request, caller: Caller) -> Response:
+async def list_letters(service: Service, request: Request, caller: Caller) -> Response:
     """A page of letters. An agent sees those that it got, unless it asks for others of its own."""
     said = dict(request.query_params)
     viewer = _viewer(caller)
     to = said.get("to", "")
-    unread = flag(said, "unread")
+    unread = read_flag(said, "unread")
     if viewer is not None and not {"to", "from", "thread", "search"} & said.keys():
         to = viewer
     if unread and not to:
@@ -82,26 +84,26 @@ async def listed(service: Service, request: Request, caller: Caller) -> Response
         thread=said.get("thread", ""),
         search=said.get("search", ""),
         unread=unread,
-        before=number(said, "before"),
-        limit=number(said, "limit") or showing.PAGE,
+        before=read_number(said, "before"),
+        limit=read_number(said, "limit") or showing.PAGE,
     )
-    return answered(await showing.list_letters(service.deps, asked, viewer))
+    return to_json_response(await showing.list_letters(service.deps, asked, viewer))
 
 
-async def one(service: Service, request: Request, caller: Caller) -> Response:
+async def get_letter(service: Service, request: Request, caller: Caller) -> Response:
     """A letter. Whoever it is for has read it then."""
     mail_id, viewer = request.path_params["id"], _viewer(caller)
     await showing.read_letter(service.deps, mail_id, viewer)
     if caller.role in {"agent", "operator"}:
         await service.post.read(mail_id, _writer(caller).name)
-    return answered(await showing.read_letter(service.deps, mail_id, viewer))
+    return to_json_response(await showing.read_letter(service.deps, mail_id, viewer))
 
 
 async def threads(service: Service, request: Request, caller: Caller) -> Response:
     """A page of threads."""
     said = dict(request.query_params)
-    limit, before = number(said, "limit") or showing.PAGE, number(said, "before")
-    return answered(await showing.list_threads(service.deps, _viewer(caller), before=before, limit=limit))
+    limit, before = read_number(said, "limit") or showing.PAGE, read_number(said, "before")
+    return to_json_response(await showing.list_threads(service.deps, _viewer(caller), before=before, limit=limit))
 
 
 async def thread(service: Service, request: Request, caller: Caller) -> Response:
@@ -109,13 +111,13 @@ async def thread(service: Service, request: Request, caller: Caller) -> Response
     said = dict(request.query_params)
     asked = showing.MailQuery(
         thread=request.path_params["id"],
-        before=number(said, "before"),
-        limit=number(said, "limit") or showing.PAGE,
+        before=read_number(said, "before"),
+        limit=read_number(said, "limit") or showing.PAGE,
     )
     found = await showing.list_letters(service.deps, asked, _viewer(caller))
     if not found["mails"] and not asked.before:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no thread {asked.thread[:140]!r}")
-    return answered(found)
+    return to_json_response(found)
 
 
 def _viewer(caller: Caller) -> str | None:

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import filters
-from agenttalk.doors.api.problems import answered
+from agenttalk.doors.api.paging import read_filters
+from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.budgets import day_limit
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
@@ -42,26 +42,26 @@ class DayBody(bodies.Body):
 
 async def agents(service: Service, request: Request, _: Caller) -> Response:
     """Every agent."""
-    filters(request)
-    return answered({"agents": list(await overview.describe_agents(service.deps))})
+    read_filters(request)
+    return to_json_response({"agents": list(await overview.describe_agents(service.deps))})
 
 
 async def agent(service: Service, request: Request, _: Caller) -> Response:
     """One agent."""
-    filters(request)
-    return answered(await overview.describe_agent(service.deps, request.path_params["id"]))
+    read_filters(request)
+    return to_json_response(await overview.describe_agent(service.deps, request.path_params["id"]))
 
 
-async def believed(service: Service, request: Request, _: Caller) -> Response:
+async def get_honesty(service: Service, request: Request, _: Caller) -> Response:
     """How far agents, models and validators could be believed."""
-    filters(request)
-    return answered(await honesty.build_report(service.deps))
+    read_filters(request)
+    return to_json_response(await honesty.build_report(service.deps))
 
 
 async def spending(service: Service, request: Request, _: Caller) -> Response:
     """What was spent today of what may be."""
-    filters(request)
-    return answered({**await service.day(), **await day_limit.describe_waiting(service.deps)})
+    read_filters(request)
+    return to_json_response({**await service.day(), **await day_limit.describe_waiting(service.deps)})
 
 
 async def limit_day(service: Service, request: Request, caller: Caller) -> Response:
@@ -70,18 +70,18 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
     if not body.reset and "limit_usd" not in body.model_fields_set:
         raise UsageError(Code.FIELD_MISSING, "give limit_usd, null for no limit, or reset")
     found = await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset)
-    return answered({**found, **await day_limit.describe_waiting(service.deps)})
+    return to_json_response({**found, **await day_limit.describe_waiting(service.deps)})
 
 
 async def reload_settings(service: Service, request: Request, caller: Caller) -> Response:
     """Read the settings again, without a restart."""
     body = await bodies.read(request, bodies.ReloadBody)
-    return answered(await service.reload_settings(body.by or caller.name))
+    return to_json_response(await service.reload_settings(body.by or caller.name))
 
 
-async def measured(service: Service, request: Request, _: Caller) -> Response:
+async def get_metrics(service: Service, request: Request, _: Caller) -> Response:
     """Everything that is measured, as Prometheus reads it."""
-    filters(request)
+    read_filters(request)
     found = [
         *await view_metrics.collect_metrics(service.deps),
         *await _day(service),

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from agenttalk.contracts.command import Command
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.problems import answered
+from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.runs.plan_actions import PlanAction
@@ -18,68 +18,70 @@ from agenttalk.rules.people.attestation import AnswerProof
 
 async def status(service: Service, _: Request, __: Caller) -> Response:
     """Where everything stands."""
-    return answered(await service.status())
+    return to_json_response(await service.status())
 
 
 async def submit(service: Service, request: Request, _: Caller) -> Response:
     """Have a plan run."""
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
-    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
+    bodies.require_valid_dag(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
     context = request.headers.get("traceparent", "")
     remarks = await service.remarks(dag, manifest)
     new = await service.submit(dag, manifest, profiles, body.contents(), traceparent=context)
-    return answered({"plan_id": dag.plan_id, "new": new, "remarks": remarks if new else []}, 201 if new else 200)
+    return to_json_response(
+        {"plan_id": dag.plan_id, "new": new, "remarks": remarks if new else []}, 201 if new else 200
+    )
 
 
 async def apply(service: Service, request: Request, caller: Caller) -> Response:
     """Put a changed plan in force."""
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
-    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    return answered(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
+    bodies.require_valid_dag(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
+    return to_json_response(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
 
 
-async def standing(service: Service, request: Request, caller: Caller) -> Response:
+async def get_plan(service: Service, request: Request, caller: Caller) -> Response:
     """Where a plan stands."""
     wanted = request.query_params.get("settled") == "true" and caller.role == "operator" and service.ready
     look = service.settled if wanted else service.standing
-    return answered(await look(request.path_params["id"]))
+    return to_json_response(await look(request.path_params["id"]))
 
 
 async def explain(service: Service, request: Request, _: Caller) -> Response:
     """Why a task is in its state."""
-    return answered(await service.explain(request.path_params["id"], request.path_params["task"]))
+    return to_json_response(await service.explain(request.path_params["id"], request.path_params["task"]))
 
 
 async def verify(service: Service, request: Request, caller: Caller) -> Response:
     """Look now whether what was proven still holds."""
     body = await bodies.read(request, bodies.VerifyBody)
-    return answered(await service.verify(request.path_params["id"], body.task, by=caller.name))
+    return to_json_response(await service.verify(request.path_params["id"], body.task, by=caller.name))
 
 
-async def merged(service: Service, request: Request, caller: Caller) -> Response:
+async def note_merge(service: Service, request: Request, caller: Caller) -> Response:
     """Note that a person merged what a plan has done."""
     body = await bodies.read(request, bodies.MergedBody)
     by = body.by or caller.name
     plan_id = request.path_params["id"]
     await service.merged(plan_id, by=by, commit=body.commit, into=body.into, stale=body.stale)
-    return answered({"plan_id": plan_id, "commit": body.commit})
+    return to_json_response({"plan_id": plan_id, "commit": body.commit})
 
 
 async def repository(service: Service, request: Request, _: Caller) -> Response:
     """The repository that a plan works on."""
-    return answered(await service.repository(request.path_params["id"]))
+    return to_json_response(await service.repository(request.path_params["id"]))
 
 
 async def release(service: Service, request: Request, _: Caller) -> Response:
     """What was decided last about a release, which is not approved any more when something that it rests on changed."""
-    return answered(await service.release(request.path_params["id"]))
+    return to_json_response(await service.release(request.path_params["id"]))
 
 
 async def release_manifest(service: Service, request: Request, _: Caller) -> Response:
     """The manifest of the last release."""
-    return answered(await service.release_manifest(request.path_params["id"]))
+    return to_json_response(await service.release_manifest(request.path_params["id"]))
 
 
 async def steer(service: Service, request: Request, caller: Caller) -> Response:
@@ -95,40 +97,40 @@ async def steer(service: Service, request: Request, caller: Caller) -> Response:
         checkpoint=body.checkpoint,
         answer=body.answer,
     )
-    return answered(await service.steer(request.path_params["id"], action))
+    return to_json_response(await service.steer(request.path_params["id"], action))
 
 
-async def pass_(service: Service, request: Request, _: Caller) -> Response:
+async def run_pass(service: Service, request: Request, _: Caller) -> Response:
     """Have a part make a pass."""
     body = await bodies.read(request, bodies.PassBody)
-    return answered(await service.run_pass(body.part, body.agent))
+    return to_json_response(await service.run_pass(body.part, body.agent))
 
 
 async def send(service: Service, request: Request, _: Caller) -> Response:
     """Send a command in the operator's name."""
     body = await bodies.read(request, bodies.SendBody, limit=2 * bodies.LIMIT)
-    return answered(await service.send(Command.from_json(body.command), bodies.key(request)))
+    return to_json_response(await service.send(Command.from_json(body.command), bodies.read_idempotency_key(request)))
 
 
 async def log(service: Service, request: Request, _: Caller) -> Response:
     """Note how a command came out."""
     body = await bodies.read(request, bodies.LogBody)
     await service.log(body.what, body.subject, body.model_dump(include={"ok", "repairs", "errors"}))
-    return answered({"ok": True})
+    return to_json_response({"ok": True})
 
 
 async def fsck(service: Service, _: Request, __: Caller) -> Response:
     """What is not sound."""
     faults: list[Any] = await service.fsck()
-    return answered({"faults": faults})
+    return to_json_response({"faults": faults})
 
 
 async def gc(service: Service, request: Request, _: Caller) -> Response:
     """Remove what nobody needs any more."""
     body = await bodies.read(request, bodies.GcBody)
-    return answered(await service.gc(dry_run=body.dry_run))
+    return to_json_response(await service.gc(dry_run=body.dry_run))
 
 
 async def republish(service: Service, _: Request, __: Caller) -> Response:
     """Write everything that is published anew."""
-    return answered({"written": await service.republish()})
+    return to_json_response({"written": await service.republish()})

@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import place
-from agenttalk.doors.api.problems import answered
-from agenttalk.doors.pages.files import attached
+from agenttalk.doors.api.paging import read_page_position
+from agenttalk.doors.api.problems import to_json_response
+from agenttalk.doors.pages.files import respond_with_blob
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.messages import dead_letters as refused
 from agenttalk.engine.operation.service import Service
@@ -20,19 +20,19 @@ async def login_link(service: Service, request: Request, caller: Caller) -> Resp
     """A link that opens the pages once."""
     body = await bodies.read(request, bodies.LoginBody)
     key = service.sessions.link(body.role, body.by or caller.name)
-    return answered({"path": f"/login?key={key}"}, 201)
+    return to_json_response({"path": f"/login?key={key}"}, 201)
 
 
 async def requests(service: Service, request: Request, _: Caller) -> Response:
     """Open questions, a page of them."""
-    after, limit = place(request, questions.PAGE)
+    after, limit = read_page_position(request, questions.PAGE)
     found = await questions.read_page(service.deps, after=after, limit=limit)
-    return answered({"requests": [each.as_json() for each in found.requests], "next": found.next})
+    return to_json_response({"requests": [each.as_json() for each in found.requests], "next": found.next})
 
 
 async def request(service: Service, request: Request, _: Caller) -> Response:
     """One question."""
-    return answered((await service.request(request.path_params["id"])).as_json())
+    return to_json_response((await service.request(request.path_params["id"])).as_json())
 
 
 async def answer(service: Service, request: Request, caller: Caller) -> Response:
@@ -47,31 +47,31 @@ async def answer(service: Service, request: Request, caller: Caller) -> Response
         answers=body.answers,
         notes=body.notes,
         seen_sha256=body.seen_sha256,
-        again=bodies.key(request) is not None,
+        again=bodies.read_idempotency_key(request) is not None,
     )
-    return answered(answer)
+    return to_json_response(answer)
 
 
-async def exhibited(service: Service, request: Request, _: Caller) -> Response:
+async def get_exhibit(service: Service, request: Request, _: Caller) -> Response:
     """A file that a question is about."""
     digest = request.path_params["sha256"]
     board, name = await exhibits.find_file(service.deps, request.path_params["id"], digest)
     blobs = await service.deps.stores.blobs(board)
-    return await attached(blobs, digest, name, wanted=request.headers.get("range", ""))
+    return await respond_with_blob(blobs, digest, name, wanted=request.headers.get("range", ""))
 
 
 async def deadletters(service: Service, request: Request, _: Caller) -> Response:
     """Dead letters, a page of them."""
-    after, limit = place(request, refused.PAGE)
+    after, limit = read_page_position(request, refused.PAGE)
     found = await refused.read_page(service.deps, after=after, limit=limit)
-    return answered({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
+    return to_json_response({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
 
 
 async def deadletter(service: Service, request: Request, _: Caller) -> Response:
     """One dead letter with its original."""
-    return answered(await service.deadletter(request.path_params["id"]))
+    return to_json_response(await service.deadletter(request.path_params["id"]))
 
 
-async def replay(service: Service, request: Request, caller: Caller) -> Response:
+async def replay_deadletter(service: Service, request: Request, caller: Caller) -> Response:
     """Judge a dead letter again."""
-    return answered(await service.replay(request.path_params["id"], by=caller.name))
+    return to_json_response(await service.replay(request.path_params["id"], by=caller.name))

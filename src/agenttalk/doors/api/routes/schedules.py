@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core.base import Text
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.problems import answered
+from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.operation.service import Service
 
@@ -30,19 +30,19 @@ class ActBody(bodies.Body):
     by: Text | None = None
 
 
-async def listed(service: Service, _: Request, __: Caller) -> Response:
+async def list_schedules(service: Service, _: Request, __: Caller) -> Response:
     """All schedules."""
-    return answered({"schedules": await service.scheduling.listed()})
+    return to_json_response({"schedules": await service.scheduling.listed()})
 
 
 async def add(service: Service, request: Request, caller: Caller) -> Response:
     """Add a schedule."""
     body = await bodies.read(request, ScheduleBody)
-    return answered(await service.scheduling.add(body.name, body.schedule, by=body.by or caller.name), 201)
+    return to_json_response(await service.scheduling.add(body.name, body.schedule, by=body.by or caller.name), 201)
 
 
 async def act(service: Service, request: Request, caller: Caller) -> Response:
     """Pause, resume, remove or run a schedule."""
     body = await bodies.read(request, ActBody)
     name, action = request.path_params["id"], request.path_params["action"]
-    return answered(await service.scheduling.act(name, action, by=body.by or caller.name))
+    return to_json_response(await service.scheduling.act(name, action, by=body.by or caller.name))

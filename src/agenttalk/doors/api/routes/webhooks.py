@@ -8,8 +8,8 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.delivery_bodies import Incoming, Unfinished
-from agenttalk.doors.api.problems import JSON, failed
+from agenttalk.doors.api.delivery_bodies import DeliveryQuota, IncomingBody
+from agenttalk.doors.api.problems import JSON, to_error_response
 from agenttalk.engine.operation.service import Service
 from agenttalk.engine.toolchain.receiver import StoredDelivery
 
@@ -17,10 +17,10 @@ PATH: Final = "/api/webhooks/"
 _HEADERS: Final = [(b"cache-control", b"no-store"), (b"content-type", JSON.encode())]
 
 
-class Webhooks:
+class WebhookEndpoint:
     """Takes deliveries. Whoever comes proves itself by a signature instead of a token."""
 
-    def __init__(self, service: Service, unfinished: Unfinished) -> None:
+    def __init__(self, service: Service, unfinished: DeliveryQuota) -> None:
         self._service = service
         self.unfinished = unfinished
 
@@ -29,9 +29,9 @@ class Webhooks:
         try:
             received = await self._received(scope, receive)
         except Exception as error:  # noqa: BLE001 - told, and logged where it is ours
-            await failed(error, self._service.hide)(scope, receive, send)
+            await to_error_response(error, self._service.hide)(scope, receive, send)
             return
-        body = _told(received)
+        body = _render_answer(received)
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": 202, "headers": [length, *_HEADERS]})
         await send({"type": "http.response.body", "body": body})
@@ -44,9 +44,9 @@ class Webhooks:
         signed = source.signing(headers)
         if signed is not None and signed.refusal:
             raise receiver.not_genuine(name, signed.refusal)
-        incoming = Incoming(self.unfinished, name, signed, length)
+        incoming = IncomingBody(self.unfinished, name, signed, length)
         try:
-            async for part in bodies.parts(receive):
+            async for part in bodies.stream_parts(receive):
                 incoming.take(part)
             if why := incoming.refusal():
                 raise receiver.not_genuine(name, why)
@@ -56,7 +56,7 @@ class Webhooks:
         return await receiver.keep(name, headers, body)
 
 
-class Doors(Starlette):
+class DirectRouteApp(Starlette):
     """An application with addresses that need neither its middleware nor its search for a route."""
 
     direct: dict[str, ASGIApp]
@@ -67,5 +67,5 @@ class Doors(Starlette):
         await (found or super().__call__)(scope, receive, send)
 
 
-def _told(received: StoredDelivery) -> bytes:
+def _render_answer(received: StoredDelivery) -> bytes:
     return b'{"again":%s,"id":"%s"}' % (b"true" if received.again else b"false", received.id.encode())

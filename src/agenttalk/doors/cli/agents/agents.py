@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.doors.cli.core.root_discovery import near
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
+from agenttalk.doors.cli.core.root_discovery import find_root
 
 if TYPE_CHECKING:
     from agenttalk.adapters.drivers.script import ScriptDriver
@@ -44,7 +44,7 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
 
     from agenttalk.rules.agents import acp_table, cli_table
 
-    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
     tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     found = [
         {"agent": name, "driver": driver, "program": shutil.which(entry.program), "install": entry.install}
@@ -58,7 +58,7 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     for each in found:
         path = each["program"]
         mark, told = ("[green]✓[/]", path) if path else ("[yellow]![/]", f"not installed: {each['install']}")
-        out.say(f"{mark} [bold]{plain(each['agent'] or ''):<9}[/] [dim]{each['driver']}[/] {plain(told or '')}")
+        out.say(f"{mark} [bold]{sanitize(each['agent'] or ''):<9}[/] [dim]{each['driver']}[/] {sanitize(told or '')}")
     return 0
 
 
@@ -83,16 +83,16 @@ def try_agent(
     """Run one turn of an agent and show everything: what it does, what it uses, how it ends. Nothing is kept."""
     import asyncio
 
-    given = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=given.as_json)
-    profile = _profile(name, given.root or near(Path.cwd()), driver)
+    given = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=given.as_json)
+    profile = _profile(name, given.root or find_root(Path.cwd()), driver)
     for key, use in (("cli", profile.cli), ("acp", profile.acp), ("llm", profile.llm)):
         if model and use is not None:
             profile = profile.model_copy(update={key: use.model_copy(update={"model": model})})
     if folder is not None and not folder.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"there is no folder {folder}")
     with _place(folder) as (cwd, base):
-        tried = asyncio.run(_tried(profile, prompt, cwd, base, timeout, lambda event: _show(out, event)))
+        tried = asyncio.run(_try_profile(profile, prompt, cwd, base, timeout, lambda event: _show(out, event)))
         left = sorted(str(path.relative_to(cwd)) for path in cwd.rglob("*") if path.is_file()) if folder is None else []
     fault = tried.fault
     if out.as_json:
@@ -146,7 +146,7 @@ def _place(folder: Path | None) -> Iterator[tuple[Path, Path]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TrialResult:
     """What came of it."""
 
     ended: TurnEnd
@@ -179,9 +179,9 @@ class Tried:
         }
 
 
-async def _tried(
+async def _try_profile(
     profile: AgentProfile, prompt: str, cwd: Path, base: Path, seconds: float, show: Callable[[AgentEvent], None]
-) -> Tried:
+) -> TrialResult:
     import os
 
     from agenttalk.adapters.drivers.processes import LocalProcesses
@@ -193,7 +193,7 @@ async def _tried(
 
     driver = ScriptDriver(LocalProcesses())
     if profile.driver in {"llm", "local"}:
-        return await _asked(driver, profile, prompt, cwd, base, seconds, show)
+        return await _ask_model(driver, profile, prompt, cwd, base, seconds, show)
     agent = _entry(profile)
     handed = {name: os.environ[name] for name in (*profile.env, *agent.handed) if name in os.environ}
     secrets = redaction.collect_secrets(handed)
@@ -205,24 +205,26 @@ async def _tried(
     account = RunSummary(reader.says_end or profile.driver == "acp")
     turn = ProgramTurn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
     if profile.driver != "script":
-        turn = _started(agent, profile, turn, base)
+        turn = _prepare_turn(agent, profile, turn, base)
 
     def hear(events: Iterator[AgentEvent]) -> None:
         for event in events:
-            told = _hidden(event, secrets)
+            told = _redact(event, secrets)
             account.take(told)
             show(told)
 
     turn = replace(turn, hear=lambda line: hear(reader.take(line)), longest=LONGEST, keep=4096)
     if profile.acp is not None and profile.driver == "acp":
-        ended = await _spoken(driver, profile.acp, agent, replace(turn, prompt=secrets.redact(prompt)), base, hear)
+        ended = await _run_acp_turn(
+            driver, profile.acp, agent, replace(turn, prompt=secrets.redact(prompt)), base, hear
+        )
     else:
         ended = await driver.run(turn)
     hear(reader.close())
-    return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
+    return TrialResult(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
 
 
-async def _asked(
+async def _ask_model(
     driver: ScriptDriver,
     profile: AgentProfile,
     prompt: str,
@@ -230,7 +232,7 @@ async def _asked(
     base: Path,
     seconds: float,
     show: Callable[[AgentEvent], None],
-) -> Tried:
+) -> TrialResult:
     """A turn of an agent that is a model: one answer, in the form that every task asks for."""
     import os
     import sys
@@ -264,17 +266,17 @@ async def _asked(
     def hear(line: bytes) -> None:
         event = talk.take(line)
         if event is not None:
-            said = _hidden(event, secrets)
+            said = _redact(event, secrets)
             account.take(said)
             show(said)
 
     program = (sys.executable, "-P", "-m", "agenttalk.adapters.answering")
     turn = ProgramTurn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
     ended = await driver.run(replace(turn, longest=model_protocol.LONGEST, keep=4096))
-    return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
+    return TrialResult(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
 
 
-async def _spoken(
+async def _run_acp_turn(
     driver: ScriptDriver,
     use: AcpUse,
     agent: Any,
@@ -313,7 +315,7 @@ def _entry(profile: AgentProfile) -> Any:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
 
 
-def _started(agent: Any, profile: AgentProfile, turn: ProgramTurn, base: Path) -> ProgramTurn:
+def _prepare_turn(agent: Any, profile: AgentProfile, turn: ProgramTurn, base: Path) -> ProgramTurn:
     """The turn of a coding agent, with everything laid out that it needs."""
     from agenttalk.contracts.agent import CliUse
     from agenttalk.rules.agents import cli_table
@@ -334,28 +336,28 @@ def _started(agent: Any, profile: AgentProfile, turn: ProgramTurn, base: Path) -
     return replace(turn, argv=start.argv, prompt=start.stdin, env=env)
 
 
-def _hidden(event: AgentEvent, secrets: Secrets) -> AgentEvent:
+def _redact(event: AgentEvent, secrets: Secrets) -> AgentEvent:
     return event._replace(text=secrets.redact(event.text), name=secrets.redact(event.name)) if secrets else event
 
 
-def _show(out: Output, event: AgentEvent) -> None:
+def _show(out: CommandOutput, event: AgentEvent) -> None:
     if out.as_json:
         return
     said = f"{event.used.tokens:,} tokens" if event.kind == "usage" else event.line
     said += f", ${event.used.cost_usd:g}" if event.used.cost_usd else ""
-    out.say(f"{_MARKS[event.kind]} [dim]{event.kind:<7}[/] {plain(said)}")
+    out.say(f"{_MARKS[event.kind]} [dim]{event.kind:<7}[/] {sanitize(said)}")
 
 
-def _conclude(out: Output, tried: Tried, left: list[str]) -> None:
+def _conclude(out: CommandOutput, tried: TrialResult, left: list[str]) -> None:
     told = tried.as_json()
     used = [f"{told['seconds']:g} s", f"sandbox {told['sandbox']}"]
     used += [f"{told['tokens']:,} tokens"] if told["tokens"] else []
     used += [f"${told['cost_usd']:g}"] if told["cost_usd"] else []
     used += ["1 call of a tool" if told["tool_calls"] == 1 else f"{told['tool_calls']:,} calls of tools"]
     if told["text"]:
-        out.say(plain(told["text"]))
+        out.say(sanitize(told["text"]))
     if left:
         shown = ", ".join(left[:20]) + (" …" if len(left) > 20 else "")
-        out.say(f"[dim]it left:[/] {plain(shown)}")
-    mark = "[green]✓[/] it ended well" if tried.fault is None else f"[bold red]✗[/] {plain(tried.fault)}"
-    out.say(f"{mark} [dim]({plain(', '.join(used))})[/]")
+        out.say(f"[dim]it left:[/] {sanitize(shown)}")
+    mark = "[green]✓[/] it ended well" if tried.fault is None else f"[bold red]✗[/] {sanitize(tried.fault)}"
+    out.say(f"{mark} [dim]({sanitize(', '.join(used))})[/]")

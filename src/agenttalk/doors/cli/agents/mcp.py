@@ -12,7 +12,7 @@ import typer
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.doors.cli.core import agent_permissions
-from agenttalk.doors.cli.core.output import JsonOption, RootOption, Settings
+from agenttalk.doors.cli.core.output import CommonOptions, JsonOption, RootOption
 
 if TYPE_CHECKING:
     from agenttalk.adapters.store.root_lock import RunningEngine
@@ -37,7 +37,7 @@ def mcp(
     Inside a turn the attempt's own token is used, which is in its environment. Elsewhere AGENTTALK_TOKEN and
     AGENTTALK_API say who speaks and where the engine is; with a root, --agent or --operator do.
     """
-    given = Settings.merged(ctx, root, as_json)
+    given = CommonOptions.merged(ctx, root, as_json)
     if agent is not None or operator:  # an agent speaks with its own token, and for nobody else
         agent_permissions.require_person("mcp --operator" if operator else "mcp --agent")
     token, engine = _whose(given.root, agent, operator=operator)
@@ -46,18 +46,18 @@ def mcp(
         from mcp.server.stdio import stdio_server
 
         from agenttalk.doors.cli.proof import attempt
-        from agenttalk.doors.mcp.engine_client import Asking
-        from agenttalk.doors.mcp.heartbeats import Heartbeats
+        from agenttalk.doors.mcp.engine_client import AsyncEngineClient
+        from agenttalk.doors.mcp.heartbeats import ClaimHeartbeats
         from agenttalk.doors.mcp.own_attempt import OwnAttempt
         from agenttalk.doors.mcp.server import make_server
     except ImportError as error:
         message = "the package mcp is not installed"
         raise MachineError(Code.NAME_UNKNOWN, message, hint="pip install 'agenttalk[mcp]'") from error
 
-    asking = Asking(lambda: _client(engine()), token)
+    asking = AsyncEngineClient(lambda: _client(engine()), token)
     inside = token == os.environ.get("AGENTTALK_TOKEN")
-    own = OwnAttempt.told(os.environ, lambda: attempt.mine().missing()) if inside else None
-    heartbeats = Heartbeats(asking)
+    own = OwnAttempt.told(os.environ, lambda: attempt.read_own_attempt().missing()) if inside else None
+    heartbeats = ClaimHeartbeats(asking)
     server = make_server(lambda _: asking, guess=_guess(token), own=own, heartbeats=heartbeats)
 
     async def serve() -> None:

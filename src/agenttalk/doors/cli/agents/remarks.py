@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 report_app = typer.Typer(add_completion=False)
 output_app = typer.Typer(add_completion=False)
@@ -79,7 +79,9 @@ def dispute(
     if out.as_json:
         out.data({"ok": True, **answer})
     else:
-        out.say(f"[green]✓[/] {plain(answer['task'])}: {plain(check)} is disputed ({plain(answer['question_id'])})")
+        out.say(
+            f"[green]✓[/] {sanitize(answer['task'])}: {sanitize(check)} is disputed ({sanitize(answer['question_id'])})"
+        )
         out.say("  a person decides about it; until then the check is in force")
     return 0
 
@@ -109,29 +111,29 @@ def _say(
     if out.as_json:
         out.data({"ok": True, **said})
     else:
-        out.say(f"[green]✓[/] {plain(said['task'])}: {plain(said['type'])} {said['id']}")
+        out.say(f"[green]✓[/] {sanitize(said['task'])}: {sanitize(said['type'])} {said['id']}")
     return 0
 
 
-def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, Any] | None:  # noqa: FBT001 - as given
+def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOutput, Any] | None:  # noqa: FBT001 - as given
     """The engine that this turn belongs to, asked with the attempt's own token; None outside of a turn."""
     token, environ = os.environ.get("AGENTTALK_TOKEN", ""), os.environ
     if not token or not (environ.get("AGENTTALK_API") or environ.get("AGENTTALK_SOCKET")):
         return None
     from agenttalk.adapters.store.root_lock import RunningEngine
-    from agenttalk.doors.cli.core.engine_client import Client
+    from agenttalk.doors.cli.core.engine_client import EngineClient
 
-    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
     engine = RunningEngine(pid=0, http=environ.get("AGENTTALK_API", ""), socket=environ.get("AGENTTALK_SOCKET", ""))
-    return out, Client(engine, token)
+    return out, EngineClient(engine, token)
 
 
-def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, Any]:  # noqa: FBT001 - as given
+def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOutput, Any]:  # noqa: FBT001 - as given
     from agenttalk.contracts.errors import Code, MachineError
     from agenttalk.doors.cli.core import engine_client, root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    client = engine_client.running(folder)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    client = engine_client.connect_to_running_engine(folder)
     if client is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "no engine runs here", hint="start 'agenttalk serve' first")
     return out, client

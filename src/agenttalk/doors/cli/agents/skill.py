@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,8 @@ SCHEMAS: dict[str, tuple[str, ...]] = {
 @app.command("list")
 def list_skills(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the skills that can be installed."""
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     if out.as_json:
         out.data(sorted(SCHEMAS))
     else:
@@ -53,8 +53,8 @@ def install(
         find_nearest,  # here, so that asking for help does not load every model
     )
 
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     wanted = names or sorted(SCHEMAS)
     for name in wanted:
         if name not in SCHEMAS:
@@ -67,18 +67,18 @@ def install(
     written = [
         _write(folder / base / name / path, data)
         for name in wanted
-        for path, data in contents(name)
+        for path, data in read_skill_files(name)
         for base in FOLDERS
     ]
     if out.as_json:
         out.data({"ok": True, "files": [str(path) for path in written]})
     else:
         for name in wanted:
-            out.say(f"[green]✓[/] {name} in " + " and ".join(plain(folder / base / name) for base in FOLDERS))
+            out.say(f"[green]✓[/] {name} in " + " and ".join(sanitize(folder / base / name) for base in FOLDERS))
     return 0
 
 
-def contents(name: str) -> Iterator[tuple[str, bytes]]:
+def read_skill_files(name: str) -> Iterator[tuple[str, bytes]]:
     """The files of a skill, by their paths."""
     from agenttalk.contracts.core import catalogue, wire
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -42,7 +42,7 @@ def create(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.core import access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     if not is_id(name) or name == access.ENGINE_TOKEN_LABEL:
         hint = (
             f"use letters, digits, '_', '-' and '.', and not {access.ENGINE_TOKEN_LABEL!r}, which is the engine's own"
@@ -55,18 +55,20 @@ def create(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return (await access.admit_agent(deps, token, name)).as_json()
 
-    made = root_access.asked(folder, "/api/tokens", by_hand, {"agent_id": name, "token": token})
+    made = root_access.ask_root(folder, "/api/tokens", by_hand, {"agent_id": name, "token": token})
     path = operator_folder.keep_agent_token(folder, name, token)
     if out.as_json:
         out.data({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
     else:
-        out.say(f"[green]✓[/] token [bold]{plain(made['id'])}[/] of {plain(name)} is in {plain(path)}", err=show)
+        out.say(
+            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)} is in {sanitize(path)}", err=show
+        )
         if show:
             typer.echo(token)
     return 0
 
 
-def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
+def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
     """A token that is shown once."""
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.doors.cli.core import root_access
@@ -81,12 +83,13 @@ def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return (await access.admit_person(deps, token, given, name)).as_json()
 
-    made = root_access.asked(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
+    made = root_access.ask_root(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
     if out.as_json:
         out.data({"ok": True, **made, "token": token})
     else:
         out.say(
-            f"[green]✓[/] token [bold]{plain(made['id'])}[/] of {plain(name)}, {given}; it is shown only now", err=True
+            f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)}, {given}; it is shown only now",
+            err=True,
         )
         typer.echo(token)
     return 0
@@ -97,20 +100,22 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     """List the tokens that were made, revoked ones too."""
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.core import access
 
         return {"tokens": [each.as_json() for each in await access.list_tokens(deps)]}
 
-    found = root_access.asked(folder, "/api/tokens", by_hand)["tokens"]
+    found = root_access.ask_root(folder, "/api/tokens", by_hand)["tokens"]
     if out.as_json:
         out.data(found)
     else:
         for each in found:
-            revoked = f"  revoked {plain(each['revoked_at'])}" if each["revoked_at"] else ""
-            out.say(f"{plain(each['id'])}  {plain(each['name'])}  {each['role']}  {plain(each['at'])}{revoked}")
+            revoked = f"  revoked {sanitize(each['revoked_at'])}" if each["revoked_at"] else ""
+            out.say(
+                f"{sanitize(each['id'])}  {sanitize(each['name'])}  {each['role']}  {sanitize(each['at'])}{revoked}"
+            )
     return 0
 
 
@@ -126,20 +131,20 @@ def revoke(
 
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.core import access
 
         return (await access.revoke(deps, token_id)).as_json()
 
-    revoked = root_access.asked(folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", by_hand, {})
+    revoked = root_access.ask_root(folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", by_hand, {})
     _tell(out, revoked)
     return 0
 
 
-def _tell(out: Output, revoked: dict[str, Any]) -> None:
+def _tell(out: CommandOutput, revoked: dict[str, Any]) -> None:
     if out.as_json:
         out.data({"ok": True, **revoked})
     else:
-        out.say(f"[green]✓[/] token {plain(revoked['id'])} of {plain(revoked['name'])} is good no longer")
+        out.say(f"[green]✓[/] token {sanitize(revoked['id'])} of {sanitize(revoked['name'])} is good no longer")

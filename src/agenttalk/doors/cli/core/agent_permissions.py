@@ -25,11 +25,11 @@ FOR_AGENTS: Final = frozenset(
 """Commands that a process of an attempt may call, with their subcommands."""
 
 
-def guard(command: Any, path: str) -> None:
+def guard_against_agents(command: Any, path: str) -> None:
     """Have every command below refuse agents, unless it is for them."""
     below = getattr(command, "commands", None)
     for name, each in (below or {}).items():
-        guard(each, f"{path} {name}")
+        guard_against_agents(each, f"{path} {name}")
     if below or path in FOR_AGENTS:
         return
     act = command.callback

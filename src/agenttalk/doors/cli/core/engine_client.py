@@ -22,7 +22,7 @@ _LARGEST: Final = 128 * 1024 * 1024
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def running(root: Path) -> Client | None:
+def connect_to_running_engine(root: Path) -> EngineClient | None:
     """The engine of a root, if one runs."""
     engine = running_engine(root)
     if engine is None:
@@ -34,10 +34,10 @@ def running(root: Path) -> Client | None:
             f"{root} has a running engine (process {engine.pid}), but you have no token for it",
             hint=f"ask whoever started it; the token lies in their {operator_folder.TOKEN}",
         )
-    return Client(engine, token)
+    return EngineClient(engine, token)
 
 
-class Client:
+class EngineClient:
     """Asks an engine. Its errors come out as ours."""
 
     def __init__(self, engine: RunningEngine, token: str) -> None:
@@ -92,7 +92,7 @@ class Client:
         failed: OSError = ConnectionRefusedError("it tells no address")
         if self._engine.socket:
             try:
-                return _opened(_OverSocket(self._engine.socket))
+                return _opened(_UnixSocketConnection(self._engine.socket))
             except OSError as error:
                 failed = error
         if self._engine.http:
@@ -111,7 +111,7 @@ class Client:
         )
 
 
-class _OverSocket(http.client.HTTPConnection):
+class _UnixSocketConnection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
     def __init__(self, path: str) -> None:

@@ -13,7 +13,7 @@ _USUAL: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 """What every record has; the rest was said for this one."""
 
 
-class Lines(logging.Formatter):
+class ConsoleFormatter(logging.Formatter):
     """`2026-11-16T09:00:00Z warning router: …`."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Lines(logging.Formatter):
         return super().format(record).replace("\x1b", "\\x1b")
 
 
-class Objects(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object in a line: `time`, `level`, `logger`, `message`, `action` and whatever else was said."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -51,9 +51,9 @@ def _time(record: logging.LogRecord) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def begin(form: Format, level: str) -> None:
+def configure_logging(form: Format, level: str) -> None:
     """Have everything that is logged from here on written so."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Objects() if form == "json" else Lines())
+    handler.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.getLogger("httpx2").setLevel(max(logging.WARNING, logging.getLogger().level))

@@ -13,7 +13,7 @@ def escape(text: str) -> str:
     return shown + "\\" if shown.endswith("\\") and not shown.endswith("\\\\") else shown
 
 
-def bare(markup: str) -> str:
+def strip_markup(markup: str) -> str:
     """What a markup says, without how it looks."""
     said, place = [], 0
     for found in _TAG.finditer(markup):

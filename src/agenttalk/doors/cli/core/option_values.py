@@ -15,34 +15,34 @@ _LOOK: Final = "get_runtime_param"
 """How a parameter of typer names whoever looks at its values. Releases that name it otherwise look at all of them."""
 
 
-def taken(command: Any) -> None:
+def accept_plain_values(command: Any) -> None:
     """Have a command take what is plainly right without a further look."""
     listed = command.get_params
 
     def get_params(ctx: Any) -> Any:
         params = listed(ctx)  # with the option for help, which is made now
         for param in params:
-            _take(param)
+            _accept_plain_values_of(param)
         return params
 
     command.get_params = get_params
 
 
-def _take(param: Any) -> None:
+def _accept_plain_values_of(param: Any) -> None:
     described, look = getattr(param, "type_descriptor", None), getattr(param, _LOOK, None)
     taken_before = _LOOK in vars(param)
     if described is not None and look is not None and not taken_before and described.parameter_info.parser is None:
-        setattr(param, _LOOK, _AsGiven(described.annotation, look).own)
+        setattr(param, _LOOK, _PlainValueCoercer(described.annotation, look).own)
 
 
-class _AsGiven:
+class _PlainValueCoercer:
     """Stands in for whoever looks at the values of one parameter."""
 
     def __init__(self, kind: object, look: Callable[[], Any]) -> None:
         self._kind = kind
         self._look = look
 
-    def own(self) -> _AsGiven:
+    def own(self) -> _PlainValueCoercer:
         """The one that looks."""
         return self
 
@@ -50,11 +50,11 @@ class _AsGiven:
         """The value as the command gets it. Raises what typer raises."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        right = _right(self._kind, value)
+        right = _coerce_plain(self._kind, value)
         return self._look().coerce(value, param=param, ctx=ctx) if right is None else right
 
 
-def _right(kind: object, value: Any) -> Any:
+def _coerce_plain(kind: object, value: Any) -> Any:
     """What a value plainly is; None where it takes a look."""
     if type(value) is kind:  # a text, or a default
         return value

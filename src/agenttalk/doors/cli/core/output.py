@@ -37,20 +37,20 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON on stan
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CommonOptions:
     """Options that every command takes, given before or after the command's name."""
 
     root: Path | None = None
     as_json: bool = False
 
     @staticmethod
-    def merged(ctx: typer.Context, root: Path | None, as_json: bool) -> Settings:  # noqa: FBT001 - options as given
+    def merged(ctx: typer.Context, root: Path | None, as_json: bool) -> CommonOptions:  # noqa: FBT001 - options as given
         """The command's own options over those given before its name."""
-        before = ctx.obj if isinstance(ctx.obj, Settings) else Settings()
-        return Settings(root=root or before.root, as_json=as_json or before.as_json)
+        before = ctx.obj if isinstance(ctx.obj, CommonOptions) else CommonOptions()
+        return CommonOptions(root=root or before.root, as_json=as_json or before.as_json)
 
 
-class Output:
+class CommandOutput:
     """Where a command's answer goes."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -87,7 +87,7 @@ class Output:
         if self.draws(err=err):
             self.console(err=err).print(text)
         else:
-            print(markup.bare(text), file=sys.stderr if err else sys.stdout, flush=True)
+            print(markup.strip_markup(text), file=sys.stderr if err else sys.stdout, flush=True)
 
     def error(self, code: str, message: str, hint: str = "") -> None:
         """What went wrong and what to do, on standard error (in JSON: on standard output)."""
@@ -108,44 +108,44 @@ class Output:
         defaults = []
         for repair in repairs:
             if repair.before is None and repair.why.endswith("the default"):
-                defaults.append(f"{repair.field}={shortened(repair.after, 24)}")
+                defaults.append(f"{repair.field}={shorten_json(repair.after, 24)}")
             else:
-                change = f"{shortened(repair.before, 30)} → {shortened(repair.after, 50)}"
+                change = f"{shorten_json(repair.before, 30)} → {shorten_json(repair.after, 50)}"
                 self.say(f"[yellow]~[/] [bold]{repair.field}[/]: {change}  [dim]{repair.why}[/]", err=err)
         if defaults:
             self.say(f"[yellow]~[/] defaults: [dim]{', '.join(defaults)}[/]", err=err)
 
     def _fault(self, mark: str, field: str, code: str, message: str, hint: str, *, err: bool) -> None:
-        where = f"[bold]{plain(field)}[/]: " if field else ""
-        self.say(f"{mark} {where}{plain(message)} [dim]\\[{code}][/]", err=err)
+        where = f"[bold]{sanitize(field)}[/]: " if field else ""
+        self.say(f"{mark} {where}{sanitize(message)} [dim]\\[{code}][/]", err=err)
         if hint:
-            self.say(f"  [cyan]→[/] {plain(hint)}", err=err)
+            self.say(f"  [cyan]→[/] {sanitize(hint)}", err=err)
 
 
-def plain(text: object) -> str:
+def sanitize(text: object) -> str:
     """Text from outside: no markup, and no control characters that could act on the terminal."""
     return markup.escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text)))
 
 
-def one_line(text: object) -> str:
-    """As `plain`, for what has to stay in its line: a text from outside cannot look like a line of ours."""
-    return plain(" ".join(str(text).split()))
+def sanitize_line(text: object) -> str:
+    """As `sanitize`, for what has to stay in its line: a text from outside cannot look like a line of ours."""
+    return sanitize(" ".join(str(text).split()))
 
 
-def gist(text: object, width: int = 160) -> str:
-    """As `one_line`, for what may have many lines: of them the first and the last, in about `width` characters."""
+def summarize_lines(text: object, width: int = 160) -> str:
+    """As `sanitize_line`, for what may have many lines: of them the first and the last, in about `width` characters."""
     lines = [" ".join(line.split()) for line in str(text).splitlines() if line.strip()]
     told = f"{lines[0]} … {lines[-1]}" if len(lines) > 1 else "".join(lines)
-    return plain(told if len(told) <= width else told[: width - 1] + "…")
+    return sanitize(told if len(told) <= width else told[: width - 1] + "…")
 
 
-def shortened(value: Any, width: int = 60) -> str:
+def shorten_json(value: Any, width: int = 60) -> str:
     """A value in at most `width` characters, safe to print."""
     text = json.dumps(value, ensure_ascii=False, default=lambda part: part.as_json())
-    return plain(text if len(text) <= width else text[: width - 1] + "…")
+    return sanitize(text if len(text) <= width else text[: width - 1] + "…")
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """So many of a thing, in words."""
     plural = f"{thing[:-1]}ies" if thing.endswith("y") and not thing.endswith(("ay", "ey", "oy")) else f"{thing}s"
     return f"{number:,} {thing if number == 1 else plural}"
@@ -155,13 +155,13 @@ PRINTED: Final = 8
 """Lines of what a check printed that are shown: the last."""
 
 
-def tell_printed(out: Output, printed: str, margin: str) -> None:
+def tell_check_output(out: CommandOutput, printed: str, margin: str) -> None:
     """Show the end of what a check printed, and the tests that failed by name."""
     from agenttalk.rules.proof.failed_tests import find_failed_tests, last_lines
 
     lines = last_lines(printed, PRINTED)
     before = [name for name in find_failed_tests(printed) if not any(name in line for line in lines)]
     for name in before:
-        out.say(f"{margin}[red]failed:[/] {one_line(name)}")
+        out.say(f"{margin}[red]failed:[/] {sanitize_line(name)}")
     for line in lines:
-        out.say(f"{margin}[dim]│[/] {plain(line[-200:])}")
+        out.say(f"{margin}[dim]│[/] {sanitize(line[-200:])}")

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import typer
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.doors.cli.core.output import Output, Settings
-from agenttalk.doors.cli.core.root_discovery import MARKS, named
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions
+from agenttalk.doors.cli.core.root_discovery import MARKS, resolve_root
 
 if TYPE_CHECKING:
     import asyncio
 
-    from agenttalk.doors.cli.core.engine_client import Client
+    from agenttalk.doors.cli.core.engine_client import EngineClient
     from agenttalk.engine.core.deps import Deps
     from agenttalk.rules.people.attestation import AnswerProof
 
@@ -28,21 +28,21 @@ PATIENCE = 3.0
 """Seconds in which an engine has to be there, or gone, once it holds the root."""
 
 
-def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output, Path]:  # noqa: FBT001 - as given
+def choose_root(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[CommandOutput, Path]:  # noqa: FBT001 - as given
     """The root that a command is about. Raises UsageError when none is named, or it is no root."""
-    given = Settings.merged(ctx, root, as_json)
-    folder = named(given.root).absolute()
+    given = CommonOptions.merged(ctx, root, as_json)
+    folder = resolve_root(given.root).absolute()
     if not any((folder / mark).exists() for mark in MARKS):
         raise UsageError(
             Code.OPTION_INVALID,
             f"{folder} is not a root",
             hint="a root holds agents/ and system_runtime/; look at --root",
         )
-    return Output(as_json=given.as_json), folder
+    return CommandOutput(as_json=given.as_json), folder
 
 
 @asynccontextmanager
-async def local(root: Path) -> AsyncIterator[Deps]:
+async def open_local_root(root: Path) -> AsyncIterator[Deps]:
     """A root without an engine, opened for one command."""
     from agenttalk.adapters.store.root_lock import RootLock
     from agenttalk.wiring import open_configured_root, settings
@@ -53,7 +53,7 @@ async def local(root: Path) -> AsyncIterator[Deps]:
             yield deps
 
 
-async def shown_to_be_operator(root: Path, deps: Deps) -> AnswerProof:
+async def prove_operator(root: Path, deps: Deps) -> AnswerProof:
     """What shows that the operator of a root is here: the token in a folder that no agent in a sandbox sees.
 
     Raises UsageError when it is not the token that the root's engine knows.
@@ -72,20 +72,20 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> AnswerProof:
     return AnswerProof("operator", access.ENGINE_TOKEN_LABEL)
 
 
-def asked_all(
+def ask_root_for_all(
     root: Path, path: str, name: str, by_hand: Callable[[Deps], Awaitable[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Everything of a list that the engine tells page by page (`by_hand` tells all of it at once)."""
     found: list[dict[str, Any]] = []
     place: str | None = ""
     while place is not None:
-        told = asked(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), by_hand)
+        told = ask_root(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), by_hand)
         found += told[name]
         place = told.get("next")
     return found
 
 
-def asked(
+def ask_root(
     root: Path, path: str, by_hand: Callable[[Deps], Awaitable[T]], body: dict[str, Any] | None = None
 ) -> T | Any:
     """The engine's answer when one runs (a POST when there is a body), else that of `by_hand` on the opened root.
@@ -98,7 +98,7 @@ def asked(
         try:
             if client is not None:
                 return client.get(path) if body is None else client.post(path, body)
-            return _done(root, by_hand)
+            return _run_offline(root, by_hand)
         except MachineError as error:
             passing = error.code is Code.ENGINE_RUNNING if client is None else not client.reached
             if not passing or time.monotonic() > deadline:
@@ -106,7 +106,7 @@ def asked(
         time.sleep(0.05)
 
 
-def _engine(root: Path) -> Client | None:
+def _engine(root: Path) -> EngineClient | None:
     """Who asks the engine of a root, if one runs."""
     from agenttalk.adapters.store.root_lock import running_engine
 
@@ -114,23 +114,23 @@ def _engine(root: Path) -> Client | None:
         return None
     from agenttalk.doors.cli.core import engine_client
 
-    return engine_client.running(root)
+    return engine_client.connect_to_running_engine(root)
 
 
-def _done(root: Path, by_hand: Callable[[Deps], Awaitable[T]]) -> T:
+def _run_offline(root: Path, by_hand: Callable[[Deps], Awaitable[T]]) -> T:
     import asyncio
 
     from agenttalk.contracts.core.large_documents import pause_collector
 
     async def run() -> T:
-        async with local(root) as deps:
+        async with open_local_root(root) as deps:
             return await by_hand(deps)
 
     with pause_collector():  # what is loaded now is kept to the end, which is near
         return asyncio.run(run())
 
 
-def looped(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
+def run_loop(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     """Run a loop until it is told to end: 0 after SIGTERM, 130 after Ctrl-C."""
     import asyncio
 
@@ -151,9 +151,9 @@ def looped(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     return EXIT_INTERRUPTED if signal.SIGINT in heard else 0
 
 
-def made(ctx: typer.Context, root: Path | None) -> Path:
+def make_root(ctx: typer.Context, root: Path | None) -> Path:
     """The root that a plan runs in; made when it is not there. Raises UsageError when there is none to be made."""
-    folder = named(Settings.merged(ctx, root, as_json=False).root).absolute()
+    folder = resolve_root(CommonOptions.merged(ctx, root, as_json=False).root).absolute()
     try:
         for name in MARKS[:2]:
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ MARKS = ("agents", "system_runtime", "data", "agenttalk.toml")
 """What makes a folder a root: one of these."""
 
 
-def near(here: Path) -> Path | None:
+def find_root(here: Path) -> Path | None:
     """The root of the folder where somebody works: in it, above it, or in the folder that `agenttalk init` makes there.
 
     Folders of other people are passed over: their settings would decide what is run here. An agent that works on a task
@@ -21,10 +21,10 @@ def near(here: Path) -> Path | None:
     """
     if os.environ.get("AGENTTALK_TOKEN"):
         return None
-    return next((each for folder in (here, *here.parents) for each in (folder / INIT, folder) if _is_ours(each)), None)
+    return next((each for folder in (here, *here.parents) for each in (folder / INIT, folder) if _is_root(each)), None)
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_root(folder: Path) -> bool:
     try:
         marked = (folder / "agenttalk.toml").is_file() or all((folder / mark).is_dir() for mark in MARKS[:2])
         return marked and folder.stat().st_uid == os.getuid()
@@ -32,9 +32,9 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def named(given: Path | None) -> Path:
+def resolve_root(given: Path | None) -> Path:
     """The folder that somebody named, or the root where they work. Raises UsageError when there is neither."""
-    folder = given or near(Path.cwd())
+    folder = given or find_root(Path.cwd())
     if folder is None:
         raise UsageError(
             Code.OPTION_INVALID,

@@ -30,10 +30,10 @@ def read_bytes(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> bytes:
 
 def read_json(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:
     """JSON from a file, or from standard input for `-`; errors name the source."""
-    return parse(read_bytes(source, limit=limit), source, limit=limit)
+    return parse_json(read_bytes(source, limit=limit), source, limit=limit)
 
 
-def parse(data: bytes, source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:
+def parse_json(data: bytes, source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:
     """JSON from bytes; errors name where they came from."""
     try:
         return wire.read(data, limit=limit)
@@ -42,12 +42,12 @@ def parse(data: bytes, source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire
         raise JsonError(error.code, f"{name}: {error.message}", hint=error.hint) from error
 
 
-def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge_fields(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Fields of both; where both have an object, the fields of both inside."""
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)
-        result[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        result[key] = merge_fields(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
     return result
 
 

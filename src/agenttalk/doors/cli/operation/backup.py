@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.wiring.settings import Settings as Configured
@@ -38,7 +38,7 @@ def backup(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import SystemClock, settings
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     configured = settings.load(folder)
     at = format_instant(SystemClock().now())
     stamp = at.replace("-", "").replace(":", "").split(".")[0].rstrip("Z")
@@ -50,9 +50,9 @@ def backup(
         size = target.stat().st_size
         out.data({"ok": True, "file": str(target), "bytes": size, "files": len(made.files), "left_out": left_out})
         return 0
-    out.say(f"[green]✓[/] {plain(target)}: {len(made.files)} files, written and read again")
+    out.say(f"[green]✓[/] {sanitize(target)}: {len(made.files)} files, written and read again")
     for each in left_out[:SHOWN]:
-        out.say(f"  [yellow]![/] left out: {plain(each['path'])}, because {plain(each['why'])}")
+        out.say(f"  [yellow]![/] left out: {sanitize(each['path'])}, because {sanitize(each['why'])}")
     if len(left_out) > SHOWN:
         out.say(f"  [yellow]![/] and {len(left_out) - SHOWN} more, which --json lists")
     return 0
@@ -74,8 +74,8 @@ def restore(
     """
     from agenttalk.contracts.errors import Code, UsageError
 
-    given = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=given.as_json)
+    given = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=given.as_json)
     if given.root is None:
         raise UsageError(Code.OPTION_INVALID, "which root?", hint="give --root FOLDER; it must not be there yet")
     told = _restored(archive.absolute(), given.root.absolute(), go_on=go_on)
@@ -83,17 +83,17 @@ def restore(
         out.data({"ok": True, **told})
         return 0
     out.say(
-        f"[green]✓[/] {plain(given.root)}: as it was at {told['made_at']}; {told['files']} files, the ledger intact"
+        f"[green]✓[/] {sanitize(given.root)}: as it was at {told['made_at']}; {told['files']} files, the ledger intact"
     )
     if told["turns"]:
         out.say(f"  {told['turns']} turns were under way; they begin again with their plans")
     if told["in_doubt"]:
         out.say(f"  {told['in_doubt']} texts for forges may have been posted since; they are looked for first")
     if told["schedules"]:
-        names = plain(", ".join(told["schedules"]))
+        names = sanitize(", ".join(told["schedules"]))
         out.say(f"  paused schedules: [bold]{names}[/]; 'agenttalk schedule resume NAME' has one go on")
     if told["paused"]:
-        out.say(f"  paused: [bold]{plain(', '.join(told['paused']))}[/]; 'agenttalk resume PLAN' has one go on")
+        out.say(f"  paused: [bold]{sanitize(', '.join(told['paused']))}[/]; 'agenttalk resume PLAN' has one go on")
     return 0
 
 

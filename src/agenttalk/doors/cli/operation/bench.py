@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, Settings
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption
 
 if TYPE_CHECKING:
     from agenttalk.doors.embedding import Turn
@@ -35,7 +35,7 @@ def bench(
 
     from agenttalk.contracts.errors import Code, UsageError
 
-    out = Output(as_json=Settings.merged(ctx, None, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merged(ctx, None, as_json).as_json)
     if not folder.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"{folder} is no folder", hint="give --dir a folder that is there")
     with tempfile.TemporaryDirectory(prefix=".agenttalk-bench-", dir=folder) as scratch:

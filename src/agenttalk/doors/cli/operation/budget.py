@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="See and change what a day may cost
 @app.command("show")
 def show(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Show what was spent today (UTC) of what may be, and whether work is paused for it."""
-    return _asked(ctx, root, as_json, None)
+    return _ask_day(ctx, root, as_json, None)
 
 
 @app.command("set")
@@ -40,21 +40,21 @@ def set_limit(
         most = math.nan
     if most is not None and not math.isfinite(most):
         raise UsageError(Code.OPTION_INVALID, f"{limit[:40]!r} is no number of dollars", hint="write 20, 7.50 or none")
-    return _asked(ctx, root, as_json, {"limit_usd": most})
+    return _ask_day(ctx, root, as_json, {"limit_usd": most})
 
 
 @app.command("reset")
 def reset(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Have `limits.cost_usd_per_day` of agenttalk.toml say it again."""
-    return _asked(ctx, root, as_json, {"reset": True})
+    return _ask_day(ctx, root, as_json, {"reset": True})
 
 
-def _asked(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str, Any] | None) -> int:  # noqa: FBT001 - as given
+def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str, Any] | None) -> int:  # noqa: FBT001 - as given
     import getpass
 
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
@@ -67,20 +67,20 @@ def _asked(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str,
         told = await day_limit.describe_day(deps, settings.load(folder).limits.cost_usd_per_day)
         return {**told, **await day_limit.describe_waiting(deps)}
 
-    found = root_access.asked(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
+    found = root_access.ask_root(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
     if out.as_json:
         out.data({"ok": True, **found})
     else:
-        tell(out, found)
+        tell_day(out, found)
     return 0
 
 
-def tell(out: Output, found: dict[str, Any]) -> None:
+def tell_day(out: CommandOutput, found: dict[str, Any]) -> None:
     """How a day stands, in a line or two."""
     if found["limit_usd"] is None:
         out.say("nothing limits what a day may cost")
         return
-    said = f"set by {plain(found['set_by'])}" if found["set_by"] else "from agenttalk.toml"
+    said = f"set by {sanitize(found['set_by'])}" if found["set_by"] else "from agenttalk.toml"
     out.say(f"today (UTC): ${found['spent_usd']:g} of ${found['limit_usd']:g} spent [dim]({said})[/]")
     if found["paused"]:
         when = "it goes on by itself at 00:00 UTC, or with 'agenttalk budget set USD'"
@@ -88,5 +88,5 @@ def tell(out: Output, found: dict[str, Any]) -> None:
     if found.get("waiting"):
         out.say(f"  tasks that wait for it: {found['waiting']}")
     if found.get("stopped"):
-        names = ", ".join(plain(each) for each in found["stopped"])
+        names = ", ".join(sanitize(each) for each in found["stopped"])
         out.say(f"  stopped in the middle of a turn, which does not count against their agents: {names}")

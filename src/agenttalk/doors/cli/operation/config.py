@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, RootOption, plain
+from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
 app = typer.Typer(no_args_is_help=True, help="What is set, and where.", add_completion=False)
 
@@ -23,14 +23,14 @@ def show(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import settings
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     found = settings.origins(folder)
     if out.as_json:
         out.data({"ok": True, "settings": [each._asdict() for each in found]})
         return 0
     for each in found:
-        told = f"  [dim]# {plain(each.origin)}[/]" if origin else ""
-        out.say(f"{plain(each.key)} = {plain(json.dumps(each.value, ensure_ascii=False))}{told}")
+        told = f"  [dim]# {sanitize(each.origin)}[/]" if origin else ""
+        out.say(f"{sanitize(each.key)} = {sanitize(json.dumps(each.value, ensure_ascii=False))}{told}")
     return 0
 
 
@@ -46,8 +46,8 @@ def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fa
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.doors.cli.core import engine_client, root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    client = engine_client.running(folder)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    client = engine_client.connect_to_running_engine(folder)
     if client is None:
         hint = "there is nothing to do: settings are read when one starts"
         raise UsageError(Code.ENGINE_UNREACHABLE, f"no engine runs for {folder}", hint=hint)
@@ -56,9 +56,9 @@ def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fa
         out.data({"ok": True, **told})
         return 0
     for key in told["changed"]:
-        out.say(f"[green]✓[/] {plain(key)} holds now")
+        out.say(f"[green]✓[/] {sanitize(key)} holds now")
     for key in told["needs_restart"]:
-        out.say(f"[yellow]·[/] {plain(key)} holds when the engine is started the next time")
+        out.say(f"[yellow]·[/] {sanitize(key)} holds when the engine is started the next time")
     if not told["changed"] and not told["needs_restart"]:
         out.say("nothing has changed")
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, RootOption, plain
+from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -35,17 +35,17 @@ def list_(
 
         return {"deadletters": [each.as_json() for each in reversed(await dead_letters.list_dead_letters(deps))]}
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    found = root_access.asked_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    found = root_access.ask_root_for_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
     found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
     if out.as_json:
         out.data({"ok": True, "deadletters": found})
         return 0
     for each in found:
         out.say(
-            f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {plain(each['plan_id'])}/{plain(each['name'])}"
+            f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {sanitize(each['plan_id'])}/{sanitize(each['name'])}"
         )
-        out.say(f"  {plain(each['agent_id'])}: {plain(each['reason'])}")
+        out.say(f"  {sanitize(each['agent_id'])}: {sanitize(each['reason'])}")
     if not found:
         out.say("[green]✓[/] no dead letters")
     return 0
@@ -70,8 +70,8 @@ def show(
         letter, original = await dead_letters.read_dead_letter(deps, deadletter_id)
         return {**letter.as_json(), "content": b64encode(original).decode() if original is not None else None}
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    letter = root_access.asked(folder, f"/api/deadletters/{deadletter_id}", by_hand)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    letter = root_access.ask_root(folder, f"/api/deadletters/{deadletter_id}", by_hand)
     content = b64decode(letter["content"]) if letter["content"] is not None else b""
     if raw:
         sys.stdout.buffer.write(content)
@@ -90,9 +90,9 @@ def show(
             "tries",
             "at",
         ):
-            out.say(f"[bold]{key:<14}[/] {plain('-' if letter[key] is None else letter[key])}")
+            out.say(f"[bold]{key:<14}[/] {sanitize('-' if letter[key] is None else letter[key])}")
         out.say("")
-        out.say(plain(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]nothing was kept of it[/]")
+        out.say(sanitize(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]nothing was kept of it[/]")
         if len(content) > SHOWN:
             out.say(f"[dim]… {len(content) - SHOWN} more bytes; --raw writes all[/]")
     return 0
@@ -108,12 +108,12 @@ def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = Non
 
         return await dead_letters.replay(deps, deadletter_id, by=getpass.getuser())
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    outcome = root_access.asked(folder, f"/api/deadletters/{deadletter_id}/replay", by_hand, {})
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    outcome = root_access.ask_root(folder, f"/api/deadletters/{deadletter_id}/replay", by_hand, {})
     if out.as_json:
         out.data(outcome)
     elif outcome["ok"]:
-        out.say(f"[green]✓[/] {plain(deadletter_id)}: {outcome['fate']}")
+        out.say(f"[green]✓[/] {sanitize(deadletter_id)}: {outcome['fate']}")
     else:
         out.error(outcome["code"], f"refused again: {outcome['reason']}", "remove the reason, then replay it")
     return 0 if outcome["ok"] else 1

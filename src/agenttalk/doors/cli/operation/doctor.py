@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.doors.cli.core.root_discovery import near
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
+from agenttalk.doors.cli.core.root_discovery import find_root
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
@@ -36,7 +36,7 @@ _SLOW: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """What a probe found."""
 
     name: str
@@ -72,9 +72,9 @@ def doctor(
     as_json: JsonOption = False,
 ) -> int:
     """Say what works on this machine, and what to do about the rest. With a root, also what it is configured for."""
-    given = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=given.as_json)
-    found = list(examined(_machine(given.root or near(Path.cwd())), only or ()))
+    given = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=given.as_json)
+    found = list(run_probes(_machine(given.root or find_root(Path.cwd())), only or ()))
     ok = all(each.ok for each in found if each.needed)
     if out.as_json:
         out.data({"ok": ok, "probes": [asdict(each) for each in found]})
@@ -83,7 +83,7 @@ def doctor(
     return 0 if ok else 1
 
 
-def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[Finding]:
+def run_probes(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[ProbeResult]:
     """What each probe finds. Raises UsageError for one that does not exist."""
     from agenttalk.contracts.core.problems import find_nearest
     from agenttalk.contracts.errors import Code, UsageError
@@ -98,7 +98,7 @@ def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterat
             try:
                 yield from probe(machine)
             except Exception as error:  # noqa: BLE001 - one probe that breaks does not hide the others
-                yield Finding(name, False, f"it cannot be looked at: {type(error).__name__}: {error}")
+                yield ProbeResult(name, False, f"it cannot be looked at: {type(error).__name__}: {error}")
 
 
 def _machine(root: Path | None) -> Machine:
@@ -113,101 +113,101 @@ def _machine(root: Path | None) -> Machine:
         return Machine(root.absolute(), problem=error.message)
 
 
-def _tell(out: Output, found: list[Finding]) -> None:
+def _tell(out: CommandOutput, found: list[ProbeResult]) -> None:
     wide = max((len(each.name) for each in found), default=0)
     for each in found:
         mark = "[green]✓[/]" if each.ok else "[bold red]✗[/]" if each.needed else "[yellow]![/]"
-        out.say(f"{mark} [bold]{each.name:<{wide}}[/]  {plain(each.detail)}")
+        out.say(f"{mark} [bold]{each.name:<{wide}}[/]  {sanitize(each.detail)}")
         if not each.ok and each.remedy:
-            out.say(f"  {'':<{wide}}  [cyan]→[/] {plain(each.remedy)}")
+            out.say(f"  {'':<{wide}}  [cyan]→[/] {sanitize(each.remedy)}")
 
 
-def _python(_: Machine) -> Iterator[Finding]:
+def _python(_: Machine) -> Iterator[ProbeResult]:
     wanted = ".".join(map(str, OLDEST_PYTHON))
     ok = sys.version_info >= OLDEST_PYTHON
-    yield Finding("python", ok, sys.version.split()[0], f"install Python {wanted} or newer")
+    yield ProbeResult("python", ok, sys.version.split()[0], f"install Python {wanted} or newer")
 
 
-def _sqlite(_: Machine) -> Iterator[Finding]:
+def _sqlite(_: Machine) -> Iterator[ProbeResult]:
     import apsw
 
     found = apsw.sqlite_lib_version()
     ok = tuple(map(int, found.split("."))) >= OLDEST_SQLITE
-    yield Finding("sqlite", ok, found, "pip install --upgrade apsw, which brings a current one")
+    yield ProbeResult("sqlite", ok, found, "pip install --upgrade apsw, which brings a current one")
 
 
-def _git(_: Machine) -> Iterator[Finding]:
+def _git(_: Machine) -> Iterator[ProbeResult]:
     from agenttalk.adapters.workspaces.paths import OLDEST_GIT
 
     wanted = ".".join(map(str, OLDEST_GIT))
     remedy = f"install git {wanted} or newer; plans that work on a repository need it"
     program = shutil.which("git")
     if program is None:
-        yield Finding("git", False, "not installed", remedy, needed=False)
+        yield ProbeResult("git", False, "not installed", remedy, needed=False)
         return
-    said = _said(program, "--version")
+    said = _first_line(program, "--version")
     numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
-    yield Finding("git", numbers >= OLDEST_GIT, said.removeprefix("git version "), remedy, needed=False)
+    yield ProbeResult("git", numbers >= OLDEST_GIT, said.removeprefix("git version "), remedy, needed=False)
 
 
-def _bubblewrap(machine: Machine) -> Iterator[Finding]:
+def _bubblewrap(machine: Machine) -> Iterator[ProbeResult]:
     from agenttalk.adapters import sandbox
     from agenttalk.adapters.drivers.sandboxes import REMEDIES
 
     program = sandbox.find_bubblewrap()
     why = sandbox.describe_problem(program)
-    version = _said(str(program), "--version").removeprefix("bubblewrap ") if program else ""
+    version = _first_line(str(program), "--version").removeprefix("bubblewrap ") if program else ""
     detail = why or f"{version}, tried and works: checks and agents can be sealed off"
     remedy = REMEDIES["bubblewrap"]
     if program and why:
         remedy = "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap)"
-    yield Finding("bubblewrap", not why, detail, remedy, needed=machine.wants("bubblewrap"))
+    yield ProbeResult("bubblewrap", not why, detail, remedy, needed=machine.wants("bubblewrap"))
 
 
-def _landlock(machine: Machine) -> Iterator[Finding]:
+def _landlock(machine: Machine) -> Iterator[ProbeResult]:
     from agenttalk.adapters.drivers import landlock
     from agenttalk.adapters.drivers.sandboxes import REMEDIES
 
     why = landlock.describe_problem()
     offline = landlock.describe_problem(network=False)
     detail = why or f"version {landlock.read_version()}" + (f"; {offline}" if offline else ", without the network too")
-    yield Finding("landlock", not why, detail, REMEDIES["landlock"], needed=machine.wants("landlock"))
+    yield ProbeResult("landlock", not why, detail, REMEDIES["landlock"], needed=machine.wants("landlock"))
 
 
-def _inotify(_: Machine) -> Iterator[Finding]:
+def _inotify(_: Machine) -> Iterator[ProbeResult]:
     from agenttalk.adapters.mailbox.watch import describe_problem
 
     why = describe_problem()
     remedy = "raise fs.inotify.max_user_instances; until then folders are looked at every few seconds"
-    yield Finding("inotify", not why, why or "folders are watched", remedy, needed=False)
+    yield ProbeResult("inotify", not why, why or "folders are watched", remedy, needed=False)
 
 
-def _settings(machine: Machine) -> Iterator[Finding]:
+def _settings(machine: Machine) -> Iterator[ProbeResult]:
     if machine.problem:
-        yield Finding("settings", False, machine.problem, "correct agenttalk.toml, or the variables AGENTTALK__…")
+        yield ProbeResult("settings", False, machine.problem, "correct agenttalk.toml, or the variables AGENTTALK__…")
     elif machine.root is not None:
-        yield Finding("settings", True, f"{machine.root}: {len(machine.settings.agents)} agents configured")
+        yield ProbeResult("settings", True, f"{machine.root}: {len(machine.settings.agents)} agents configured")
 
 
-def _store(machine: Machine) -> Iterator[Finding]:
+def _store(machine: Machine) -> Iterator[ProbeResult]:
     if machine.settings is None or not machine.settings.store_url:
         return
     remedy = "start the server, and look at store.url or AGENTTALK__STORE__URL"
     try:
         import psycopg
     except ImportError:
-        yield Finding("postgresql", False, "psycopg is not installed", "pip install 'agenttalk[postgres]'")
+        yield ProbeResult("postgresql", False, "psycopg is not installed", "pip install 'agenttalk[postgres]'")
         return
     try:
         with psycopg.connect(machine.settings.store_url, connect_timeout=int(_SECONDS)) as connection:
             version = connection.info.server_version
     except psycopg.Error as error:
-        yield Finding("postgresql", False, f"it does not answer: {str(error).splitlines()[0]}", remedy)
+        yield ProbeResult("postgresql", False, f"it does not answer: {str(error).splitlines()[0]}", remedy)
     else:
-        yield Finding("postgresql", True, f"version {version // 10000} answers")
+        yield ProbeResult("postgresql", True, f"version {version // 10000} answers")
 
 
-def _telemetry(machine: Machine) -> Iterator[Finding]:
+def _telemetry(machine: Machine) -> Iterator[ProbeResult]:
     """Whether somebody listens where spans are to be sent. Nothing is sent."""
     said = machine.settings.telemetry if machine.settings is not None else None
     if said is None or said.endpoint is None:
@@ -217,17 +217,17 @@ def _telemetry(machine: Machine) -> Iterator[Finding]:
     try:
         port = where.port or (443 if where.scheme == "https" else 80)
         with socket.create_connection((where.hostname or "", port), timeout=_SECONDS):
-            yield Finding("telemetry", True, f"{where.hostname}:{port} listens")
+            yield ProbeResult("telemetry", True, f"{where.hostname}:{port} listens")
     except (OSError, ValueError) as error:
-        yield Finding("telemetry", False, f"nobody listens at {said.endpoint}: {error}", remedy, needed=False)
+        yield ProbeResult("telemetry", False, f"nobody listens at {said.endpoint}: {error}", remedy, needed=False)
 
 
-def _drivers(machine: Machine) -> Iterator[Finding]:
+def _drivers(machine: Machine) -> Iterator[ProbeResult]:
     linux = sys.platform == "linux" and Path("/proc/self/stat").exists()
     remedy = "programs are started on Linux only, with /proc, where their processes can be owned"
-    yield Finding("driver script", linux, "any program" if linux else "not usable", remedy, needed=False)
+    yield ProbeResult("driver script", linux, "any program" if linux else "not usable", remedy, needed=False)
     for name, what in (("folder", "worked by hand"), ("human", "a person"), ("python", "functions, when embedded")):
-        yield Finding(f"driver {name}", True, what)
+        yield ProbeResult(f"driver {name}", True, what)
     yield from _coding_agents(machine)
     yield _mcp_server(machine)
     yield from _models(machine)
@@ -235,19 +235,19 @@ def _drivers(machine: Machine) -> Iterator[Finding]:
     for agent_id, agent in agents.items():
         program = (agent.argv or ("",))[0]
         if agent.driver == "script" and program and "/" not in program and shutil.which(program) is None:
-            yield Finding(f"agent {agent_id}", False, f"its program {program!r} is not found", "install it")
+            yield ProbeResult(f"agent {agent_id}", False, f"its program {program!r} is not found", "install it")
 
 
-def _mcp_server(machine: Machine) -> Finding:
+def _mcp_server(machine: Machine) -> ProbeResult:
     """Whether coding agents can be given our MCP server. It works in every sandbox, so that there is no more to ask."""
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
     ok = find_spec("mcp") is not None
     detail = "coding agents can be given it (mcp: true), in every sandbox" if ok else "the package mcp is not installed"
     needed = any(agent.mcp for agent in agents.values())
-    return Finding("mcp server", ok, detail, "pip install 'agenttalk[mcp]'", needed=needed)
+    return ProbeResult("mcp server", ok, detail, "pip install 'agenttalk[mcp]'", needed=needed)
 
 
-def _coding_agents(machine: Machine) -> Iterator[Finding]:
+def _coding_agents(machine: Machine) -> Iterator[ProbeResult]:
     """Every coding agent of the table: asked for its version all at once, because some are slow to start."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -269,7 +269,7 @@ def _coding_agents(machine: Machine) -> Iterator[Finding]:
         yield replace(finding, name=f"driver {name}", remedy=remedy, needed=name in used)
 
 
-def _protocol(*, needed: bool) -> Finding:
+def _protocol(*, needed: bool) -> ProbeResult:
     """Whether the package is there that coding agents are spoken with by."""
     from importlib import metadata
 
@@ -278,25 +278,25 @@ def _protocol(*, needed: bool) -> Finding:
     try:
         version = metadata.version("agent-client-protocol")
     except metadata.PackageNotFoundError:
-        return Finding("driver acp", False, "agent-client-protocol is not installed", REMEDY, needed=needed)
-    return Finding("driver acp", True, f"agent-client-protocol {version}", REMEDY, needed=needed)
+        return ProbeResult("driver acp", False, "agent-client-protocol is not installed", REMEDY, needed=needed)
+    return ProbeResult("driver acp", True, f"agent-client-protocol {version}", REMEDY, needed=needed)
 
 
-def _coding_agent(entry: CodingAgent, tier: Tier) -> Finding:
+def _coding_agent(entry: CodingAgent, tier: Tier) -> ProbeResult:
     """Whether it starts in the sandbox that it will have, and whether anything lets it in there."""
     if shutil.which(entry.program) is None:
-        return Finding("", False, "not installed", entry.install)
+        return ProbeResult("", False, "not installed", entry.install)
     done = _started(entry, tier)
     if done.how == "not_started":
-        return Finding("", False, f"cannot be started: {done.error[:300]}", entry.install)
+        return ProbeResult("", False, f"cannot be started: {done.error[:300]}", entry.install)
     said = next(iter((done.stdout.strip() or done.stderr.strip()).decode(errors="replace").splitlines()), "")
     if done.exit_code != 0:
         remedy = f"{entry.install}; some need Node 22 or newer (node --version)"
         why = done.error or f"exit code {done.exit_code}"
         where = "" if done.sandbox == "plain" else f" in the sandbox {done.sandbox}"
-        return Finding("", False, f"does not start{where}: {why}, {said[:120]}", remedy)
+        return ProbeResult("", False, f"does not start{where}: {why}, {said[:120]}", remedy)
     let_in, remedy = _let_in(entry, done.sandbox)
-    return Finding("", not remedy, f"{said[:80]}; {let_in}", remedy)
+    return ProbeResult("", not remedy, f"{said[:80]}; {let_in}", remedy)
 
 
 def _started(entry: CodingAgent, tier: Tier) -> TurnEnd:
@@ -334,7 +334,7 @@ def _let_in(entry: CodingAgent, tier: str) -> tuple[str, str]:
     return "no key is set and nobody is logged in, so it cannot work", entry.login.remedy
 
 
-def _models(machine: Machine) -> Iterator[Finding]:
+def _models(machine: Machine) -> Iterator[ProbeResult]:
     """What is needed to ask models, and of those that agents are, what is not there."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -343,13 +343,13 @@ def _models(machine: Machine) -> Iterator[Finding]:
         used = any(agent.driver == driver for agent in agents.values())
         remedy = f"pip install 'agenttalk[{driver}]'"
         try:
-            yield Finding(f"driver {driver}", True, f"{package} {version(package)}")
+            yield ProbeResult(f"driver {driver}", True, f"{package} {version(package)}")
         except PackageNotFoundError:
-            yield Finding(f"driver {driver}", False, f"{package} is not installed", remedy, needed=used)
+            yield ProbeResult(f"driver {driver}", False, f"{package} is not installed", remedy, needed=used)
     for agent_id, agent in agents.items():
         missing, remedy = _missing_for(machine, agent)
         if missing:
-            yield Finding(f"agent {agent_id}", False, missing, remedy)
+            yield ProbeResult(f"agent {agent_id}", False, missing, remedy)
 
 
 def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
@@ -367,19 +367,19 @@ def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
     return "", ""
 
 
-def _forges(machine: Machine) -> Iterator[Finding]:
+def _forges(machine: Machine) -> Iterator[ProbeResult]:
     """Sources of webhooks: whether the forge answers the engine's token, and what its account may do."""
     if machine.root is None or not machine.settings or not machine.settings.sources:
         return
     import asyncio
 
-    from agenttalk.doors.cli.toolchain.forge_health import look
+    from agenttalk.doors.cli.toolchain.forge_health import check_sources
 
-    for name, ok, detail, remedy in asyncio.run(look(machine.root, machine.settings)):
-        yield Finding(f"forge {name}", ok, detail, remedy)
+    for name, ok, detail, remedy in asyncio.run(check_sources(machine.root, machine.settings)):
+        yield ProbeResult(f"forge {name}", ok, detail, remedy)
 
 
-def _said(program: str, *arguments: str) -> str:
+def _first_line(program: str, *arguments: str) -> str:
     """The first line that a program prints."""
     try:
         done = subprocess.run(  # noqa: S603 - a program that was found
@@ -390,7 +390,7 @@ def _said(program: str, *arguments: str) -> str:
     return next(iter(done.stdout.splitlines()), "")
 
 
-PROBES: Final[Mapping[str, Callable[[Machine], Iterator[Finding]]]] = MappingProxyType(
+PROBES: Final[Mapping[str, Callable[[Machine], Iterator[ProbeResult]]]] = MappingProxyType(
     {
         "python": _python,
         "sqlite": _sqlite,

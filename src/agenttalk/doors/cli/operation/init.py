@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 import typer
 
 from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.core.root_discovery import INIT
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ PARAGRAPHS: Final = {"en": "agents.md", "zh": "agents.zh.md"}
 """Templates of what coding agents are told in AGENTS.md."""
 
 
-class Piece(NamedTuple):
+class FileAddition(NamedTuple):
     """A file that is to hold something of ours."""
 
     path: str
@@ -60,8 +60,8 @@ def init(
     """
     from agenttalk.adapters.mailbox.fsio import SHARED, SafeFolder
 
-    given = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=given.as_json)
+    given = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=given.as_json)
     chosen = _chosen(tools)
     if not folder.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="look at --dir")
@@ -70,7 +70,7 @@ def init(
     told = [*_root(where, chosen, locale)]
     paragraph = _paragraph(locale or _language(where))
     with SafeFolder.open(folder) as repository:
-        told += [_joined(repository, each, SHARED) for each in _pieces(chosen, str(place), paragraph)]
+        told += [_add_to_file(repository, each, SHARED) for each in _pieces(chosen, str(place), paragraph)]
         told += [*_skills(repository)]
     if out.as_json:
         out.data({"ok": True, "root": str(where), "files": told})
@@ -104,7 +104,7 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
     with SafeFolder.open(where) as folder:
         own = [(f"agents/{name}/{PROFILE}", _profile(name)) for name in tools]
         for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
-            yield {**_joined(folder, Piece(path, _new(text), text), PRIVATE), "file": str(where / path)}
+            yield {**_add_to_file(folder, FileAddition(path, _new(text), text), PRIVATE), "file": str(where / path)}
     for agent in tools:
         kept = operator_folder.agent_token_of(where, agent)
         good = kept is not None and _admitted(where, agent, kept)  # the root may have been made anew since
@@ -125,7 +125,7 @@ def _admitted(where: Path, agent: str, token: str) -> bool:
         return (await access.admit_agent(deps, token, agent)).as_json()
 
     try:
-        root_access.asked(where, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
+        root_access.ask_root(where, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
     except AgentTalkError as error:
         if error.code != Code.STORE_CONFLICT:
             raise
@@ -162,23 +162,23 @@ def _settings(tools: list[str], locale: str | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[Piece]:
+def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[FileAddition]:
     """The files that coding agents read."""
     from agenttalk.rules.core import config_merge
 
     def server(name: str) -> dict[str, Any]:
         return {"command": "agenttalk", "args": ["mcp", "--root", root, "--agent", name]}
 
-    yield Piece("AGENTS.md", lambda text: config_merge.merge_into_text(text, paragraph), paragraph)
+    yield FileAddition("AGENTS.md", lambda text: config_merge.merge_into_text(text, paragraph), paragraph)
     for name in tools:
         own = server(name)
         match name:
             case "claude":
                 yield _json_piece(".mcp.json", ("mcpServers", "agenttalk"), {"type": "stdio", **own})
-                yield Piece("CLAUDE.md", _new("@AGENTS.md\n"), "@AGENTS.md\n")
+                yield FileAddition("CLAUDE.md", _new("@AGENTS.md\n"), "@AGENTS.md\n")
             case "codex":
                 block = f'[mcp_servers.agenttalk]\ncommand = "agenttalk"\nargs = {json.dumps(own["args"])}\n'
-                yield Piece(".codex/config.toml", _table(("mcp_servers", "agenttalk"), block), block)
+                yield FileAddition(".codex/config.toml", _table(("mcp_servers", "agenttalk"), block), block)
             case "opencode":
                 local = {"type": "local", "command": [own["command"], *own["args"]], "enabled": True}
                 yield _json_piece(
@@ -188,11 +188,11 @@ def _pieces(tools: list[str], root: str, paragraph: str) -> Iterator[Piece]:
                 yield _json_piece(f".{name}/settings.json", ("mcpServers", "agenttalk"), own)
 
 
-def _json_piece(path: str, keys: tuple[str, ...], value: Any, first: dict[str, Any] | None = None) -> Piece:
+def _json_piece(path: str, keys: tuple[str, ...], value: Any, first: dict[str, Any] | None = None) -> FileAddition:
     from agenttalk.rules.core import config_merge
 
     snippet = config_merge.merge_into_json(None, keys, value).text or ""
-    return Piece(path, lambda text: config_merge.merge_into_json(text, keys, value, first=first), snippet)
+    return FileAddition(path, lambda text: config_merge.merge_into_json(text, keys, value, first=first), snippet)
 
 
 def _table(keys: tuple[str, ...], block: str) -> Callable[[str | None], ConfigMergeResult]:
@@ -208,7 +208,7 @@ def _new(text: str) -> Callable[[str | None], ConfigMergeResult]:
     return lambda before: ConfigMergeResult(text) if before is None else ALREADY_THERE
 
 
-def _joined(folder: SafeFolder, piece: Piece, mode: int) -> dict[str, str]:
+def _add_to_file(folder: SafeFolder, piece: FileAddition, mode: int) -> dict[str, str]:
     """Add something to a file, if that changes nothing of it. One that is made gets the rights `mode`."""
     try:
         before: str | None = folder.read(piece.path, LARGEST).decode()
@@ -238,7 +238,7 @@ def _skills(folder: SafeFolder) -> Iterator[dict[str, str]]:
 
     for base in skill.FOLDERS:
         for name in sorted(skill.SCHEMAS):
-            told = {_skill_file(folder, f"{base}/{name}/{path}", data) for path, data in skill.contents(name)}
+            told = {_skill_file(folder, f"{base}/{name}/{path}", data) for path, data in skill.read_skill_files(name)}
             what = "made" if told == {"made"} else "added" if "made" in told else "left" if "left" in told else "there"
             said = {"file": f"{base}/{name}", "what": what}
             renew = f"it differs from ours; 'agenttalk skill install {name}' renews it"
@@ -261,12 +261,12 @@ _MARKS: Final = {"made": "[green]✓[/]", "added": "[green]✓[/]", "there": "[d
 _WORDS: Final = {"made": "made", "added": "added to what was there", "there": "there already", "left": "left as it is"}
 
 
-def _tell(out: Output, told: list[dict[str, str]], where: Path) -> None:
+def _tell(out: CommandOutput, told: list[dict[str, str]], where: Path) -> None:
     for each in told:
-        why = f": {plain(each['why'])}" if each.get("why") else ""
-        out.say(f"{_MARKS[each['what']]} {plain(each['file'])}  [dim]{_WORDS[each['what']]}[/]{why}")
+        why = f": {sanitize(each['why'])}" if each.get("why") else ""
+        out.say(f"{_MARKS[each['what']]} {sanitize(each['file'])}  [dim]{_WORDS[each['what']]}[/]{why}")
         if each.get("snippet"):
             out.say("  [dim]put this there by hand:[/]")
             for line in each["snippet"].strip().splitlines():
-                out.say(f"  {plain(line)}")
-    out.say(f"Next: agenttalk serve --root {plain(where)}")
+                out.say(f"  {sanitize(line)}")
+    out.say(f"Next: agenttalk serve --root {sanitize(where)}")

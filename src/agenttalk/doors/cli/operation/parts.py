@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 route_app = typer.Typer(add_completion=False)
 heartbeat_app = typer.Typer(add_completion=False)
@@ -28,7 +28,7 @@ def route(ctx: typer.Context, once: OnceOption = False, root: RootOption = None,
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import parts
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     return _run(
         out, folder, {"part": "route"}, once, lambda tell, stop: parts.run_router(folder, tell, stop=stop), _tell_route
     )
@@ -40,7 +40,7 @@ def monitor(ctx: typer.Context, once: OnceOption = False, root: RootOption = Non
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import parts
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     return _run(
         out,
         folder,
@@ -63,7 +63,7 @@ def heartbeat(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import parts
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     _require_agent(folder, agent)
     return _run(
         out,
@@ -94,12 +94,12 @@ def _some(names: list[str]) -> str:
 
 
 def _run(
-    out: Output,
+    out: CommandOutput,
     root: Path,
     asked: dict[str, Any],
     once: bool,  # noqa: FBT001 - as given
     start: Callable[[Callable[[Any], None], Any], Coroutine[Any, Any, None]],
-    tell: Callable[[Output, dict[str, Any]], None],
+    tell: Callable[[CommandOutput, dict[str, Any]], None],
 ) -> int:
     import asyncio
 
@@ -118,14 +118,14 @@ def _run(
         else:
             tell(out, body)
 
-    client = engine_client.running(root)
+    client = engine_client.connect_to_running_engine(root)
     if client is not None:
         told(client.post("/api/passes", asked))
     elif once:
         asyncio.run(start(told, None))
     else:
-        out.say(f"[dim]{asked['part']}: watching {plain(root)}; end it with Ctrl-C[/]", err=True)
-        return root_access.looped(lambda stop: start(told, stop))
+        out.say(f"[dim]{asked['part']}: watching {sanitize(root)}; end it with Ctrl-C[/]", err=True)
+        return root_access.run_loop(lambda stop: start(told, stop))
     return FAILED if seen and _failed(seen[-1]) else 0
 
 
@@ -133,7 +133,7 @@ def _failed(body: dict[str, Any]) -> bool:
     return bool(body.get("problems") or body.get("errors"))
 
 
-def _tell_route(out: Output, report: dict[str, Any]) -> None:
+def _tell_route(out: CommandOutput, report: dict[str, Any]) -> None:
     words = {
         "delivered": "delivered",
         "superseded": "superseded",
@@ -148,29 +148,31 @@ def _tell_route(out: Output, report: dict[str, Any]) -> None:
         parts.append(f"[yellow]{report['waiting']} waiting[/] for their plan")
     out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to route'}")
     for plan_id, why in report["halted"].items():
-        out.say(f"[bold yellow]![/] [bold]{plain(plan_id)}[/] is halted until its files are repaired: {plain(why)}")
+        out.say(
+            f"[bold yellow]![/] [bold]{sanitize(plan_id)}[/] is halted until its files are repaired: {sanitize(why)}"
+        )
     _tell_problems(out, report)
 
 
-def _tell_monitor(out: Output, seen: dict[str, Any]) -> None:
+def _tell_monitor(out: CommandOutput, seen: dict[str, Any]) -> None:
     for plan_id, states in seen["plans"].items():
-        out.say(f"[bold]{plain(plan_id)}[/]: " + ", ".join(f"{count} {state}" for state, count in states.items()))
+        out.say(f"[bold]{sanitize(plan_id)}[/]: " + ", ".join(f"{count} {state}" for state, count in states.items()))
     for agent_id, health in seen["agents"].items():
         colour = {"HEALTHY": "green", "WARNING": "yellow"}.get(health, "red")
-        out.say(f"[bold]{plain(agent_id)}[/]: [{colour}]{health}[/]")
+        out.say(f"[bold]{sanitize(agent_id)}[/]: [{colour}]{health}[/]")
     mark = "[bold red]✗[/]" if seen["lost"] else "[green]✓[/]"
     out.say(f"{mark} {seen['lost'] or 'no'} messages unaccounted for")
     _tell_problems(out, seen)
 
 
-def _tell_heartbeat(out: Output, tick: dict[str, Any]) -> None:
+def _tell_heartbeat(out: CommandOutput, tick: dict[str, Any]) -> None:
     parts = [f"{value} {key}" for key, value in tick.items() if isinstance(value, int) and value]
     if parts or not tick["errors"]:
         out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to do'}")
     for error in tick["errors"]:
-        out.say(f"[bold red]✗[/] {plain(error)}", err=True)
+        out.say(f"[bold red]✗[/] {sanitize(error)}", err=True)
 
 
-def _tell_problems(out: Output, report: dict[str, Any]) -> None:
+def _tell_problems(out: CommandOutput, report: dict[str, Any]) -> None:
     for problem in report.get("problems", ()):
         out.error(problem["code"], problem["message"], problem["hint"])

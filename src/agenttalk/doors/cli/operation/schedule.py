@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -59,7 +59,9 @@ def add(
         return await _schedules(deps, ctx, root).add(name, said, by=by)
 
     try:
-        out, answer = _asked(ctx, root, as_json, "/api/schedules", by_hand, {"name": name, "schedule": said, "by": by})
+        out, answer = _ask_schedules(
+            ctx, root, as_json, "/api/schedules", by_hand, {"name": name, "schedule": said, "by": by}
+        )
     except AgentTalkError:
         if made is not None:  # a schedule that was refused leaves no file
             made.unlink()
@@ -67,9 +69,9 @@ def add(
     if out.as_json:
         out.data({"ok": True, **answer})
     else:
-        out.say(f"[green]✓[/] [bold]{plain(name)}[/] is added; it is due next at {answer['next_at']}")
+        out.say(f"[green]✓[/] [bold]{sanitize(name)}[/] is added; it is due next at {answer['next_at']}")
         if made is not None:
-            out.say(f"  its plan file is {plain(made)}")
+            out.say(f"  its plan file is {sanitize(made)}")
     return 0
 
 
@@ -82,13 +84,13 @@ def _from_template(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.doors.cli.plans import templates
 
-    _, folder = root_access.chosen(ctx, root, as_json=True)
+    _, folder = root_access.choose_root(ctx, root, as_json=True)
     editor = str(said.pop("agent", ""))
     strange = [each for each in (name, editor, *team) if not is_id(each)]
     if strange or "plan" in said or "prompt" in said:
         hint = "give --template with --agent EDITOR and --team MEMBER for each one"
         raise UsageError(Code.OPTION_INVALID, "a template makes the plan, with an editor and a team", hint=hint)
-    made = templates.write(template, folder, name, editor=editor, team=team)
+    made = templates.write_plan_file(template, folder, name, editor=editor, team=team)
     said["plan"] = str(made.absolute())
     return made
 
@@ -100,17 +102,17 @@ def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOpt
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return {"schedules": await _schedules(deps, ctx, root).listed()}
 
-    out, answer = _asked(ctx, root, as_json, "/api/schedules", by_hand)
+    out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", by_hand)
     if out.as_json:
         out.data({"ok": True, **answer})
         return 0
     for each in answer["schedules"]:
         when = "paused" if each["paused"] else f"next at {each['next_at']}"
-        out.say(f"[bold]{plain(each['name'])}[/]  {plain(each['cron'])} ({plain(each['timezone'])}), {when}")
+        out.say(f"[bold]{sanitize(each['name'])}[/]  {sanitize(each['cron'])} ({sanitize(each['timezone'])}), {when}")
         if each["last_plan_id"]:
-            out.say(f"  last run: {plain(each['last_plan_id'])}")
+            out.say(f"  last run: {sanitize(each['last_plan_id'])}")
         if each["last_problem"]:
-            out.say(f"  [yellow]![/] {plain(each['last_problem'])}")
+            out.say(f"  [yellow]![/] {sanitize(each['last_problem'])}")
     if not answer["schedules"]:
         out.say("[dim]no schedules; 'agenttalk schedule add' makes one, or \\[schedules.NAME] in agenttalk.toml[/]")
     return 0
@@ -148,26 +150,26 @@ def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await _schedules(deps, ctx, root).act(name, action, by=by)
 
-    out, answer = _asked(ctx, root, as_json, f"/api/schedules/{name}/{action}", by_hand, {"by": by})
+    out, answer = _ask_schedules(ctx, root, as_json, f"/api/schedules/{name}/{action}", by_hand, {"by": by})
     if out.as_json:
         out.data({"ok": True, **answer})
     else:
-        out.say(f"[green]✓[/] [bold]{plain(answer.get('plan_id') or name)}[/] {words}")
+        out.say(f"[green]✓[/] [bold]{sanitize(answer.get('plan_id') or name)}[/] {words}")
     return 0
 
 
-def _asked(
+def _ask_schedules(
     ctx: typer.Context,
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
     path: str,
     by_hand: Any,
     body: dict[str, Any] | None = None,
-) -> tuple[Output, Any]:
+) -> tuple[CommandOutput, Any]:
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    return out, root_access.asked(folder, path, by_hand, body)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    return out, root_access.ask_root(folder, path, by_hand, body)
 
 
 def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Scheduler:
@@ -176,5 +178,5 @@ def _schedules(deps: Deps, ctx: typer.Context, root: Path | None) -> Scheduler:
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import settings
 
-    _, folder = root_access.chosen(ctx, root, as_json=True)
+    _, folder = root_access.choose_root(ctx, root, as_json=True)
     return wiring.make_scheduler(folder, deps, settings.load(folder))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 app = typer.Typer(add_completion=False)
 
@@ -23,8 +23,8 @@ def schema(
     """Show one JSON Schema (draft 2020-12), list all, or export them with --out."""
     from agenttalk.contracts.core import catalogue  # here, so that asking for help does not load every model
 
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     if out_folder is not None:
         return _export(out, [name] if name else list(catalogue.DOCUMENTS), out_folder)
     if name is not None:
@@ -37,7 +37,7 @@ def schema(
     return 0
 
 
-def _export(out: Output, names: list[str], folder: Path) -> int:
+def _export(out: CommandOutput, names: list[str], folder: Path) -> int:
     from agenttalk.adapters.mailbox import fsio
     from agenttalk.contracts.core import catalogue, wire
 
@@ -48,5 +48,5 @@ def _export(out: Output, names: list[str], folder: Path) -> int:
     if out.as_json:
         out.data({"ok": True, "files": [str(path) for path in paths]})
     else:
-        out.say(f"[green]✓[/] {len(paths)} schema{'s' * (len(paths) > 1)} in {plain(folder)}")
+        out.say(f"[green]✓[/] {len(paths)} schema{'s' * (len(paths) > 1)} in {sanitize(folder)}")
     return 0

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, SandboxOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, SandboxOption, sanitize
 
 app = typer.Typer(add_completion=False)
 
@@ -33,34 +33,34 @@ def serve(
     import sys
 
     from agenttalk import wiring
-    from agenttalk.doors.api.server import Listening
+    from agenttalk.doors.api.server import ServerAddresses
     from agenttalk.doors.cli.core import logs, root_access
     from agenttalk.wiring import settings
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     loaded = settings.load(folder).confining(sandbox)
-    logs.begin(log_format or loaded.log.format, loaded.log.level)
+    logs.configure_logging(log_format or loaded.log.format, loaded.log.level)
 
-    def tell(where: Listening) -> None:
+    def tell(where: ServerAddresses) -> None:
         if out.as_json:
             out.data({"ok": True, "http": where.http, "socket": where.socket})
         else:
-            out.say(f"[green]✓[/] {plain(folder)}: listening at {where.http} and {plain(where.socket)}")
+            out.say(f"[green]✓[/] {sanitize(folder)}: listening at {where.http} and {sanitize(where.socket)}")
             _tell_pages(out, where.pages)
         sys.stdout.flush()
 
     def start(stop: asyncio.Event) -> Any:
         return wiring.serve(folder, loaded, stop=stop, tell=tell, port=port, name=getpass.getuser())
 
-    return root_access.looped(start)
+    return root_access.run_loop(start)
 
 
-def _tell_pages(out: Output, link: str) -> None:
+def _tell_pages(out: CommandOutput, link: str) -> None:
     """The link is a secret until it was used, so it goes to a terminal and into no log."""
     import sys
 
     if sys.stdout.isatty():
         out.say("[bold]Look at it in the browser[/] (this link works once):")
-        out.say(plain(link))
+        out.say(sanitize(link))
     else:
         out.say("Look at it in the browser: 'agenttalk login' makes a link")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, one_line, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize, sanitize_line
 from agenttalk.doors.cli.plans import decisions
-from agenttalk.doors.cli.plans.live_view import gate_line, open_questions, spent
-from agenttalk.doors.cli.proof.honesty import line
+from agenttalk.doors.cli.plans.live_view import describe_gate, describe_open_questions, describe_usage
+from agenttalk.doors.cli.proof.honesty import format_honesty
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -50,8 +50,8 @@ def status(
         most = settings.load(folder).limits.cost_usd_per_day
         return {**told, "honesty": await honesty.sum_tallies(deps), "day": await day_limit.describe_day(deps, most)}
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    found = root_access.asked(folder, "/api/status", by_hand)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    found = root_access.ask_root(folder, "/api/status", by_hand)
     plans, toolchain, believed = found["plans"], found.get("toolchain"), found["honesty"]
     known = [each["plan_id"] for each in plans]
     if plan is not None and plan not in known:
@@ -70,24 +70,24 @@ def status(
     if toolchain and plan in {None, "_toolchain"}:
         _tell_toolchain(out, toolchain)
     if believed["claims"] and plan is None:
-        out.say(f"honesty: {line(believed)} [dim]('agenttalk honesty' says more)[/]")
+        out.say(f"honesty: {format_honesty(believed)} [dim]('agenttalk honesty' says more)[/]")
     if plan is None and (found.get("day") or {}).get("limit_usd") is not None:
-        budget.tell(out, found["day"])
+        budget.tell_day(out, found["day"])
     if not shown:
         out.say("[dim]no plans yet; 'agenttalk route --once' imports those that lie under system_runtime/plans[/]")
     return 0
 
 
-def _tell_plan(out: Output, plan: dict[str, Any], *, served: bool) -> None:
+def _tell_plan(out: CommandOutput, plan: dict[str, Any], *, served: bool) -> None:
     from agenttalk.doors.cli.core import root_access
 
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in plan["messages"].items() if count)
-    out.say(f"[bold]{plain(plan['plan_id'])}[/]  [dim]{plan['origin']}, board {plain(plan['board'])}[/]")
+    out.say(f"[bold]{sanitize(plan['plan_id'])}[/]  [dim]{plan['origin']}, board {sanitize(plan['board'])}[/]")
     if plan["halted"]:
-        out.say(f"  [bold red]✗ halted:[/] {plain(plan['halted'])}")
+        out.say(f"  [bold red]✗ halted:[/] {sanitize(plan['halted'])}")
     out.say(f"  messages: {counts or 'none'}")
-    decisions.tell(out, plan)
-    tasks = [(plain(task["task_id"]), plain(task["agent_id"]), task) for task in plan["tasks"]]
+    decisions.tell_decisions(out, plan)
+    tasks = [(sanitize(task["task_id"]), sanitize(task["agent_id"]), task) for task in plan["tasks"]]
     wide, wider = (max((len(row[column]) for row in tasks), default=0) for column in (0, 1))
     for task_id, agent_id, task in tasks:
         colour = COLOURS.get(task["state"], "yellow")
@@ -95,17 +95,17 @@ def _tell_plan(out: Output, plan: dict[str, Any], *, served: bool) -> None:
         padding = " " * (wider - len(agent_id) + 2) if remark else ""
         out.say(f"  [{colour}]{task['state']:<22}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
     for gate in plan.get("gates", ()):
-        out.say(f"  {gate_line(gate)}")
+        out.say(f"  {describe_gate(gate)}")
     if plan.get("state") == "RUNNING" and not served:
         out.say(f"  [yellow]![/] {root_access.NOT_SERVED}")
     if plan.get("questions"):
-        out.say(f"  [yellow]?[/] {open_questions(plan['questions'])}")
-    took = spent(plan.get("usage"))
+        out.say(f"  [yellow]?[/] {describe_open_questions(plan['questions'])}")
+    took = describe_usage(plan.get("usage"))
     if took:
         out.say(f"  in all: {took}")
     counted = {name: usage for name, usage in plan.get("usage_by_agent", {}).items() if _counts(usage)}
     for name, usage in counted.items():
-        out.say(f"  [dim]{plain(name)}:[/] {spent(usage)}")
+        out.say(f"  [dim]{sanitize(name)}:[/] {describe_usage(usage)}")
 
 
 def _counts(usage: dict[str, Any]) -> bool:
@@ -113,24 +113,24 @@ def _counts(usage: dict[str, Any]) -> bool:
     return bool(usage.get("tokens") or usage.get("cost_usd") or usage.get("tool_calls"))
 
 
-def _tell_toolchain(out: Output, toolchain: dict[str, Any]) -> None:
+def _tell_toolchain(out: CommandOutput, toolchain: dict[str, Any]) -> None:
     out.say(f"  open tasks: {toolchain['open_tasks']} ('agenttalk toolchain tasks' lists them)")
     for each in toolchain["warnings"]:
-        out.say(f"  [yellow]![/] {one_line(each['message'])} ({each['times']} times)")
+        out.say(f"  [yellow]![/] {sanitize_line(each['message'])} ({each['times']} times)")
 
 
 def _remark(task: dict[str, Any]) -> str:
     """What a person should know besides the state. What an agent says of itself is not yet proven."""
     if task["missing"]:
-        said = f"waits for {plain(', '.join(task['missing']))}"
+        said = f"waits for {sanitize(', '.join(task['missing']))}"
     elif task.get("reason"):
-        said = one_line(task["reason"][:REASON])
+        said = sanitize_line(task["reason"][:REASON])
     elif task.get("freshness") == "stale":
         said = "[yellow]stale: what was proven has changed since, and is verified again before the plan ends[/]"
     else:
         said = "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
     apart = "[yellow]not isolated[/]" if task.get("isolated") is False else ""
-    return " [dim]·[/] ".join(part for part in (spent(task.get("usage")), apart, said) if part)
+    return " [dim]·[/] ".join(part for part in (describe_usage(task.get("usage")), apart, said) if part)
 
 
 @fsck_app.command("fsck")
@@ -143,14 +143,14 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
 
         return {"faults": [each.as_json() for each in await check.check_root(deps)]}
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    faults = root_access.asked(folder, "/api/fsck", by_hand)["faults"]
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    faults = root_access.ask_root(folder, "/api/fsck", by_hand)["faults"]
     if out.as_json:
         out.data({"ok": not faults, "faults": faults})
     else:
         for fault in faults:
             where = "/".join(part for part in (fault["board"], fault["plan_id"]) if part)
-            out.say(f"[bold red]✗[/] [bold]{plain(where)}[/]: {plain(fault['what'])}")
+            out.say(f"[bold red]✗[/] [bold]{sanitize(where)}[/]: {sanitize(fault['what'])}")
         if not faults:
             out.say("[green]✓[/] sound: every message is in exactly one state")
     return 1 if faults else 0
@@ -167,8 +167,8 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
 
         return {"written": sum([await published_files.republish(deps, board) for board in await list_boards(deps)])}
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    written = root_access.asked(folder, "/api/republish", by_hand, {})["written"]
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    written = root_access.ask_root(folder, "/api/republish", by_hand, {})["written"]
     if out.as_json:
         out.data({"ok": True, "written": written})
     else:
@@ -189,7 +189,7 @@ def gc(
     """
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.wiring import settings
@@ -197,13 +197,13 @@ def gc(
 
         return await GarbageCollector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
 
-    found = root_access.asked(folder, "/api/gc", by_hand, {"dry_run": dry_run})
+    found = root_access.ask_root(folder, "/api/gc", by_hand, {"dry_run": dry_run})
     if out.as_json:
         out.data({"ok": True, **found})
         return 0
     if dry_run:
         for item in found["items"]:
-            out.say(f"  {item['kind']:<12} {_shown_size(item['bytes']):>10}  {plain(item['path'])}")
+            out.say(f"  {item['kind']:<12} {_shown_size(item['bytes']):>10}  {sanitize(item['path'])}")
     counts = [f"{each['count']} {kind}" for kind, each in found["freed"].items() if each["count"]]
     words = "would be freed" if dry_run else "freed"
     size = _shown_size(found["bytes"])

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, one_line, plain, tell_printed
+from agenttalk.doors.cli.core.output import (
+    CommandOutput,
+    JsonOption,
+    RootOption,
+    sanitize,
+    sanitize_line,
+    tell_check_output,
+)
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -29,8 +36,8 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
 
         return {"requests": [each.as_json() for each in await questions.list_open(deps)]}
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    requests = root_access.asked_all(folder, "/api/human-requests", "requests", by_hand)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    requests = root_access.ask_root_for_all(folder, "/api/human-requests", "requests", by_hand)
     if out.as_json:
         out.data({"ok": True, "requests": requests})
         return 0
@@ -41,46 +48,46 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     return 0
 
 
-def _tell(out: Output, each: dict[str, Any], then: str | None = None) -> None:
+def _tell(out: CommandOutput, each: dict[str, Any], then: str | None = None) -> None:
     asked = each["request"]
     by = asked["created_by"]
     where = "/".join(part for part in (each["plan_id"], by.get("task_id")) if part)
     out.say(
-        f"[bold]{plain(asked['request_id'])}[/]  {plain(asked['type'])}  [dim]{plain(where)}, {each['asked_at']}[/]"
+        f"[bold]{sanitize(asked['request_id'])}[/]  {sanitize(asked['type'])}  [dim]{sanitize(where)}, {each['asked_at']}[/]"
     )
-    out.say(f"  {one_line(asked['title'])}")
+    out.say(f"  {sanitize_line(asked['title'])}")
     needed = asked.get("needed", {})
     files = needed.get("files", [])
     for file in files:
-        to = f" [dim]for {plain(file['deliver_to_agent_id'])}[/]" if file.get("deliver_to_agent_id") else ""
-        out.say(f"  · {one_line(file['name'])}{to}")
+        to = f" [dim]for {sanitize(file['deliver_to_agent_id'])}[/]" if file.get("deliver_to_agent_id") else ""
+        out.say(f"  · {sanitize_line(file['name'])}{to}")
     decision = needed.get("decision")
     if decision:
         if decision["question"] != asked["title"]:
             first, *more = decision["question"].splitlines() or [""]
-            out.say(f"  ? {one_line(first)}")
+            out.say(f"  ? {sanitize_line(first)}")
             for line in more:
-                out.say(f"    │ {one_line(line)}")  # so that it never looks like a line of ours
+                out.say(f"    │ {sanitize_line(line)}")  # so that it never looks like a line of ours
         for number, option in enumerate(decision.get("options", []), 1):
-            label = f": {one_line(option['label'])}" if option["label"] != option["key"] else ""
-            out.say(f"    {number}  {one_line(option['key'])}{label}")
+            label = f": {sanitize_line(option['label'])}" if option["label"] != option["key"] else ""
+            out.say(f"    {number}  {sanitize_line(option['key'])}{label}")
     _tell_refused(out, needed.get("criteria"))
-    parts = [f"--file {one_line(shlex.quote(file['name']))}=PATH" for file in files]
+    parts = [f"--file {sanitize_line(shlex.quote(file['name']))}=PATH" for file in files]
     parts += ["--answer KEY"] if decision and decision.get("options") else []
     example = " ".join(parts) or "--decision APPROVE --note TEXT"
-    then = then or f"agenttalk answer {plain(asked['request_id'])} {example} --seen {plain(each['sha256'])}"
+    then = then or f"agenttalk answer {sanitize(asked['request_id'])} {example} --seen {sanitize(each['sha256'])}"
     out.say(f"  [cyan]→[/] {then}")
 
 
-def _tell_refused(out: Output, criteria: object) -> None:
+def _tell_refused(out: CommandOutput, criteria: object) -> None:
     """What was found wrong last, of a task about whose rounds a person decides."""
     history = criteria.get("history") if isinstance(criteria, dict) else None
     last = history[-1] if isinstance(history, list) and history else None
     for issue in last.get("issues", ()) if isinstance(last, dict) else ():
         first, *more = str(issue.get("description", "")).splitlines() or [""]
-        out.say(f"  · {one_line(first[:200])}")
+        out.say(f"  · {sanitize_line(first[:200])}")
         if more:
-            tell_printed(out, "\n".join(more), "    ")
+            tell_check_output(out, "\n".join(more), "    ")
 
 
 @answer_app.command("answer")
@@ -111,8 +118,8 @@ def answer(
 
     from agenttalk.doors.cli.core import engine_client, root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    asked = _asked(folder, request_id)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    asked = _read_question(folder, request_id)
     given = _files(files or [], asked)
     said: dict[str, Any] = {
         "decision": _decision(decision, bool(given or answers or note)),
@@ -125,19 +132,19 @@ def answer(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine.people import questions
 
-        proof = await root_access.shown_to_be_operator(folder, deps)
+        proof = await root_access.prove_operator(folder, deps)
         return await questions.answer(deps, request_id, files=given, proof=proof, **said)
 
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
-    response = root_access.asked(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
+    response = root_access.ask_root(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
     if out.as_json:
         out.data({"ok": True, "response": response})
     else:
-        served = engine_client.running(folder) is not None
+        served = engine_client.connect_to_running_engine(folder) is not None
         then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
         if missing := _missing(asked, response):
-            then = f"still missing: {one_line(', '.join(missing))}; 'agenttalk inbox' shows the question for it"
-        out.say(f"[green]✓[/] {plain(request_id)}: {said['decision']}; {then}")
+            then = f"still missing: {sanitize_line(', '.join(missing))}; 'agenttalk inbox' shows the question for it"
+        out.say(f"[green]✓[/] {sanitize(request_id)}: {said['decision']}; {then}")
         criteria = asked["request"].get("needed", {}).get("criteria")
         if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in (answers or []):
             out.say("  [cyan]→[/] the check is in force until the plan is changed: 'agenttalk plan apply FILE'")
@@ -172,8 +179,8 @@ def approve(
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    asked = _asked(folder, request_id)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    asked = _read_question(folder, request_id)
     needed = asked["request"].get("needed", {})
     if needed.get("files") or (needed.get("decision") or {}).get("options"):
         hint = "'agenttalk inbox' shows them; 'agenttalk answer' takes --answer KEY and --file PATH"
@@ -183,11 +190,11 @@ def approve(
     if out.as_json:
         out.data({"ok": False, "approved": False, "request": asked})
         return 3
-    _tell(out, asked, then=f"agenttalk approve {plain(request_id)} --seen {plain(asked['sha256'])}")
+    _tell(out, asked, then=f"agenttalk approve {sanitize(request_id)} --seen {sanitize(asked['sha256'])}")
     return 3
 
 
-def _asked(folder: Path, request_id: str) -> dict[str, Any]:
+def _read_question(folder: Path, request_id: str) -> dict[str, Any]:
     """A question, with its hash."""
     from agenttalk.doors.cli.core import root_access
 
@@ -196,7 +203,7 @@ def _asked(folder: Path, request_id: str) -> dict[str, Any]:
 
         return (await questions.find_question(deps, request_id))[1].as_json()
 
-    return root_access.asked(folder, f"/api/human-requests/{request_id}", look)
+    return root_access.ask_root(folder, f"/api/human-requests/{request_id}", look)
 
 
 def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, RootOption, plain
+from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize
 
 app = typer.Typer(add_completion=False)
 
@@ -30,8 +30,8 @@ def login(
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.doors.cli.core import engine_client, root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    client = engine_client.running(folder)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    client = engine_client.connect_to_running_engine(folder)
     if client is None:
         raise UsageError(
             Code.ENGINE_UNREACHABLE, f"no engine runs for {folder}", hint="start one with 'agenttalk serve'"
@@ -42,5 +42,5 @@ def login(
     if out.as_json:
         out.data({"ok": True, "pages": address})
     else:
-        out.say(plain(address))
+        out.say(sanitize(address))
     return 0

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, one_line, plain
+from agenttalk.doors.cli.core.output import (
+    CommandOutput,
+    CommonOptions,
+    JsonOption,
+    RootOption,
+    sanitize,
+    sanitize_line,
+)
 
 if TYPE_CHECKING:
     # Loaded only by those who open the root themselves: most go through the engine.
@@ -55,9 +62,14 @@ def send(
     as_json: JsonOption = False,
 ) -> int:
     """Write to agents, or to the people who run this ('operator')."""
-    said = {"to": to, "subject": subject, "in_reply_to": in_reply_to, **_said(text, request, deadline, mail_id)}
+    said = {
+        "to": to,
+        "subject": subject,
+        "in_reply_to": in_reply_to,
+        **_letter_fields(text, request, deadline, mail_id),
+    }
     body = {key: value for key, value in said.items() if value is not None}
-    return _sent(ctx, root, as_json, "/api/mail", body, lambda post, draft, me: post.send(draft, me, via="cli"))
+    return _send_letter(ctx, root, as_json, "/api/mail", body, lambda post, draft, me: post.send(draft, me, via="cli"))
 
 
 @app.command("reply")
@@ -73,10 +85,10 @@ def reply(
     as_json: JsonOption = False,
 ) -> int:
     """Answer a letter: whoever wrote it gets the answer, in the same thread."""
-    said = {"subject": subject, **_said(text, request, deadline, mail_id)}
+    said = {"subject": subject, **_letter_fields(text, request, deadline, mail_id)}
     body = {key: value for key, value in said.items() if value is not None}
     path = f"/api/mail/{_quoted(mail)}/reply"
-    return _sent(ctx, root, as_json, path, body, lambda post, draft, me: post.reply(mail, draft, me, via="cli"))
+    return _send_letter(ctx, root, as_json, path, body, lambda post, draft, me: post.reply(mail, draft, me, via="cli"))
 
 
 @app.command("list")
@@ -110,7 +122,7 @@ def list_(
         asked = showing.MailQuery(sender, whose, kind, status, thread, search, unread, before, limit)
         return await showing.list_letters(deps, asked)
 
-    out, ask = _reached(ctx, root, as_json)
+    out, ask = _connect(ctx, root, as_json)
     found = ask(f"/api/mail?{urlencode(query)}", by_hand, None)
     if out.as_json:
         out.data({"ok": True, **found})
@@ -136,32 +148,32 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
         await MailBoard(deps).read(mail, OPERATOR)
         return await showing.read_letter(deps, mail)
 
-    out, ask = _reached(ctx, root, as_json)
+    out, ask = _connect(ctx, root, as_json)
     found = ask(f"/api/mail/{_quoted(mail)}", by_hand, None)
     if out.as_json:
         out.data({"ok": True, **found})
         return 0
     _tell(out, found)
     out.say("")
-    out.say(plain(found["body"]))
+    out.say(sanitize(found["body"]))
     return 0
 
 
-def _tell(out: Output, each: dict[str, Any]) -> None:
-    answers = f", answers {plain(each['in_reply_to'])}" if each.get("in_reply_to") else ""
+def _tell(out: CommandOutput, each: dict[str, Any]) -> None:
+    answers = f", answers {sanitize(each['in_reply_to'])}" if each.get("in_reply_to") else ""
     out.say(
-        f"[bold]{plain(each['message_id'])}[/]  {plain(each['kind'])}  from {plain(each['from'])}  "
+        f"[bold]{sanitize(each['message_id'])}[/]  {sanitize(each['kind'])}  from {sanitize(each['from'])}  "
         f"[dim]{each['sent_at']}{answers}[/]"
     )
-    out.say(f"  {one_line(each['subject'])}")
+    out.say(f"  {sanitize_line(each['subject'])}")
     for to in each["addressees"]:
         colour = _COLOURS.get(to["status"], "yellow")
-        seen = f"answered by {plain(to['reply'])}" if to["reply"] else "read" if to["read_at"] else "unread"
+        seen = f"answered by {sanitize(to['reply'])}" if to["reply"] else "read" if to["read_at"] else "unread"
         until = f", until {each['deadline']}" if each.get("deadline") and not to["closed_at"] else ""
-        out.say(f"  to {plain(to['addressee'])}: [{colour}]{to['status']}[/], {seen}{until}")
+        out.say(f"  to {sanitize(to['addressee'])}: [{colour}]{to['status']}[/], {seen}{until}")
 
 
-def _said(text: str, request: bool, deadline: str | None, mail_id: str | None) -> dict[str, Any]:  # noqa: FBT001 - as given
+def _letter_fields(text: str, request: bool, deadline: str | None, mail_id: str | None) -> dict[str, Any]:  # noqa: FBT001 - as given
     return {
         "kind": "request" if request else "inform",
         "body": sys.stdin.read() if text == "-" else text,
@@ -183,7 +195,7 @@ def _moment(text: str) -> str:
     return write_time(SystemClock().now() + timedelta(seconds=int(span[1]) * _SECONDS[span[2]]))
 
 
-def _sent(
+def _send_letter(
     ctx: typer.Context,
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
@@ -202,39 +214,39 @@ def _sent(
         await post.pass_()
         return sent
 
-    out, ask = _reached(ctx, root, as_json)
+    out, ask = _connect(ctx, root, as_json)
     sent = ask(path, by_hand, body)
     if out.as_json:
         out.data({"ok": True, **sent})
     else:
-        out.say(f"[green]✓[/] {plain(sent['message_id'])} to {plain(', '.join(sent['to']))}")
+        out.say(f"[green]✓[/] {sanitize(sent['message_id'])} to {sanitize(', '.join(sent['to']))}")
     return 0
 
 
 Ask = Callable[[str, Callable[["Deps"], Awaitable[dict[str, Any]]], "dict[str, Any] | None"], dict[str, Any]]
 
 
-def _reached(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output, Ask]:  # noqa: FBT001 - as given
+def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[CommandOutput, Ask]:  # noqa: FBT001 - as given
     """How to ask: in a turn with the agent's token, else as the operator, through the engine or on the root itself."""
     token = os.environ.get("AGENTTALK_TOKEN", "")
     http, socket = os.environ.get("AGENTTALK_API", ""), os.environ.get("AGENTTALK_SOCKET", "")
     if token and (http or socket):
         from agenttalk.adapters.store.root_lock import RunningEngine
-        from agenttalk.doors.cli.core.engine_client import Client
+        from agenttalk.doors.cli.core.engine_client import EngineClient
 
-        client = Client(RunningEngine(pid=0, http=http, socket=socket), token)
+        client = EngineClient(RunningEngine(pid=0, http=http, socket=socket), token)
 
         def in_turn(path: str, _: Any, body: dict[str, Any] | None) -> dict[str, Any]:
             found: dict[str, Any] = client.get(path) if body is None else client.post(path, body)
             return found
 
-        return Output(as_json=Settings.merged(ctx, root, as_json).as_json), in_turn
+        return CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json), in_turn
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
 
     def as_operator(path: str, by_hand: Any, body: dict[str, Any] | None) -> dict[str, Any]:
-        found: dict[str, Any] = root_access.asked(folder, path, by_hand, body)
+        found: dict[str, Any] = root_access.ask_root(folder, path, by_hand, body)
         return found
 
     return out, as_operator

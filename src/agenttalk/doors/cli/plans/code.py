@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
@@ -29,10 +29,10 @@ def diff(
 
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     plan, _, task = what.partition("/")
     attempt = _last_attempt(folder, plan, task) if task else None
-    space = asyncio.run(_opened(folder, plan))
+    space = asyncio.run(_open_workspace(folder, plan))
     before, after = asyncio.run(_ends(space, attempt))
     text = asyncio.run(space.diff(before, after))
     changes = asyncio.run(space.changes(before, after))
@@ -40,7 +40,7 @@ def diff(
         paths = [{"path": each.path, "how": each.kind} for each in changes]
         out.data({"ok": True, "from": before, "to": after, "changes": paths, "diff": text})
     else:
-        out.say(plain(text.rstrip("\n")) if text else "nothing was changed")
+        out.say(sanitize(text.rstrip("\n")) if text else "nothing was changed")
     return 0
 
 
@@ -69,10 +69,10 @@ def merge(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.wiring import SystemClock
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    space = asyncio.run(_opened(folder, plan))
-    looked = {} if stale else looked_at(folder, plan)
-    if broken := not_holding(looked):
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    space = asyncio.run(_open_workspace(folder, plan))
+    looked = {} if stale else verify_plan(folder, plan)
+    if broken := find_broken_checks(looked):
         _tell_broken(out, plan, broken)
         return 1
     landed = asyncio.run(space.land(at=SystemClock().now(), into=into, commit=looked.get("commit", "")))
@@ -83,12 +83,12 @@ def merge(
     if out.as_json:
         out.data({"ok": False, "why": landed.why, "paths": list(landed.paths), "conflict": landed.text})
     else:
-        out.say(f"[red]✗[/] nothing was merged: {plain(landed.why)}", err=True)
-        out.say("".join(f"  · {plain(path)}\n" for path in landed.paths).rstrip() or plain(landed.text), err=True)
+        out.say(f"[red]✗[/] nothing was merged: {sanitize(landed.why)}", err=True)
+        out.say("".join(f"  · {sanitize(path)}\n" for path in landed.paths).rstrip() or sanitize(landed.text), err=True)
     return 1
 
 
-def looked_at(folder: Path, plan: str) -> dict[str, Any]:
+def verify_plan(folder: Path, plan: str) -> dict[str, Any]:
     """What came of looking, where the plan's branch stands now, whether what it proved still holds."""
     import getpass
 
@@ -98,7 +98,7 @@ def looked_at(folder: Path, plan: str) -> dict[str, Any]:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await wiring.make_verification_service(folder, deps).verify(plan, None, by=getpass.getuser())
 
-    told: dict[str, Any] = root_access.asked(folder, f"/api/plans/{plan}/verify", by_hand, {})
+    told: dict[str, Any] = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {})
     return told
 
 
@@ -113,20 +113,20 @@ async def glanced(folder: Path, deps: Deps) -> None:
         await wiring.make_verification_service(folder, deps).glance()
 
 
-def not_holding(looked: dict[str, Any]) -> list[dict[str, Any]]:
+def find_broken_checks(looked: dict[str, Any]) -> list[dict[str, Any]]:
     """Checks that do not pass any more."""
     return [each for each in looked.get("checks", ()) if each["state"] not in {"fresh", "verified"}]
 
 
-def _tell_broken(out: Output, plan: str, broken: list[dict[str, Any]]) -> None:
+def _tell_broken(out: CommandOutput, plan: str, broken: list[dict[str, Any]]) -> None:
     if out.as_json:
         out.data({"ok": False, "why": "stale", "paths": [], "conflict": "", "checks": broken})
         return
-    out.say(f"[red]✗[/] nothing was merged: what {plain(plan)} proved does not hold any more", err=True)
+    out.say(f"[red]✗[/] nothing was merged: what {sanitize(plan)} proved does not hold any more", err=True)
     for each in broken:
-        detail = f": {plain(each['detail'][:200])}" if each["detail"] else ""
-        out.say(f"  · {plain(each['task_id'])} {plain(each['check_id'])}{detail}", err=True)
-    hint = f"'agenttalk run' or 'serve' has it mended; 'agenttalk merge {plain(plan)} --stale' merges it as it is"
+        detail = f": {sanitize(each['detail'][:200])}" if each["detail"] else ""
+        out.say(f"  · {sanitize(each['task_id'])} {sanitize(each['check_id'])}{detail}", err=True)
+    hint = f"'agenttalk run' or 'serve' has it mended; 'agenttalk merge {sanitize(plan)} --stale' merges it as it is"
     out.say(f"  [cyan]→[/] {hint}", err=True)
 
 
@@ -143,10 +143,10 @@ def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stal
         await wiring.make_verification_service(folder, deps).merged(plan, **said)
         return {}
 
-    root_access.asked(folder, f"/api/plans/{plan}/merged", by_hand, said)
+    root_access.ask_root(folder, f"/api/plans/{plan}/merged", by_hand, said)
 
 
-def _tell_landed(out: Output, commit: str, how: str, *, stale: bool) -> None:
+def _tell_landed(out: CommandOutput, commit: str, how: str, *, stale: bool) -> None:
     if stale and not out.as_json:
         out.say("[yellow]![/] nobody looked whether what was proven still holds (--stale); that is written down")
     if out.as_json:
@@ -166,14 +166,14 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await explain_engine.explain_engine_task(deps, plan, task)
 
-    told = root_access.asked(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
+    told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
     if not told["attempts"]:
         raise UsageError(Code.NAME_UNKNOWN, f"{plan}/{task} has not been tried yet", hint="there is nothing to show")
     last = told["attempts"][-1]
     return task, str(last["command_id"]), int(last["attempt"])
 
 
-async def _opened(folder: Path, plan: str) -> PlanWorkspace:
+async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
     import asyncio
 
     from agenttalk.adapters.proving import FOLDER
@@ -185,7 +185,7 @@ async def _opened(folder: Path, plan: str) -> PlanWorkspace:
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await plans.describe_repository(deps, plan)
 
-    told = await asyncio.to_thread(root_access.asked, folder, f"/api/plans/{plan}/repository", by_hand)
+    told = await asyncio.to_thread(root_access.ask_root, folder, f"/api/plans/{plan}/repository", by_hand)
     home = folder / FOLDER / plan
     return await PlanWorkspace.open(
         WorkspaceSettings(Path(told["repo"]), plan, home, told["base"], link=tuple(told["link"]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.contracts.envelope import Envelope
@@ -46,8 +46,8 @@ def generate(
     """
     from agenttalk.rules.commands import generation
 
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     given = _parameters(params, pairs or [])
     known = _known(settings, given)
     answer = generation.generate(given, known, locale=locale, with_hash=with_hash)
@@ -71,10 +71,10 @@ def validate(
     from agenttalk.doors.cli.core import sources
     from agenttalk.rules.commands import envelopes, validation
 
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     data = sources.read_bytes(file)
-    document = sources.parse(data, file)
+    document = sources.parse_json(data, file)
     if isinstance(document, dict) and ("message_id" in document or "type" in document):
         if document.get("type") != "command":
             return _tell_artifact(out, read_envelope(document), file)
@@ -99,8 +99,8 @@ def send(
     from agenttalk.engine.messages import sent_commands as engine
     from agenttalk.rules.commands import validation
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    settings = Settings.merged(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
     document = sources.read_json(file)
     answer = validation.validate(document, _known(settings, document))
     command = answer.command
@@ -111,11 +111,13 @@ def send(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await engine.send_command(deps, command)
 
-    sent = root_access.asked(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
+    sent = root_access.ask_root(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
     if out.as_json:
         out.data({"ok": True, **sent})
     else:
-        out.say(f"[green]✓[/] [bold]{plain(sent['command_id'])}[/] is {sent['fate']} as {plain(sent['message_id'])}")
+        out.say(
+            f"[green]✓[/] [bold]{sanitize(sent['command_id'])}[/] is {sent['fate']} as {sanitize(sent['message_id'])}"
+        )
     return 0
 
 
@@ -137,8 +139,8 @@ def envelope(
     from agenttalk.doors.cli.core import sources
     from agenttalk.rules.commands import envelopes, validation
 
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     document = sources.read_json(file)
     answer = validation.validate(document, _known(settings, document))
     if answer.command is None:
@@ -162,7 +164,7 @@ def envelope(
     if out.as_json:
         out.data({"ok": True, "file": str(path), "message_id": name})
     else:
-        out.say(f"[green]✓[/] {plain(path)}")
+        out.say(f"[green]✓[/] {sanitize(path)}")
     return 0
 
 
@@ -178,10 +180,10 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
         raise UsageError(
             Code.OPTION_INVALID, "no fields were given", hint="give KEY=VALUE pairs or --params FILE; see --help"
         )
-    return sources.merged(given, sources.read_pairs(pairs))
+    return sources.merge_fields(given, sources.read_pairs(pairs))
 
 
-def _known(settings: Settings, document: object, besides: bytes | None = None) -> Known:
+def _known(settings: CommonOptions, document: object, besides: bytes | None = None) -> Known:
     from agenttalk.adapters.mailbox import tree
     from agenttalk.rules.commands import generation
     from agenttalk.rules.commands.validation import NOTHING
@@ -192,7 +194,7 @@ def _known(settings: Settings, document: object, besides: bytes | None = None) -
     return tree.read_known(settings.root, plan_id, task_id, besides=besides)
 
 
-def _log(out: Output, settings: Settings, what: str, document: object, outcome: dict[str, Any]) -> None:
+def _log(out: CommandOutput, settings: CommonOptions, what: str, document: object, outcome: dict[str, Any]) -> None:
     """Every command that is made or checked for a root is in the root's ledger. What cannot be logged is said."""
     from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.doors.cli.core import root_access
@@ -211,12 +213,12 @@ def _log(out: Output, settings: Settings, what: str, document: object, outcome: 
 
     body = {"what": what, "subject": subject, **sent_commands.summarize_outcome(outcome)}
     try:
-        root_access.asked(settings.root.absolute(), "/api/commands/log", by_hand, body)
+        root_access.ask_root(settings.root.absolute(), "/api/commands/log", by_hand, body)
     except AgentTalkError as error:
-        out.say(f"[yellow]![/] not logged: {plain(error.message)}", err=True)
+        out.say(f"[yellow]![/] not logged: {sanitize(error.message)}", err=True)
 
 
-def _tell_generated(out: Output, answer: GenerateResult) -> None:
+def _tell_generated(out: CommandOutput, answer: GenerateResult) -> None:
     """The command goes to standard output alone, so that it can be piped; what is said of it does not."""
     out.problems(answer.warnings, warning=True)
     if answer.command is None:
@@ -228,21 +230,21 @@ def _tell_generated(out: Output, answer: GenerateResult) -> None:
     out.say(f"[green]✓[/] [bold]{answer.command.command_id}[/] is complete and valid", err=True)
 
 
-def _tell_artifact(out: Output, envelope: Envelope, file: str) -> int:
+def _tell_artifact(out: CommandOutput, envelope: Envelope, file: str) -> int:
     if out.as_json:
         out.data({"ok": True, "command": None, "errors": [], "warnings": []})
     else:
-        out.say(f"[green]✓[/] {plain(file)}: [bold]{envelope.message_id}[/] is a valid artifact envelope")
+        out.say(f"[green]✓[/] {sanitize(file)}: [bold]{envelope.message_id}[/] is a valid artifact envelope")
     return 0
 
 
-def _tell_validated(out: Output, answer: ValidateResult, file: str) -> None:
+def _tell_validated(out: CommandOutput, answer: ValidateResult, file: str) -> None:
     if out.as_json:
         out.data(answer.as_json())
         return
     out.problems(answer.warnings, warning=True)
     out.problems(answer.errors)
-    name = "standard input" if file == "-" else plain(file)
+    name = "standard input" if file == "-" else sanitize(file)
     if answer.command is not None:
         out.say(f"[green]✓[/] {name}: [bold]{answer.command.command_id}[/] is valid")
     else:

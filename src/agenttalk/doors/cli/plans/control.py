@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -23,13 +23,13 @@ PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id
 @pause_app.command("pause")
 def pause(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Begin nothing new of a plan. What runs goes on to its end."""
-    return steered(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
+    return steer_plan(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
 
 
 @resume_app.command("resume")
 def resume(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Let a paused plan go on."""
-    return steered(ctx, root, as_json, plan, "resume", {}, "goes on")
+    return steer_plan(ctx, root, as_json, plan, "resume", {}, "goes on")
 
 
 @cancel_app.command("cancel")
@@ -41,7 +41,7 @@ def cancel(
     as_json: JsonOption = False,
 ) -> int:
     """Call a plan off: programs under way are ended, and everything still open fails."""
-    return steered(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
+    return steer_plan(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
 
 
 @retry_app.command("retry")
@@ -58,13 +58,13 @@ def retry(
 
     With --from the task may also be done or skipped, and everything that depends on it begins anew.
     """
-    plan, task_id = named_task(task)
+    plan, task_id = parse_task_name(task)
     words = f"runs again from {task_id} on" if onwards else f"{task_id} is tried again"
     more: dict[str, Any] = {"task": task_id, "from": True} if onwards else {"task": task_id}
-    return steered(ctx, root, as_json, plan, "retry", more, words)
+    return steer_plan(ctx, root, as_json, plan, "retry", more, words)
 
 
-def named_task(task: str) -> tuple[str, str]:
+def parse_task_name(task: str) -> tuple[str, str]:
     """Plan and task of PLAN/TASK."""
     from agenttalk.contracts.errors import Code, UsageError
 
@@ -74,7 +74,7 @@ def named_task(task: str) -> tuple[str, str]:
     return plan, task_id
 
 
-def steered(
+def steer_plan(
     ctx: typer.Context,
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
@@ -88,7 +88,7 @@ def steered(
 
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
@@ -97,17 +97,17 @@ def steered(
         wanted = PlanAction(
             name=action,
             by=by,
-            proof=await root_access.shown_to_be_operator(folder, deps),
+            proof=await root_access.prove_operator(folder, deps),
             task_id=more.get("task"),
             onwards=more.get("from", False),
             why=more.get("why", ""),
             checkpoint=more.get("checkpoint"),
             answer=more.get("answer", ""),
         )
-        done: dict[str, Any] = await by_hand_service(deps).steer(plan, wanted)
+        done: dict[str, Any] = await make_offline_service(deps).steer(plan, wanted)
         return done
 
-    answer = root_access.asked(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})
+    answer = root_access.ask_root(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})
     if out.as_json:
         out.data({"ok": True, **answer})
     else:
@@ -115,17 +115,17 @@ def steered(
     return 0
 
 
-def _say(out: Output, plan: str, words: str, answer: dict[str, Any]) -> None:
+def _say(out: CommandOutput, plan: str, words: str, answer: dict[str, Any]) -> None:
     if answer.get("changed") is False:
-        out.say(f"[bold]{plain(plan)}[/]: nothing changed")
+        out.say(f"[bold]{sanitize(plan)}[/]: nothing changed")
         return
     count = f": {answer['cancelled']} tasks" if "cancelled" in answer else ""
     if len(answer.get("tasks", ())) > 1:
         count = f": {len(answer['tasks'])} tasks"
-    out.say(f"[green]✓[/] [bold]{plain(plan)}[/]: {words}{count}")
+    out.say(f"[green]✓[/] [bold]{sanitize(plan)}[/]: {words}{count}")
 
 
-def by_hand_service(deps: Deps) -> Service:
+def make_offline_service(deps: Deps) -> Service:
     """What steers plans of a root that has no engine. It begins nothing."""
     from agenttalk.adapters.drivers.processes import LocalProcesses
     from agenttalk.engine.operation.service import Service

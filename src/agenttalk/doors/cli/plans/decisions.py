@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.doors.cli.core.output import Output, counted, one_line, plain
+from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, sanitize_line
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
@@ -23,73 +23,75 @@ _RELEASE: Final = {
 }
 
 
-def tell(out: Output, told: dict[str, Any]) -> None:
+def tell_decisions(out: CommandOutput, told: dict[str, Any]) -> None:
     """Say how review and release stand, with every reason; nothing where there is none."""
     review, release = told.get("review"), told.get("release")
     if review:
         _tell(out, _REVIEW[review["state"]], review, [] if review["state"] == "approved" else review["reasons"])
         if review["state"] == "approved" and review["missing"]:
-            out.say(f"    [yellow]![/] without {plain(', '.join(review['missing']))}")
+            out.say(f"    [yellow]![/] without {sanitize(', '.join(review['missing']))}")
     if release:
         _tell(out, _RELEASE[release["state"]], release, release["reasons"])
         _tell_isolation(out, release)
 
 
-def tell_disputes(out: Output, found: list[dict[str, Any]]) -> None:
+def tell_disputes(out: CommandOutput, found: list[dict[str, Any]]) -> None:
     """Say which checks the agent of a task says are wrong, and what became of that."""
     for each in found:
-        came = each["state"] + (f" by {plain(each['answered_by'])}" if each["answered_by"] else "")
-        note = f": {one_line(each['note'])}" if each["note"] else ""
-        out.say(f"  [yellow]?[/] {plain(each['agent_id'])} disputes the check {plain(each['check'])}: {came}{note}")
-        out.say(f"      it says: {one_line(each['reason'])}")
-        out.say(f"      [cyan]→[/] {plain(each['moves_on'])}")
+        came = each["state"] + (f" by {sanitize(each['answered_by'])}" if each["answered_by"] else "")
+        note = f": {sanitize_line(each['note'])}" if each["note"] else ""
+        out.say(
+            f"  [yellow]?[/] {sanitize(each['agent_id'])} disputes the check {sanitize(each['check'])}: {came}{note}"
+        )
+        out.say(f"      it says: {sanitize_line(each['reason'])}")
+        out.say(f"      [cyan]→[/] {sanitize(each['moves_on'])}")
 
 
-def _tell(out: Output, words: str, told: dict[str, Any], reasons: list[str]) -> None:
-    out.say(f"  {words.format(**{key: plain(str(value)) for key, value in told.items()})}")
+def _tell(out: CommandOutput, words: str, told: dict[str, Any], reasons: list[str]) -> None:
+    out.say(f"  {words.format(**{key: sanitize(str(value)) for key, value in told.items()})}")
     for reason in reasons:
-        out.say(f"    · {plain(reason)}")
+        out.say(f"    · {sanitize(reason)}")
 
 
 def _apart(each: dict[str, Any]) -> str:
     return ", not isolated" if each.get("isolated") is False else ""
 
 
-def _tell_isolation(out: Output, release: dict[str, Any]) -> None:
+def _tell_isolation(out: CommandOutput, release: dict[str, Any]) -> None:
     """Say how much of what was released ran without a sandbox."""
     if release["not_isolated"]:
-        tasks = counted(release["not_isolated"], "task")
+        tasks = format_count(release["not_isolated"], "task")
         out.say(f"    [yellow]![/] {tasks} of the plan not isolated: an agent or a check ran without a sandbox")
 
 
-def tell_release(out: Output, plan_id: str, release: dict[str, Any]) -> None:
+def tell_release(out: CommandOutput, plan_id: str, release: dict[str, Any]) -> None:
     """The last release of a plan: the decision, what is shipped, what each gate says, and every reason."""
-    out.say(f"[bold]{plain(plan_id)}[/]")
+    out.say(f"[bold]{sanitize(plan_id)}[/]")
     _tell(out, _RELEASE[release["state"]], release, release["reasons"])
     _tell_isolation(out, release)
     for artifact in release["artifacts"]:
-        ships = f"{plain(artifact['name'])} of {plain(artifact['task_id'])}, {plain(artifact['sha256'])}"
+        ships = f"{sanitize(artifact['name'])} of {sanitize(artifact['task_id'])}, {sanitize(artifact['sha256'])}"
         out.say(f"  ships {ships}{_apart(artifact)}")
     for gate in release["gates"]:
         if "gate" in gate:
             mark = "[green]✓[/]" if gate["decision"] == "PASS" and gate["fresh"] else "[red]✗[/]"
             stale = "" if gate["fresh"] else ", stale"
-            detail = f": {plain(gate['detail'])}" if gate["detail"] else ""
-            said = f"{gate['decision']} by {plain(gate['by'])}{stale}{_apart(gate)}{detail}"
-            out.say(f"  {mark} gate {plain(gate['gate'])}: {said}")
+            detail = f": {sanitize(gate['detail'])}" if gate["detail"] else ""
+            said = f"{gate['decision']} by {sanitize(gate['by'])}{stale}{_apart(gate)}{detail}"
+            out.say(f"  {mark} gate {sanitize(gate['gate'])}: {said}")
 
 
-def tell_policies(out: Output, policies: Policies) -> None:
+def tell_policies(out: CommandOutput, policies: Policies) -> None:
     """What a plan file says of review and release."""
     review, release = policies.review, policies.release
     if review is not None:
         by = f", {review.coordinator} decides" if review.coordinator else ""
         out.say(
-            f"reviewed first by {plain(', '.join(review.reviewers))} [dim](at least {review.min_score:g}{plain(by)})[/]"
+            f"reviewed first by {sanitize(', '.join(review.reviewers))} [dim](at least {review.min_score:g}{sanitize(by)})[/]"
         )
     if release is not None:
-        out.say(f"ships {plain(', '.join(dict.fromkeys(each.name for each in release.deliverables)))}")
+        out.say(f"ships {sanitize(', '.join(dict.fromkeys(each.name for each in release.deliverables)))}")
         for name in policies.release_gates_required:
             gate = release.gates.get(name)
             by = "nobody" if gate is None else gate.validator or (gate.check.kind if gate.check else "nobody")
-            out.say(f"  gate {plain(name)}: {plain(by)}")
+            out.say(f"  gate {sanitize(name)}: {sanitize(by)}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from agenttalk.doors.cli.core.output import Output, counted, gist, plain
+from agenttalk.doors.cli.core.output import CommandOutput, format_count, sanitize, summarize_lines
 from agenttalk.doors.cli.plans import decisions
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ WORDS: Final = {
 }
 
 
-class Live:
+class LivePlanView:
     """Shows how a plan goes, on standard error; the answer for programs goes to standard output in the end."""
 
     def __init__(
         self,
-        out: Output,
+        out: CommandOutput,
         plan_id: str,
         *,
         order: Sequence[str] = (),
@@ -98,19 +98,19 @@ class Live:
             self._out.console().print(self._table(standing))
         mark, words = WORDS[standing["result"]]
         counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in standing["counts"].items() if count)
-        took = spent(standing.get("usage"), timed=False)
+        took = describe_usage(standing.get("usage"), timed=False)
         told = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
-        self._out.say(f"{mark} [bold]{plain(self._plan_id)}[/]: {words} ({told})")
+        self._out.say(f"{mark} [bold]{sanitize(self._plan_id)}[/]: {words} ({told})")
         for task in standing["tasks"]:
             if task["board"] in {"failed", "blocked"}:
                 self._out.say(f"  {_line(task)}")
             elif task["agent_id"] in self._by_hand and task["state"] in {"READY", "RUNNING"}:
                 where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"
-                self._out.say(f"  {_line(task)} waits for whoever works {plain(where)}")
+                self._out.say(f"  {_line(task)} waits for whoever works {sanitize(where)}")
         for gate in standing.get("gates", ()):
             if gate["allowed"]:  # what is denied is the reason of its task
-                self._out.say(f"  {gate_line(gate)}")
-        decisions.tell(self._out, standing)
+                self._out.say(f"  {describe_gate(gate)}")
+        decisions.tell_decisions(self._out, standing)
         self._say_where_to_look(standing)
 
     def _say_where_to_look(self, standing: dict[str, Any]) -> None:
@@ -119,10 +119,10 @@ class Live:
         if asked:
             self._out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked", err=True)
         elif standing.get("questions"):
-            self._out.say(f"[yellow]?[/] {open_questions(standing['questions'])}", err=True)
+            self._out.say(f"[yellow]?[/] {describe_open_questions(standing['questions'])}", err=True)
         made = self._root / "system_runtime" / "artifacts" / self._plan_id if self._root else None
         if made is not None and made.is_dir():
-            self._out.say(f"[cyan]→[/] what it made lies in {plain(made)}", err=True)
+            self._out.say(f"[cyan]→[/] what it made lies in {sanitize(made)}", err=True)
 
     def _ordered(self, standing: dict[str, Any]) -> dict[str, Any]:
         """Tasks in the order of the plan."""
@@ -143,14 +143,14 @@ class Live:
                 self._out.say(_line(task), err=True)
         closing = standing.get("closing")
         if closing and closing != self._closing:
-            self._out.say(f"[blue]◆[/] closing: {plain(closing)}", err=True)
+            self._out.say(f"[blue]◆[/] closing: {sanitize(closing)}", err=True)
         self._closing = closing
 
     def _table(self, standing: dict[str, Any]) -> Table:
         from rich.table import Table
 
-        took = spent(standing.get("usage"), timed=False)
-        title = "  ".join(part for part in (plain(self._plan_id), f"{self._seconds()} s", took) if part)
+        took = describe_usage(standing.get("usage"), timed=False)
+        title = "  ".join(part for part in (sanitize(self._plan_id), f"{self._seconds()} s", took) if part)
         table = Table(box=None, pad_edge=False, title=title, title_justify="left")
         for name in ("", "task", "agent", "state", "took", ""):
             table.add_column(name)
@@ -160,8 +160,8 @@ class Live:
             colour, sign = MARKS[task["board"]]
             table.add_row(
                 f"[{colour}]{sign}[/]",
-                plain(task["task_id"]),
-                f"[dim]{plain(task['agent_id'])}[/]",
+                sanitize(task["task_id"]),
+                f"[dim]{sanitize(task['agent_id'])}[/]",
                 f"[{colour}]{task['state']}[/]",
                 self._took(task),
                 _remark(task),
@@ -169,7 +169,7 @@ class Live:
         if len(tasks) > MOST:
             table.add_row("", f"[dim]and {len(tasks) - MOST} more[/]", "", "", "", "")
         if standing.get("closing"):
-            table.add_row("[blue]◆[/]", "[dim]closing[/]", "", "", "", plain(standing["closing"]))
+            table.add_row("[blue]◆[/]", "[dim]closing[/]", "", "", "", sanitize(standing["closing"]))
         return table
 
     def _took(self, task: dict[str, Any]) -> str:
@@ -177,43 +177,43 @@ class Live:
         usage = task.get("usage")
         began = self._working.get(task["task_id"])
         if began is None:
-            return spent(usage)
+            return describe_usage(usage)
         known = usage or {"duration_s": 0.0, "tokens": 0, "cost_usd": 0.0, "tool_calls": 0}
-        return spent({**known, "duration_s": known["duration_s"] + time.monotonic() - began})
+        return describe_usage({**known, "duration_s": known["duration_s"] + time.monotonic() - began})
 
 
 def _line(task: dict[str, Any]) -> str:
     colour, sign = ("yellow", "?") if task.get("proven") is False else MARKS[task["board"]]
-    who = f"[bold]{plain(task['task_id'])}[/] [dim]{plain(task['agent_id'])}[/]"
-    took = spent(task.get("usage")) if task["board"] in {"done", "failed"} else ""
+    who = f"[bold]{sanitize(task['task_id'])}[/] [dim]{sanitize(task['agent_id'])}[/]"
+    took = describe_usage(task.get("usage")) if task["board"] in {"done", "failed"} else ""
     remark = " [dim]·[/] ".join(part for part in (took, _remark(task)) if part)
     return f"[{colour}]{sign}[/] {who} {remark}".rstrip()
 
 
-def open_questions(questions: Sequence[str]) -> str:
+def describe_open_questions(questions: Sequence[str]) -> str:
     """That nobody has answered what somebody asked."""
     verb = "is" if len(questions) == 1 else "are"
-    return f"{counted(len(questions), 'question')} {verb} not answered: 'agenttalk inbox' shows what is asked"
+    return f"{format_count(len(questions), 'question')} {verb} not answered: 'agenttalk inbox' shows what is asked"
 
 
-def gate_line(gate: dict[str, Any]) -> str:
+def describe_gate(gate: dict[str, Any]) -> str:
     """What a checkpoint held against a task, and who has overridden it."""
     colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
-    why = plain("; ".join(gate["reasons"])[:300])
-    by = f" [dim]· overridden by[/] {plain(gate['overridden_by'])}" if gate.get("overridden_by") else ""
-    note = f" [dim]({plain(gate['why'][:160])})[/]" if gate.get("why") else ""
-    return f"[{colour}]{sign}[/] [bold]{plain(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
+    why = sanitize("; ".join(gate["reasons"])[:300])
+    by = f" [dim]· overridden by[/] {sanitize(gate['overridden_by'])}" if gate.get("overridden_by") else ""
+    note = f" [dim]({sanitize(gate['why'][:160])})[/]" if gate.get("why") else ""
+    return f"[{colour}]{sign}[/] [bold]{sanitize(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
 
 
-def spent(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
+def describe_usage(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     """What something took, in words: the time, and tokens and money if there were any."""
     if not usage:
         return ""
     parts = [_duration(usage["duration_s"])] if timed else []
-    parts += [counted(usage["tokens"], "token")] if usage.get("tokens") else []
+    parts += [format_count(usage["tokens"], "token")] if usage.get("tokens") else []
     cost = usage.get("cost_usd") or 0
     parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
-    parts += [f"cost unknown: no price of {plain(str(usage['unpriced']))}"] if usage.get("unpriced") else []
+    parts += [f"cost unknown: no price of {sanitize(str(usage['unpriced']))}"] if usage.get("unpriced") else []
     calls = usage.get("tool_calls")
     parts += ["1 call of a tool" if calls == 1 else f"{calls:,} calls of tools"] if calls else []
     return ", ".join(parts)
@@ -240,7 +240,7 @@ def _remark(task: dict[str, Any]) -> str:
     if task.get("isolated") is False:
         parts.append("not isolated")
     if task["reason"]:
-        parts.append(gist(task["reason"]))
+        parts.append(summarize_lines(task["reason"]))
     if task["request_id"]:
-        parts.append(f"question {plain(task['request_id'])}")
+        parts.append(f"question {sanitize(task['request_id'])}")
     return " [dim]·[/] ".join(parts)

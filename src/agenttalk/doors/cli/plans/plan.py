@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 from agenttalk.doors.cli.plans import decisions, draft
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def check(
     from agenttalk.rules.planfile import compiler as rules
     from agenttalk.wiring.plan_files import add_unheeded_warnings, find_overruled, merge_profiles
 
-    settings = Settings.merged(ctx, root, as_json)
-    out = Output(as_json=settings.as_json)
+    settings = CommonOptions.merged(ctx, root, as_json)
+    out = CommandOutput(as_json=settings.as_json)
     data = sources.read_bytes(file, limit=wire.DOCUMENT_LIMIT)
     with pause_collector():
         try:
@@ -76,7 +76,9 @@ def check(
         compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
         beside = Path.cwd() if file == "-" else Path(file).absolute().parent
         workspace = compiled.manifest.workspace
-        told = plan_warnings.remarks(compiled, beside / workspace.repo) if workspace is not None else []
+        told = (
+            plan_warnings.find_repository_warnings(compiled, beside / workspace.repo) if workspace is not None else []
+        )
         compiled = replace(compiled, warnings=(*compiled.warnings, *told))
         written = _written(out_folder, compiled) if out_folder is not None and compiled.ok else []
         _tell(out, file, source, compiled, written)
@@ -97,27 +99,27 @@ def apply(
     import getpass
 
     from agenttalk.doors.cli.core import root_access
-    from agenttalk.doors.cli.plans.control import by_hand_service
-    from agenttalk.doors.cli.plans.run import documents, refused
+    from agenttalk.doors.cli.plans.control import make_offline_service
+    from agenttalk.doors.cli.plans.run import tell_refused, to_documents
     from agenttalk.engine.core.deps import Deps
     from agenttalk.wiring.plan_files import compile_plan_file
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     compiled = compile_plan_file(file, folder)
     if compiled.problems:
-        return refused(out, compiled)
+        return tell_refused(out, compiled)
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        service = by_hand_service(deps)
+        service = make_offline_service(deps)
         return await service.apply(compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by)
 
-    told = root_access.asked(folder, "/api/plans/apply", by_hand, documents(compiled))
+    told = root_access.ask_root(folder, "/api/plans/apply", by_hand, to_documents(compiled))
     if out.as_json:
         out.data({"ok": True, "plan_id": compiled.dag.plan_id, **told})
     else:
         words = ", ".join(f"{len(told[what])} {what}" for what in ("added", "changed", "removed") if told[what])
-        out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {words or 'nothing changed'}")
+        out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {words or 'nothing changed'}")
     return 0
 
 
@@ -142,7 +144,7 @@ def _written(folder: Path, compiled: CompiledPlan) -> list[str]:
     return [str(path) for path in (*files, *profiles)]
 
 
-def _tell_refused(out: Output, file: str, problems: Iterable[Problem]) -> None:
+def _tell_refused(out: CommandOutput, file: str, problems: Iterable[Problem]) -> None:
     found = tuple(problems)
     if out.as_json:
         out.data({"ok": False, "problems": _as_json(found), "warnings": [], "task_dag": None})
@@ -151,7 +153,7 @@ def _tell_refused(out: Output, file: str, problems: Iterable[Problem]) -> None:
     out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(found), 'problem')}", err=True)
 
 
-def _tell(out: Output, file: str, source: YamlSource, compiled: CompiledPlan, written: list[str]) -> None:
+def _tell(out: CommandOutput, file: str, source: YamlSource, compiled: CompiledPlan, written: list[str]) -> None:
     from agenttalk.rules.planfile.compiler import compute_waves
 
     problems, warnings = source.located(compiled.problems), source.located(compiled.warnings)
@@ -177,14 +179,14 @@ def _tell(out: Output, file: str, source: YamlSource, compiled: CompiledPlan, wr
         said = f", and {_count(len(warnings), 'remark')}" if warnings else ""
         out.say(f"[green]✓[/] {_name(file)}: [bold]{compiled.dag.plan_id}[/] can be submitted{said}")
         for path in written:
-            out.say(f"  {plain(path)}")
+            out.say(f"  {sanitize(path)}")
     else:
         out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(problems), 'problem')}", err=True)
 
 
-def _tell_plan(out: Output, compiled: CompiledPlan, order: list[list[str]]) -> None:
+def _tell_plan(out: CommandOutput, compiled: CompiledPlan, order: list[list[str]]) -> None:
     dag, manifest = compiled.dag, compiled.manifest
-    name = f" {plain(manifest.plan_name)}" if manifest.plan_name else ""
+    name = f" {sanitize(manifest.plan_name)}" if manifest.plan_name else ""
     counts = [_count(len(dag.nodes), "task"), _count(len(compiled.profiles), "agent"), _count(len(order), "wave")]
     out.say(f"[bold]{dag.plan_id}[/]{name} [dim]({', '.join(counts)})[/]")
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
@@ -207,7 +209,7 @@ def _tell_plan(out: Output, compiled: CompiledPlan, order: list[list[str]]) -> N
         out.say(f"[dim]… and {_count(len(dag.nodes) - SHOWN, 'task')} more; --json has all[/]")
 
 
-def _tell_task(out: Output, node: Node, activator: str | None) -> None:
+def _tell_task(out: CommandOutput, node: Node, activator: str | None) -> None:
     after = f" after {', '.join(node.depends_on)}" if node.depends_on else ""
     only = f" [dim]only when {activator} says so[/]" if activator else ""
     out.say(f"  [bold cyan]{node.task_id}[/] by {node.assigned_agent_id}{after}{only}")
@@ -215,9 +217,9 @@ def _tell_task(out: Output, node: Node, activator: str | None) -> None:
         value = need.selector.type_value if need.selector.type == "by_message_type" else need.selector.value
         kind = "" if need.selector.type == "by_output_name" else f" [dim]{need.selector.type}[/]"
         extra = " [dim]from outside[/]" if need.external else "" if need.required else " [dim]if it is there[/]"
-        out.say(f"    takes {plain(need.name)} ← {plain(value)}{kind}{extra}")
+        out.say(f"    takes {sanitize(need.name)} ← {sanitize(value)}{kind}{extra}")
     for output in node.outputs:
-        out.say(f"    makes {plain(output.name)}{_fate(output)}")
+        out.say(f"    makes {sanitize(output.name)}{_fate(output)}")
     for line in _done(node):
         out.say(f"    done: {line}")
 
@@ -226,7 +228,7 @@ def _fate(output: Made) -> str:
     to = f" → {', '.join(output.deliver_to)}" if output.deliver_to else ""
     notes = [*(["deliverable"] if output.deliverable else []), *(["optional"] if output.optional else [])]
     notes += [f"when {output.when}"] if output.when else []
-    return to + (f" [dim]({plain(', '.join(notes))})[/]" if notes else "")
+    return to + (f" [dim]({sanitize(', '.join(notes))})[/]" if notes else "")
 
 
 def _done(node: Node) -> list[str]:
@@ -236,13 +238,13 @@ def _done(node: Node) -> list[str]:
             each.description: ", ".join(f"{name}: {kinds.get(name, 'handed in')}" for name in each.evidence_required)
             for each in node.promise.acceptance
         }
-        return [plain(f"{text} ({how or 'a person says so'})") for text, how in shown.items()]
+        return [sanitize(f"{text} ({how or 'a person says so'})") for text, how in shown.items()]
     names = [output.name for output in node.outputs if not output.when and not output.optional]
     derived = f"{', '.join(names)} stored as declared" if names else "a result that is not empty"
-    return [plain(f"{derived}{' and a score' if node.score_required else ''} (derived)")]
+    return [sanitize(f"{derived}{' and a score' if node.score_required else ''} (derived)")]
 
 
-def _tell_problems(out: Output, problems: tuple[Problem, ...], *, warning: bool = False) -> None:
+def _tell_problems(out: CommandOutput, problems: tuple[Problem, ...], *, warning: bool = False) -> None:
     out.problems(problems[:SHOWN], warning=warning)
     if len(problems) > SHOWN:
         out.say(f"[dim]… and {len(problems) - SHOWN} more; --json has all[/]", err=True)
@@ -255,7 +257,7 @@ def _as_json(problems: tuple[Problem, ...]) -> list[dict[str, Any]]:
 
 
 def _name(file: str) -> str:
-    return "standard input" if file == "-" else plain(file)
+    return "standard input" if file == "-" else sanitize(file)
 
 
 def _count(number: int, thing: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from agenttalk.doors.cli.core.output import Output, plain
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -19,7 +19,7 @@ _PROMPTS: Final = {
 }
 
 
-def show_prompt(out: Output, folder: Path, plan: str, task_id: str) -> int:
+def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> int:
     """The last prompt of a task: its text on standard output, what is to be said about it on standard error."""
     from agenttalk.doors.cli.core import root_access
 
@@ -28,13 +28,13 @@ def show_prompt(out: Output, folder: Path, plan: str, task_id: str) -> int:
 
         return (await prompt_record.read_prompt(deps, plan, task_id)).as_json()
 
-    told = root_access.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)
+    told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)
     if out.as_json:
         out.data({"ok": True, **told})
         return 0
     if told["standing"] in _PROMPTS:
         shown = f" [dim]{told['sha256']}[/]" if told["sha256"] else ""
-        out.say(f"[yellow]![/] {plain(plan)}/{plain(task_id)}: {_PROMPTS[told['standing']]}{shown}", err=True)
+        out.say(f"[yellow]![/] {sanitize(plan)}/{sanitize(task_id)}: {_PROMPTS[told['standing']]}{shown}", err=True)
     if told["text"] is not None:
         typer.echo(told["text"])
     return 0

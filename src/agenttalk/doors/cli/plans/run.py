@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.contracts.errors import Code
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, SandboxOption, Settings, plain
-from agenttalk.doors.cli.core.root_discovery import near
+from agenttalk.doors.cli.core.output import (
+    CommandOutput,
+    CommonOptions,
+    JsonOption,
+    RootOption,
+    SandboxOption,
+    sanitize,
+)
+from agenttalk.doors.cli.core.root_discovery import find_root
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import Tier
-    from agenttalk.doors.cli.core.engine_client import Client
+    from agenttalk.doors.cli.core.engine_client import EngineClient
     from agenttalk.engine.operation.engine import Engine
     from agenttalk.rules.planfile.compiler import CompiledPlan
 
@@ -51,23 +58,23 @@ def run(
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
 
-    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
-    given = Settings.merged(ctx, root, as_json).root or near(Path.cwd())
+    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
+    given = CommonOptions.merged(ctx, root, as_json).root or find_root(Path.cwd())
     compiled = compile_plan_file(file, given if given is not None and given.is_dir() else None)
     if compiled.problems:
-        return refused(out, compiled)
+        return tell_refused(out, compiled)
     compiled = _with_uncommitted(compiled) if take_uncommitted else compiled
     if dry_run:
         tasks = [node.task_id for node in compiled.dag.nodes]
         if out.as_json:
             out.data({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
         else:
-            out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
+            out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
     warnings.require_repository(compiled)
     warnings.tell_of_repository(out, compiled)
-    folder = root_access.made(ctx, root)
-    return CODES[_carried_out(out, compiled, folder, watch=watch, sandbox=sandbox)["result"]]
+    folder = root_access.make_root(ctx, root)
+    return CODES[_run_compiled(out, compiled, folder, watch=watch, sandbox=sandbox)["result"]]
 
 
 def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
@@ -83,7 +90,7 @@ def _with_uncommitted(compiled: CompiledPlan) -> CompiledPlan:
     return replace(compiled, manifest=compiled.manifest.model_copy(update={"workspace": taking}))
 
 
-def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
+def run_plan_file(out: CommandOutput, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
     from agenttalk.contracts.errors import ContractError
     from agenttalk.wiring.plan_files import compile_plan_file
@@ -91,15 +98,21 @@ def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -
     compiled = compile_plan_file(file, folder)
     if compiled.problems:
         raise ContractError(compiled.problems[0].code, f"{file} is no plan that can be run", compiled.problems)
-    return _carried_out(out, compiled, folder, watch=False, quiet=quiet)
+    return _run_compiled(out, compiled, folder, watch=False, quiet=quiet)
 
 
-def _carried_out(
-    out: Output, compiled: CompiledPlan, folder: Path, *, watch: bool, quiet: bool = False, sandbox: Tier | None = None
+def _run_compiled(
+    out: CommandOutput,
+    compiled: CompiledPlan,
+    folder: Path,
+    *,
+    watch: bool,
+    quiet: bool = False,
+    sandbox: Tier | None = None,
 ) -> dict[str, Any]:
     """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
     from agenttalk.doors.cli.plans import warnings
-    from agenttalk.doors.cli.plans.live_view import Live
+    from agenttalk.doors.cli.plans.live_view import LivePlanView
     from agenttalk.rules.planfile.compiler import compute_waves
 
     _warn_of_checks(out, compiled, folder)
@@ -108,14 +121,14 @@ def _carried_out(
     warnings.warn_of_logins(out, compiled, folder, sandbox)
     order = [task_id for wave in compute_waves(compiled.dag) for task_id in wave]
     by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
-    with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
-        standing = _followed(folder, compiled, live.show, watch=watch, sandbox=sandbox)
+    with LivePlanView(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
+        standing = _run_until_settled(folder, compiled, live.show, watch=watch, sandbox=sandbox)
     if not quiet:
         live.conclude(standing)
     return standing
 
 
-def refused(out: Output, compiled: CompiledPlan) -> int:
+def tell_refused(out: CommandOutput, compiled: CompiledPlan) -> int:
     """Say what is wrong with a plan; the exit code."""
     if out.as_json:
         errors = [
@@ -131,7 +144,7 @@ def refused(out: Output, compiled: CompiledPlan) -> int:
     return 2
 
 
-def _warn_of_checks(out: Output, compiled: CompiledPlan, root: Path) -> None:
+def _warn_of_checks(out: CommandOutput, compiled: CompiledPlan, root: Path) -> None:
     """A check that nobody can make never passes; whoever starts such a plan should know before."""
     named = [
         str(node.task_id)
@@ -143,12 +156,12 @@ def _warn_of_checks(out: Output, compiled: CompiledPlan, root: Path) -> None:
     from agenttalk.wiring.settings import load
 
     if not any(each.token_env or each.token_file for each in load(root).sources.values()):
-        tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
+        tasks = sanitize(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
         words = "no forge is configured with a token of the engine's, so these tasks are never done"
         out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 
-def _followed(
+def _run_until_settled(
     root: Path,
     compiled: CompiledPlan,
     show: Callable[[dict[str, Any]], None],
@@ -172,13 +185,13 @@ def _followed(
     gone: MachineError | None = None
     deadline = time.monotonic() + ABSENCE
     while True:
-        client = engine_client.running(root)
+        client = engine_client.connect_to_running_engine(root)
         try:
             if client is not None:
                 warnings.refuse_sandbox(sandbox)
-                return _beside(client, compiled, show, watch=watch)
+                return _run_in_engine(client, compiled, show, watch=watch)
             if not served:
-                return _here(root, compiled, show, watch=watch, sandbox=sandbox)
+                return _run_here(root, compiled, show, watch=watch, sandbox=sandbox)
         except MachineError as error:
             if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
                 raise
@@ -202,7 +215,7 @@ def _context() -> str:
     return told if read_traceparent(told) is not None else ""
 
 
-def _here(
+def _run_here(
     root: Path,
     compiled: CompiledPlan,
     show: Callable[[dict[str, Any]], None],
@@ -245,19 +258,19 @@ def _here(
     def start(stop: asyncio.Event) -> Any:
         return wiring.serve(root, loaded, stop=stop, port=0, job=job)
 
-    code = root_access.looped(start)
+    code = root_access.run_loop(start)
     if not seen:  # stopped before there was anything to tell
         raise KeyboardInterrupt
     return {**seen[0], "result": "running"} if code == root_access.EXIT_INTERRUPTED else seen[0]
 
 
-def _beside(
-    client: Client, compiled: CompiledPlan, show: Callable[[dict[str, Any]], None], *, watch: bool
+def _run_in_engine(
+    client: EngineClient, compiled: CompiledPlan, show: Callable[[dict[str, Any]], None], *, watch: bool
 ) -> dict[str, Any]:
     import time
 
     context = _context()
-    client.post("/api/plans", documents(compiled), {"traceparent": context} if context else {})
+    client.post("/api/plans", to_documents(compiled), {"traceparent": context} if context else {})
     standing: dict[str, Any] = {}
     try:
         while True:
@@ -270,7 +283,7 @@ def _beside(
         return {**standing, "result": "running"}
 
 
-def documents(compiled: CompiledPlan) -> dict[str, Any]:
+def to_documents(compiled: CompiledPlan) -> dict[str, Any]:
     """A plan as an engine takes it."""
     import base64
 

@@ -13,7 +13,7 @@ from agenttalk.contracts.errors import Code, UsageError
 NAMES: Final = ("weekly-summary",)
 
 
-def write(name: str, root: Path, schedule: str, *, editor: str, team: Sequence[str]) -> Path:
+def write_plan_file(name: str, root: Path, schedule: str, *, editor: str, team: Sequence[str]) -> Path:
     """Make a plan file under a root, and return its path. Raises UsageError; a file that is there is not touched."""
     if name not in NAMES:
         from agenttalk.contracts.core.problems import (
@@ -40,22 +40,26 @@ def _weekly_summary(plan_id: str, editor: str, team: Sequence[str]) -> str:
     template: Any = yaml.safe_load((files("agenttalk") / "templates" / "weekly-summary.yaml").read_bytes())
     words = {"editor": editor, "team": ", ".join(team)}
     each = [{**words, "member": member} for member in team]
-    reports = [filled(template["member"], said) for said in each]
+    reports = [fill_placeholders(template["member"], said) for said in each]
     promise = {
         "objective": template["name"],
-        "acceptance": [filled(template["criterion"], said) for said in each],
-        "checks": [filled(template["check"], said) for said in each],
+        "acceptance": [fill_placeholders(template["criterion"], said) for said in each],
+        "checks": [fill_placeholders(template["check"], said) for said in each],
     }
-    summary = {**filled(template["editor"], words), "needs": [task["id"] for task in reports], "promise": promise}
+    summary = {
+        **fill_placeholders(template["editor"], words),
+        "needs": [task["id"] for task in reports],
+        "promise": promise,
+    }
     plan = {"plan_id": plan_id, "name": template["name"], "tasks": [*reports, summary]}
     head = "# Made from the template weekly-summary; change it as you like. Each run has an id of its own.\n"
     return f"{head}{yaml.safe_dump(plan, sort_keys=False, allow_unicode=True, width=120)}"
 
 
-def filled(value: Any, words: Mapping[str, str]) -> Any:
+def fill_placeholders(value: Any, words: Mapping[str, str]) -> Any:
     """The same with every ⟨word⟩ replaced, in texts alone and once: what is filled in stays as it is."""
     if isinstance(value, dict):
-        return {key: filled(each, words) for key, each in value.items()}
+        return {key: fill_placeholders(each, words) for key, each in value.items()}
     if isinstance(value, list):
-        return [filled(each, words) for each in value]
+        return [fill_placeholders(each, words) for each in value]
     return re.sub(r"⟨(\w+)⟩", lambda match: words[match[1]], value) if isinstance(value, str) else value

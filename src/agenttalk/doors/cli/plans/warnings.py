@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenttalk.contracts.errors import Code, Problem, UsageError
-from agenttalk.doors.cli.core.output import Output, plain
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize
 from agenttalk.rules.planfile.compiler import CompiledPlan
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def require_repository(compiled: CompiledPlan) -> None:
         raise UsageError(Code.FILE_UNREADABLE, message, hint="look at workspace.repo in the plan, or make it first")
 
 
-def remarks(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
+def find_repository_warnings(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
     """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
     from agenttalk.adapters.workspaces.user_folder import survey_folder
     from agenttalk.contracts.errors import AgentTalkError
@@ -41,14 +41,14 @@ def remarks(compiled: CompiledPlan, repo: Path | None = None) -> list[Problem]:
     return plan_remarks.find_remarks(compiled.dag.nodes, found.paths, missed)
 
 
-def tell_of_repository(out: Output, compiled: CompiledPlan) -> None:
+def tell_of_repository(out: CommandOutput, compiled: CompiledPlan) -> None:
     """Say what a plan would not see of its repository, and what its checks leave open."""
-    for each in () if out.as_json else remarks(compiled):
-        out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}", err=True)
-        out.say(f"  [dim]{plain(each.hint)}[/]", err=True)
+    for each in () if out.as_json else find_repository_warnings(compiled):
+        out.say(f"[yellow]![/] {sanitize(each.field)}: {sanitize(each.message)}", err=True)
+        out.say(f"  [dim]{sanitize(each.hint)}[/]", err=True)
 
 
-def warn_of_sandboxes(out: Output, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
+def warn_of_sandboxes(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
     """A plan cannot have its agents confined less than the operator says; whoever wrote that should know before."""
     if out.as_json:
         return
@@ -56,10 +56,10 @@ def warn_of_sandboxes(out: Output, compiled: CompiledPlan, root: Path, sandbox: 
     from agenttalk.wiring import settings
 
     for each in isolation.find_unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
-        out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}; {plain(each.hint or '')}", err=True)
+        out.say(f"[yellow]![/] {sanitize(each.field)}: {sanitize(each.message)}; {sanitize(each.hint or '')}", err=True)
 
 
-def warn_of_logins(out: Output, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
+def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandbox: Tier | None = None) -> None:
     """A coding agent in a sandbox that has neither a key nor a login fails; better said before its first turn."""
     import os
 
@@ -75,7 +75,7 @@ def warn_of_logins(out: Output, compiled: CompiledPlan, root: Path, sandbox: Tie
         login = cli_table.choose_login(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():
             message = f"no key is set and nobody is logged in; {login.remedy}"
-            out.say(f"[yellow]![/] agents.{plain(name)}: {plain(message)}", err=True)
+            out.say(f"[yellow]![/] agents.{sanitize(name)}: {sanitize(message)}", err=True)
 
 
 def refuse_sandbox(sandbox: Tier | None) -> None:
@@ -86,11 +86,11 @@ def refuse_sandbox(sandbox: Tier | None) -> None:
         raise UsageError(Code.OPTION_INVALID, message, hint=hint)
 
 
-def warn_of_programs(out: Output, compiled: CompiledPlan, root: Path) -> None:
+def warn_of_programs(out: CommandOutput, compiled: CompiledPlan, root: Path) -> None:
     """A script that lies neither beside the plan file nor in its agent's folder is probably spelled wrongly."""
     for name, profile in compiled.profiles.items():
         for argument in profile.argv[1:] if profile.driver == "script" else ():
             script = argument.endswith((".py", ".sh")) and not argument.startswith(("/", "-"))
             if script and not (root / "agents" / name / argument).is_file() and not out.as_json:
                 where = f"neither beside the plan nor in agents/{name}"
-                out.say(f"[yellow]![/] agents.{plain(name)}: {plain(argument)} is {plain(where)}", err=True)
+                out.say(f"[yellow]![/] agents.{sanitize(name)}: {sanitize(argument)} is {sanitize(where)}", err=True)

@@ -31,7 +31,7 @@ _KEPT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class LocalAttempt:
     """Where an attempt takes place, as its variables say."""
 
     command: Command
@@ -41,7 +41,7 @@ class Attempt:
     environ: Mapping[str, str]
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], cwd: Path) -> Attempt:
+    def of(cls, environ: Mapping[str, str], cwd: Path) -> LocalAttempt:
         """The attempt that this process belongs to. Raises UsageError when it belongs to none."""
         file = environ.get("AGENTTALK_COMMAND", "")
         if not file:
@@ -97,7 +97,7 @@ class Attempt:
         if isinstance(check, RunCheck | TestsCheck):
             return self._ran(check, copy)
         if isinstance(check, FileCheck | JsonCheck):
-            return _seen(check, copy)
+            return _inspect_file(check, copy)
         return ""
 
     def _ran(self, check: RunCheck | TestsCheck, copy: Path) -> str:
@@ -127,7 +127,7 @@ class Attempt:
         return ended(command=check.run, code=process.returncode, text=said)
 
 
-def _seen(check: FileCheck | JsonCheck, copy: Path) -> str:
+def _inspect_file(check: FileCheck | JsonCheck, copy: Path) -> str:
     try:
         data = (copy / check.path).read_bytes()
     except OSError:
@@ -143,10 +143,10 @@ def _seen(check: FileCheck | JsonCheck, copy: Path) -> str:
     return ""
 
 
-def mine() -> Attempt:
+def read_own_attempt() -> LocalAttempt:
     """The attempt of this process. Raises UsageError."""
     try:
-        return Attempt.of(os.environ, Path.cwd())
+        return LocalAttempt.of(os.environ, Path.cwd())
     except UsageError:
         raise
     except AgentTalkError as error:

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from agenttalk.contracts.errors import Code, MachineError, UsageError
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, counted, plain, shortened
-from agenttalk.doors.cli.core.root_discovery import named
+from agenttalk.doors.cli.core.output import (
+    CommandOutput,
+    CommonOptions,
+    JsonOption,
+    RootOption,
+    format_count,
+    sanitize,
+    shorten_json,
+)
+from agenttalk.doors.cli.core.root_discovery import resolve_root
 
 if TYPE_CHECKING:
     from agenttalk.adapters.store.audit import ChainReport
@@ -46,7 +54,7 @@ def verify(
     _tell(out, reports, anchored=anchor is not None)
     if kept and not _intact(reports) and not out.as_json:
         where = heads_file(folder, shared=bool(url))
-        out.say(f"[dim]compared also with {plain(where)}; remove that file if you made this root anew[/]")
+        out.say(f"[dim]compared also with {sanitize(where)}; remove that file if you made this root anew[/]")
     return 0 if _intact(reports) else BROKEN
 
 
@@ -74,7 +82,7 @@ def write_anchor(
     if out.as_json:
         out.data({"ok": True, "file": str(to), "chains": [_as_json(report) for report in reports]})
     else:
-        out.say(f"[green]✓[/] {to}: the heads of {counted(len(reports), 'chain')}")
+        out.say(f"[green]✓[/] {to}: the heads of {format_count(len(reports), 'chain')}")
     return 0
 
 
@@ -121,15 +129,15 @@ def find(
         out.data({"ok": bool(found), "entries": found})
         return 0 if found else BROKEN
     for entry in found:
-        out.say(f"[dim]{entry['at']}[/] [bold]{plain(entry['kind'])}[/] {plain(entry['subject'])}")
+        out.say(f"[dim]{entry['at']}[/] [bold]{sanitize(entry['kind'])}[/] {sanitize(entry['subject'])}")
         decisions = [each for each in entry["body"].get("gates", ()) if each["trace_id"] == text]
         for each in decisions:
             said = "allowed" if each["allowed"] else "denied"
-            out.say(f"  {each['checkpoint']}: {said} {plain('; '.join(each['reasons']))}".rstrip())
+            out.say(f"  {each['checkpoint']}: {said} {sanitize('; '.join(each['reasons']))}".rstrip())
         if not decisions:
-            out.say(f"  [dim]{shortened(entry['body'], 200)}[/]")
+            out.say(f"  [dim]{shorten_json(entry['body'], 200)}[/]")
     if not found:
-        out.say(f"no entry names {plain(text)}", err=True)
+        out.say(f"no entry names {sanitize(text)}", err=True)
     return 0 if found else BROKEN
 
 
@@ -157,13 +165,13 @@ def _setup(
     ctx: typer.Context,
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
-) -> tuple[Output, Path, str]:
+) -> tuple[CommandOutput, Path, str]:
     """How to answer, the root, and the URL of its store."""
     from agenttalk.wiring import settings
 
-    given = Settings.merged(ctx, root, as_json)
-    folder = named(given.root)
-    return Output(as_json=given.as_json), folder, settings.load(folder).store_url
+    given = CommonOptions.merged(ctx, root, as_json)
+    folder = resolve_root(given.root)
+    return CommandOutput(as_json=given.as_json), folder, settings.load(folder).store_url
 
 
 def _read(path: Path) -> bytes:
@@ -197,7 +205,7 @@ def _intact(reports: list[ChainReport]) -> bool:
     return all(report.verdict.intact for report in reports)
 
 
-def _tell(out: Output, reports: list[ChainReport], *, anchored: bool) -> None:
+def _tell(out: CommandOutput, reports: list[ChainReport], *, anchored: bool) -> None:
     if out.as_json:
         out.data({"ok": _intact(reports), "anchored": anchored, "chains": [_as_json(report) for report in reports]})
         return
@@ -207,16 +215,16 @@ def _tell(out: Output, reports: list[ChainReport], *, anchored: bool) -> None:
         out.say("[dim]without --anchor, a rewriting of all chains by the engine's own user would not be seen[/]")
 
 
-def _tell_chain(out: Output, report: ChainReport) -> None:
+def _tell_chain(out: CommandOutput, report: ChainReport) -> None:
     verdict, name = report.verdict, f"[bold]{_safe(report.chain)}[/]"
     if verdict.broken:
         where = f"entry {verdict.broken.seq}" if verdict.broken.seq is not None else "the end"
         out.say(f"[bold red]✗[/] {name}: broken at {where} (place {verdict.broken.link}): {_safe(verdict.broken.why)}")
     elif not verdict.unsealed:
-        out.say(f"[green]✓[/] {name}: {counted(verdict.head.link, 'entry')}, intact")
+        out.say(f"[green]✓[/] {name}: {format_count(verdict.head.link, 'entry')}, intact")
     if verdict.unsealed:
         first, last = verdict.unsealed[0], verdict.unsealed[-1]
-        count = counted(len(verdict.unsealed), "entry")
+        count = format_count(len(verdict.unsealed), "entry")
         out.say(f"[yellow]![/] {name}: {count} not sealed and so not checked (entry {first} to {last})")
 
 
@@ -228,4 +236,4 @@ def _as_json(report: ChainReport) -> dict[str, Any]:
 
 def _safe(text: str) -> str:
     """A name or reason out of a database that somebody may have tampered with."""
-    return shortened(text, 400)[1:-1]
+    return shorten_json(text, 400)[1:-1]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agenttalk.doors.cli.core.output import JsonOption, RootOption
-from agenttalk.doors.cli.plans.control import named_task, steered
+from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
 
 abort_app = typer.Typer(add_completion=False)
 override_app = typer.Typer(add_completion=False)
@@ -22,9 +22,9 @@ def abort(
     as_json: JsonOption = False,
 ) -> int:
     """Stop one task, whether it runs or waits: its processes are ended, and it has failed. The plan goes on."""
-    plan, task_id = named_task(task)
+    plan, task_id = parse_task_name(task)
     more = {"task": task_id, **({"why": reason} if reason else {})}
-    return steered(ctx, root, as_json, plan, "abort", more, f"{task_id} is stopped")
+    return steer_plan(ctx, root, as_json, plan, "abort", more, f"{task_id} is stopped")
 
 
 @override_app.command("override")
@@ -40,7 +40,7 @@ def override(
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.rules.proof.checkpoints import CHECKPOINTS
 
-    plan, task_id = named_task(task)
+    plan, task_id = parse_task_name(task)
     if checkpoint not in CHECKPOINTS:
         raise UsageError(
             Code.OPTION_INVALID, f"there is no checkpoint {checkpoint!r}", hint=f"use {', '.join(CHECKPOINTS)}"
@@ -48,4 +48,4 @@ def override(
     if not reason.strip():
         raise UsageError(Code.OPTION_INVALID, "--reason says nothing", hint="say why it may begin all the same")
     more = {"task": task_id, "checkpoint": checkpoint, "why": reason}
-    return steered(ctx, root, as_json, plan, "override", more, f"{task_id} may begin; {checkpoint} is overridden")
+    return steer_plan(ctx, root, as_json, plan, "override", more, f"{task_id} may begin; {checkpoint} is overridden")

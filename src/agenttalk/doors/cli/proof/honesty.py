@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, counted, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, format_count, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -24,8 +24,8 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
 
         return await counting.build_report(deps)
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    found = root_access.asked(folder, "/api/honesty", by_hand)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    found = root_access.ask_root(folder, "/api/honesty", by_hand)
     if out.as_json:
         out.data({"ok": True, **found})
         return 0
@@ -33,7 +33,7 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
     return 0
 
 
-def _tell(out: Output, found: dict[str, Any]) -> None:
+def _tell(out: CommandOutput, found: dict[str, Any]) -> None:
     if not found["total"]["turns"] and not found["validators"]:
         out.say("[dim]nobody has ended a turn yet[/]")
         return
@@ -44,26 +44,26 @@ def _tell(out: Output, found: dict[str, Any]) -> None:
     ):
         if found[rows]:
             out.say(f"[bold]{title}[/]")
-        wide = max((len(plain(each[key])) for each in found[rows]), default=0)
+        wide = max((len(sanitize(each[key])) for each in found[rows]), default=0)
         for each in found[rows]:
-            out.say(f"  {plain(each[key]):<{wide}}  {line(each)}")
+            out.say(f"  {sanitize(each[key]):<{wide}}  {format_honesty(each)}")
             for model in each.get("by_model", ()):
-                out.say(f"    [dim]{_model(model)}:[/] {line(model)}")
+                out.say(f"    [dim]{_model(model)}:[/] {format_honesty(model)}")
     if found["validators"]:
         out.say("[bold]validators[/]")
     for each in found["validators"]:
-        out.say(f"  {plain(each['agent_id'])}  {_judged(each)}")
+        out.say(f"  {sanitize(each['agent_id'])}  {_format_judgement(each)}")
         for model in each["by_model"]:
-            out.say(f"    [dim]{_model(model)}:[/] {_judged(model)}")
+            out.say(f"    [dim]{_model(model)}:[/] {_format_judgement(model)}")
     if found["uncounted"]:
         out.say(f"[yellow]![/] {found['uncounted']} entries of the ledger are not counted yet; ask again")
 
 
 def _model(each: dict[str, Any]) -> str:
-    return plain(each["model"]) or "no model told"
+    return sanitize(each["model"]) or "no model told"
 
 
-def _judged(each: dict[str, Any]) -> str:
+def _format_judgement(each: dict[str, Any]) -> str:
     """The numbers of somebody as a judge of others in one line."""
     held = "" if each["reliability"] is None else f", {each['reliability']:.0%} of it stood"
     parts = [f"{each['judged']} judged", f"{each['misled']} accepted what was wrong", f"{each['overruled']} overruled"]
@@ -71,10 +71,10 @@ def _judged(each: dict[str, Any]) -> str:
     return ", ".join(parts) + held
 
 
-def line(each: dict[str, Any]) -> str:
+def format_honesty(each: dict[str, Any]) -> str:
     """The numbers of somebody in one line."""
     if not each["claims"]:
-        return f"{counted(each['turns'], 'turn')}, nothing called finished"
+        return f"{format_count(each['turns'], 'turn')}, nothing called finished"
     parts = [f"{each['claims']} called finished", f"{each['proven']} proven"]
     for name, words in (
         ("unproven", "on its word alone"),
@@ -85,11 +85,11 @@ def line(each: dict[str, Any]) -> str:
     ):
         parts += [f"{each[name]} {words}"] if each[name] else []
     if each["rounds"]:
-        parts.append(f"{counted(each['rounds'], 'round')} of rework")
+        parts.append(f"{format_count(each['rounds'], 'round')} of rework")
     parts += [f"{each['held']:.0%} held"]
     if each["disputed"]:
         parts.append(
-            f"{counted(each['disputed'], 'check')} disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)"
+            f"{format_count(each['disputed'], 'check')} disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)"
         )
     parts += [f"${each['cost_per_proven']:.4g} per proven task"] if each["cost_usd"] and each["cost_per_proven"] else []
     return ", ".join(parts)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from agenttalk.contracts.errors import Code, ContractError, UsageError
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.doors.cli.core.output import CommandOutput, CommonOptions, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agenttalk.contracts.agent import Locale
     from agenttalk.contracts.promise import CompletionPromise
-    from agenttalk.doors.cli.proof.attempt import Attempt
+    from agenttalk.doors.cli.proof.attempt import LocalAttempt
     from agenttalk.rules.commands.promises import PromiseIssue
     from agenttalk.rules.proof.done import Verdict
 
@@ -70,7 +70,7 @@ def new(
     from agenttalk.rules.commands import promise_making
     from agenttalk.wiring import SystemClock
 
-    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
     guarded = {"protected": protect} if protect else {}
     said: list[Any] = [
         *({"kind": "run", "run": each, **guarded} for each in runs or ()),
@@ -93,7 +93,7 @@ def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as
     """Say everything that is wrong with a promise. Only a hard-deny makes it invalid."""
     from agenttalk.rules.commands import promises
 
-    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
     promise = _promise(file)
     validity = promises.validate(promise)
     doubts = promises.find_near_misses(promise)
@@ -103,11 +103,11 @@ def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as
         out.data({"ok": validity.valid, "valid": validity.valid, "issues": issues, "warnings": warnings})
     else:
         for issue in validity.issues:
-            where = f"[bold]{plain(issue.field)}[/]: "
-            out.say(f"{_MARKS[issue.severity]} {where}{plain(issue.message)} [dim]\\[{issue.severity}][/]", err=True)
+            where = f"[bold]{sanitize(issue.field)}[/]: "
+            out.say(f"{_MARKS[issue.severity]} {where}{sanitize(issue.message)} [dim]\\[{issue.severity}][/]", err=True)
         out.problems(doubts, warning=True)
         if validity.valid:
-            out.say(f"[green]✓[/] {plain(file)}: {plain(promise.id)} is valid")
+            out.say(f"[green]✓[/] {sanitize(file)}: {sanitize(promise.id)} is valid")
     return 0 if validity.valid else BAD
 
 
@@ -147,12 +147,12 @@ def check(
     Without FILE, an agent at work sees what its own attempt misses. That is no evidence: the engine looks for itself.
     """
     if file is None:
-        return _mine(Output(as_json=Settings.merged(ctx, root, as_json).as_json), locale, hook=hook)
+        return _mine(CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json), locale, hook=hook)
     from agenttalk.contracts.evidence import read_evidence, read_gates
     from agenttalk.rules.proof import done
     from agenttalk.rules.proof.evidence import read_vouched_evidence
 
-    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
     if [file, evidence, gates].count("-") > 1:
         raise UsageError(Code.OPTION_INVALID, "standard input can be read once", hint="write - for one file only")
     if aborted is not None and not aborted.strip():
@@ -168,7 +168,7 @@ def check(
     return 0 if verdict.fulfilled else NOT_SO
 
 
-def _answer_hook(own: Attempt, language: Locale) -> int:
+def _answer_hook(own: LocalAttempt, language: Locale) -> int:
     """Keep an agent from stopping while something is missing. A look that fails is our fault, and keeps nobody."""
     import json
 
@@ -187,7 +187,7 @@ def _answer_hook(own: Attempt, language: Locale) -> int:
     return 0
 
 
-def _mine(out: Output, locale: str, *, hook: bool) -> int:
+def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
     """Tell an agent what it has forgotten."""
     from agenttalk.doors.cli.proof import attempt
     from agenttalk.rules.text.render import translate
@@ -197,7 +197,7 @@ def _mine(out: Output, locale: str, *, hook: bool) -> int:
     language: Locale = "zh" if locale == "zh" else "en"
 
     try:
-        own = attempt.mine()
+        own = attempt.read_own_attempt()
     except (UsageError, OSError):
         if hook:
             return 0  # the code for bad input would keep the agent from stopping, and it can do nothing about it
@@ -209,7 +209,7 @@ def _mine(out: Output, locale: str, *, hook: bool) -> int:
         out.data({"ok": not missing, "missing": missing})
     else:
         for each in missing:
-            out.say(f"[bold red]✗[/] {plain(each)}")
+            out.say(f"[bold red]✗[/] {sanitize(each)}")
         if not missing:
             out.say("[green]✓[/] nothing is seen to be missing; the engine looks for itself when you have stopped")
     return NOT_SO if missing else 0
@@ -252,14 +252,16 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _tell(out: Output, file: str, promise: CompletionPromise, verdict: Verdict) -> None:
+def _tell(out: CommandOutput, file: str, promise: CompletionPromise, verdict: Verdict) -> None:
     for name in verdict.missing:
-        out.say(f"[bold red]✗[/] missing: {plain(name)}", err=True)
+        out.say(f"[bold red]✗[/] missing: {sanitize(name)}", err=True)
     for text in verdict.blockers:
-        out.say(f"[bold red]✗[/] {plain(text)}", err=True)
+        out.say(f"[bold red]✗[/] {sanitize(text)}", err=True)
     for name in verdict.unverified:
-        out.say(f"[yellow]![/] nothing proves: {plain(name)}", err=True)
+        out.say(f"[yellow]![/] nothing proves: {sanitize(name)}", err=True)
     if verdict.fulfilled:
-        out.say(f"[green]✓[/] {plain(file)}: {plain(promise.id)} is fulfilled; it rests on {verdict.trust} evidence")
+        out.say(
+            f"[green]✓[/] {sanitize(file)}: {sanitize(promise.id)} is fulfilled; it rests on {verdict.trust} evidence"
+        )
     else:
-        out.say(f"{plain(file)}: {plain(promise.id)} is not fulfilled")
+        out.say(f"{sanitize(file)}: {sanitize(promise.id)} is not fulfilled")

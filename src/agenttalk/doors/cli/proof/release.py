@@ -32,7 +32,7 @@ def release(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.doors.cli.plans import code
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def release(
             await published_files.publish(deps, store)
         return (await releases.require_release(deps, plan)).as_json()
 
-    code.looked_at(folder, plan)  # what an approval rests on may have changed since
-    told = root_access.asked(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
+    code.verify_plan(folder, plan)  # what an approval rests on may have changed since
+    told = root_access.ask_root(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
     if out.as_json:
         out.data({"ok": told["state"] == "approved", "plan_id": plan, **told})
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.doors.cli.core.output import Output, one_line, plain
+from agenttalk.doors.cli.core.output import CommandOutput, sanitize, sanitize_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def replay(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.proof import policy_replay
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     data = fsio.read_file(file.resolve(), limit=wire.ENVELOPE_LIMIT)
     policy = read_policy(data, yaml=file.suffix.lower() != ".json")
     begin = policy_replay.parse_since(since)
@@ -49,7 +49,7 @@ def replay(
             return await policy_replay.replay_page(deps, asked)
 
         body = {"policy": policy.as_json(), "plan": plan, **({"since": since} if since else {}), **following}
-        told = root_access.asked(folder, "/api/audit/replay", by_hand, body)
+        told = root_access.ask_root(folder, "/api/audit/replay", by_hand, body)
         for each in told["dones"]:
             totals[each["standing"]] += 1
             if out.as_json:  # one by one, so that nothing has to hold a long history
@@ -68,9 +68,9 @@ def replay(
     return 0 if kept else NOT_KEPT
 
 
-def _tell(out: Output, each: dict[str, Any]) -> None:
-    name = f"[bold]{plain(each['plan_id'])}/{plain(each['task_id'])}[/]"
+def _tell(out: CommandOutput, each: dict[str, Any]) -> None:
+    name = f"[bold]{sanitize(each['plan_id'])}/{sanitize(each['task_id'])}[/]"
     later = "" if each["stands"] else ", not in force any more"
     out.say(f"{_SIGNS[each['standing']]} {name} {_WORDS[each['standing']]} [dim]({each['at']}{later})[/]")
     for reason in each["reasons"]:
-        out.say(f"    · {one_line(reason)}")
+        out.say(f"    · {sanitize_line(reason)}")

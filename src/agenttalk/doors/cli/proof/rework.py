@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, counted, one_line, plain, tell_printed
+from agenttalk.doors.cli.core.output import (
+    CommandOutput,
+    JsonOption,
+    RootOption,
+    format_count,
+    sanitize,
+    sanitize_line,
+    tell_check_output,
+)
 
 app = typer.Typer(add_completion=False)
 
@@ -26,41 +34,41 @@ def rework(
     The question in 'agenttalk inbox' asks the same.
     """
     from agenttalk.contracts.errors import Code, UsageError
-    from agenttalk.doors.cli.plans.control import named_task, steered
+    from agenttalk.doors.cli.plans.control import parse_task_name, steer_plan
 
     chosen = [*([f"grant {grant}"] if grant is not None else []), *["accept"] * accept, *["abort"] * abort]
     if len(chosen) != 1:
         message = "say one of --grant N, --accept and --abort"
         raise UsageError(Code.OPTION_INVALID, message, hint="'agenttalk rework --help' tells them apart")
-    plan, task_id = named_task(task)
+    plan, task_id = parse_task_name(task)
     more = {"task": task_id, "answer": chosen[0]}
-    return steered(ctx, root, as_json, plan, "rework", more, f"{task_id}: {chosen[0]}")
+    return steer_plan(ctx, root, as_json, plan, "rework", more, f"{task_id}: {chosen[0]}")
 
 
-def tell_rounds(out: Output, history: list[dict[str, Any]]) -> None:
+def tell_rounds(out: CommandOutput, history: list[dict[str, Any]]) -> None:
     """Every round of a task: who refused it and why, and what came of it."""
     for each in history:
-        by = f"[bold]{plain(each['by'])}[/]"
+        by = f"[bold]{sanitize(each['by'])}[/]"
         match each["what"]:
             case "ordered" | "exhausted":
                 _tell_refusal(out, each, by)
             case "granted":
-                out.say(f"  {by} granted {counted(each['rounds'], 'more round')}")
+                out.say(f"  {by} granted {format_count(each['rounds'], 'more round')}")
             case "accepted":
-                out.say(f"  {by} accepted it as it is ({plain(each['shown'])})")
+                out.say(f"  {by} accepted it as it is ({sanitize(each['shown'])})")
             case _:
                 out.say(f"  {by} gave it up")
         if "came_of_it" in each:
-            out.say(f"    [cyan]→[/] {plain(each['came_of_it'])}")
+            out.say(f"    [cyan]→[/] {sanitize(each['came_of_it'])}")
 
 
-def _tell_refusal(out: Output, each: dict[str, Any], by: str) -> None:
+def _tell_refusal(out: CommandOutput, each: dict[str, Any], by: str) -> None:
     ended = "the same issues again" if each.get("stuck") else "no round left"
     number = {None: ended, 0: "a conflict"}.get(each.get("round"), f"round {each.get('round')}")
     score = f", {each['score']:g} of 100" if each["by"] != "engine" else ""
-    out.say(f"  {number}: refused by {by}{score}: {one_line(each['reason'][:200])}")
+    out.say(f"  {number}: refused by {by}{score}: {sanitize_line(each['reason'][:200])}")
     for issue in each["issues"]:
         first, *more = issue["description"].splitlines() or [""]
-        out.say(f"    · {one_line(first[:200])}")
+        out.say(f"    · {sanitize_line(first[:200])}")
         if more:
-            tell_printed(out, "\n".join(more), "      ")
+            tell_check_output(out, "\n".join(more), "      ")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, plain
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -33,12 +33,12 @@ def verify(
     from agenttalk.doors.cli.core import root_access
 
     plan, _, task_id = what.partition("/")
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await wiring.make_verification_service(folder, deps).verify(plan, task_id or None, by=getpass.getuser())
 
-    told = root_access.asked(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
+    told = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
     holds = all(check["state"] != "red" for check in told["checks"])
     if out.as_json:
         out.data({"ok": holds, **told})
@@ -47,25 +47,25 @@ def verify(
     return 0 if holds else 1
 
 
-def _tell(out: Output, told: dict[str, Any]) -> None:
+def _tell(out: CommandOutput, told: dict[str, Any]) -> None:
     for check in told["checks"]:
-        name = f"[bold]{plain(check['task_id'])}[/] {plain(check['check_id'])}"
+        name = f"[bold]{sanitize(check['task_id'])}[/] {sanitize(check['check_id'])}"
         out.say(f"{_MARKS[check['state']]} {name}: {_WORDS[check['state']]}{_why(check)}")
     if not told["checks"]:
-        out.say(f"[bold]{plain(told['plan_id'])}[/]: nothing was proven that could change")
+        out.say(f"[bold]{sanitize(told['plan_id'])}[/]: nothing was proven that could change")
     for task_id in told["reopened"]:
-        out.say(f"[cyan]→[/] [bold]{plain(task_id)}[/] has to mend it, and goes on when an engine runs")
+        out.say(f"[cyan]→[/] [bold]{sanitize(task_id)}[/] has to mend it, and goes on when an engine runs")
 
 
 def _why(check: dict[str, Any]) -> str:
     if check["state"] == "fresh":
         return ""
-    changed = f" ({plain(', '.join(check['changed']))} changed)"
+    changed = f" ({sanitize(', '.join(check['changed']))} changed)"
     if check["state"] == "verified":
         return changed
-    detail = f": {plain(check['detail'][:200])}" if check["detail"] else ""
+    detail = f": {sanitize(check['detail'][:200])}" if check["detail"] else ""
     broke = check["broke"]
     if broke["commit"] is None:
         return f"{changed}{detail}; nothing was merged since it passed"
-    whose = f"the merge of {plain(broke['task_id'])}" if broke["task_id"] else "a commit of somebody else"
-    return f"{changed}{detail}; since {whose} ({plain(broke['commit'][:12])})"
+    whose = f"the merge of {sanitize(broke['task_id'])}" if broke["task_id"] else "a commit of somebody else"
+    return f"{changed}{detail}; since {whose} ({sanitize(broke['commit'][:12])})"

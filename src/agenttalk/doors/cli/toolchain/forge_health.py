@@ -20,7 +20,7 @@ _SCOPES: Final = "make a token with the scopes read:repository, write:issue and 
 _LATELY: Final = timedelta(days=1)
 
 
-class Seen(NamedTuple):
+class ForgeDiagnosis(NamedTuple):
     """What was seen of a source."""
 
     source: str
@@ -29,42 +29,46 @@ class Seen(NamedTuple):
     remedy: str = ""
 
 
-async def look(root: Path, settings: Settings) -> list[Seen]:
+async def check_sources(root: Path, settings: Settings) -> list[ForgeDiagnosis]:
     """What is so at each source."""
     from agenttalk.wiring import forge_sources
 
-    found: list[Seen] = []
+    found: list[ForgeDiagnosis] = []
     async with forge_sources.open_clients(root, settings, lenient=True) as forges:
         for name, said in settings.sources.items():
             if name in forges:
-                found += await _asked(name, said.login, forges[name], settings)
+                found += await _check_source(name, said.login, forges[name], settings)
             else:
                 remedy = f"set sources.{name}.token_env or token_file, so that the engine can see what was done"
-                found.append(Seen(name, False, "the engine has no token for it", remedy))
-    return [*found, *await asyncio.to_thread(lambda: list(_refused(root)))]
+                found.append(ForgeDiagnosis(name, False, "the engine has no token for it", remedy))
+    return [*found, *await asyncio.to_thread(lambda: list(_find_refused_webhooks(root)))]
 
 
-async def _asked(name: str, login: str | None, forge: Forge, settings: Settings) -> list[Seen]:
+async def _check_source(name: str, login: str | None, forge: Forge, settings: Settings) -> list[ForgeDiagnosis]:
     from agenttalk.rules.toolchain.accounts import is_single_repository
 
     try:
         async with asyncio.timeout(_SECONDS):
             me = (await forge.me()).login
             if login is not None and login.lower() != me.lower():
-                return [Seen(name, False, f"its token is that of {me}, and login says {login}", f'set login = "{me}"')]
+                return [
+                    ForgeDiagnosis(
+                        name, False, f"its token is that of {me}, and login says {login}", f'set login = "{me}"'
+                    )
+                ]
             plain = [each for each in settings.toolchain.repos if is_single_repository(each)]
             closed = [each for each in plain if not await forge.may_write(each, me)]
     except TimeoutError:
-        return [Seen(name, False, "it does not answer", "look at base_url, and at the forge")]
+        return [ForgeDiagnosis(name, False, "it does not answer", "look at base_url, and at the forge")]
     except AgentTalkError as error:
-        return [Seen(name, False, error.message, error.hint or f"look at base_url; {_SCOPES}")]
+        return [ForgeDiagnosis(name, False, error.message, error.hint or f"look at base_url; {_SCOPES}")]
     if closed:
         remedy = "give it write access there: without it, assignments that it asks for are dropped without a word"
-        return [Seen(name, False, f"{me} has no write access to {', '.join(closed)}", remedy)]
-    return [Seen(name, True, f"the token is that of {me}")]
+        return [ForgeDiagnosis(name, False, f"{me} has no write access to {', '.join(closed)}", remedy)]
+    return [ForgeDiagnosis(name, True, f"the token is that of {me}")]
 
 
-def _refused(root: Path) -> Iterator[Seen]:
+def _find_refused_webhooks(root: Path) -> Iterator[ForgeDiagnosis]:
     """Webhooks that were refused, as the engine noted it."""
     from agenttalk.contracts.core.base import format_instant
     from agenttalk.doors.cli.core import root_access
@@ -79,9 +83,9 @@ def _refused(root: Path) -> Iterator[Seen]:
         return await toolchain.list_warnings(deps)
 
     try:
-        told = root_access.asked(root, "/api/toolchain/warnings", by_hand)["warnings"]
+        told = root_access.ask_root(root, "/api/toolchain/warnings", by_hand)["warnings"]
     except AgentTalkError:
         return
     for each in told:
         if each["code"] == "FORGE_SIGNATURE_REFUSED" and each["last_at"] >= since:
-            yield Seen("webhooks", False, f"{each['message']} (last at {each['last_at']})", each["hint"])
+            yield ForgeDiagnosis("webhooks", False, f"{each['message']} (last at {each['last_at']})", each["hint"])

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, Output, RootOption, one_line
+from agenttalk.doors.cli.core.output import CommandOutput, JsonOption, RootOption, sanitize_line
 
 if TYPE_CHECKING:
     from agenttalk.engine.core.deps import Deps
@@ -40,7 +40,7 @@ def tasks(
 
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
 
     def page(folder: Path, after: int) -> dict[str, Any]:
         async def by_hand(deps: Deps) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def tasks(
 
         named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
         query = urlencode({key: value for key, value in named.items() if value} | {"limit": _PAGE})
-        found: dict[str, Any] = root_access.asked(folder, f"/api/toolchain/tasks?{query}", by_hand)
+        found: dict[str, Any] = root_access.ask_root(folder, f"/api/toolchain/tasks?{query}", by_hand)
         return found
 
     async def told(deps: Deps) -> dict[str, Any]:
@@ -72,15 +72,15 @@ def tasks(
     for each in found:
         colour = _COLOURS.get(each["status"], "yellow")
         unproven = _unproven(each)
-        out.say(f"[bold]{each['id']}[/]  [{colour}]{each['status']}[/]{unproven}  {one_line(each['assignee'])}")
-        out.say(f"  {one_line(each['title'])}")
+        out.say(f"[bold]{each['id']}[/]  [{colour}]{each['status']}[/]{unproven}  {sanitize_line(each['assignee'])}")
+        out.say(f"  {sanitize_line(each['title'])}")
         if each["closed_why"] and each["status"] != "done":
-            out.say(f"  [dim]{one_line(each['closed_why'])}[/]")
+            out.say(f"  [dim]{sanitize_line(each['closed_why'])}[/]")
     if not found:
         out.say("no tasks")
-    for each in root_access.asked(folder, "/api/toolchain/warnings", told)["warnings"]:
-        out.say(f"[yellow]![/] {one_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
-        out.say(f"  [cyan]→[/] {one_line(each['hint'])}")
+    for each in root_access.ask_root(folder, "/api/toolchain/warnings", told)["warnings"]:
+        out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
+        out.say(f"  [cyan]→[/] {sanitize_line(each['hint'])}")
     return 0
 
 
@@ -101,16 +101,18 @@ def task(
 
         return await forge_audit.audit_task(deps, task_id)
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    found = root_access.asked(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    found = root_access.ask_root(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
     if out.as_json:
         out.data(found)
         return 0
     colour = _COLOURS.get(found["status"], "yellow")
-    out.say(f"[bold]{found['id']}[/]  [{colour}]{found['status']}[/]{_unproven(found)}  {one_line(found['assignee'])}")
-    out.say(f"  {one_line(found['title'])}")
+    out.say(
+        f"[bold]{found['id']}[/]  [{colour}]{found['status']}[/]{_unproven(found)}  {sanitize_line(found['assignee'])}"
+    )
+    out.say(f"  {sanitize_line(found['title'])}")
     for number, step in enumerate(found["must_haves"]["steps"], 1):
-        out.say(f"  [dim]{number}. {one_line(step)}[/]")
+        out.say(f"  [dim]{number}. {sanitize_line(step)}[/]")
     for remark in found["said"]:
         _tell_remark(out, remark)
     for turn in found["turns"]:
@@ -124,31 +126,35 @@ def _unproven(task: dict[str, Any]) -> str:
     return " [yellow](unproven)[/]" if task["proven"] is False else ""
 
 
-def _tell_turn(out: Output, turn: dict[str, Any]) -> None:
+def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
     """A turn: reports first, then what was seen, then what it came to."""
-    out.say(f"[bold]{one_line(turn['command_id'])}[/] {turn['how']}")
+    out.say(f"[bold]{sanitize_line(turn['command_id'])}[/] {turn['how']}")
     for remark in turn["said"]:
         _tell_remark(out, remark)
     for seen in turn["seen"]:
         if seen["id"].startswith("claim:"):
             mark = "[green]✓[/]" if seen["passed"] else "[red]✗[/]"
-            out.say(f"  {mark} {one_line(seen['id'].removeprefix('claim:'))}: [dim]read:[/] {one_line(seen['detail'])}")
+            out.say(
+                f"  {mark} {sanitize_line(seen['id'].removeprefix('claim:'))}: [dim]read:[/] {sanitize_line(seen['detail'])}"
+            )
     if turn["verify"]:
         _tell_result(out, turn["verify"])
     elif turn["reason"]:
-        out.say(f"  [red]✗[/] {one_line(turn['reason'])}")
+        out.say(f"  [red]✗[/] {sanitize_line(turn['reason'])}")
 
 
-def _tell_remark(out: Output, remark: dict[str, Any]) -> None:
-    out.say(f"  [cyan]{one_line(remark['author'])}[/] ({one_line(remark['type'])}): {one_line(remark['body'])}")
+def _tell_remark(out: CommandOutput, remark: dict[str, Any]) -> None:
+    out.say(
+        f"  [cyan]{sanitize_line(remark['author'])}[/] ({sanitize_line(remark['type'])}): {sanitize_line(remark['body'])}"
+    )
 
 
-def _tell_result(out: Output, verify: dict[str, Any]) -> None:
+def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
     """What verification came to, with its code."""
     mark = "[green]✓[/]" if verify["passed"] else "[red]✗[/]"
     trust = f" [dim]({verify['trust']})[/]" if verify["trust"] else ""
     note = " [yellow]unproven[/]" if verify["trust"] == "claimed" else ""
-    out.say(f"  {mark} [bold]{verify['code']}[/]: {one_line(verify['detail'])}{trust}{note}")
+    out.say(f"  {mark} [bold]{verify['code']}[/]: {sanitize_line(verify['detail'])}{trust}{note}")
 
 
 @app.command("warnings")
@@ -161,13 +167,13 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
 
         return await toolchain.list_warnings(deps)
 
-    out, folder = root_access.chosen(ctx, root, as_json)
-    found = root_access.asked(folder, "/api/toolchain/warnings", by_hand)["warnings"]
+    out, folder = root_access.choose_root(ctx, root, as_json)
+    found = root_access.ask_root(folder, "/api/toolchain/warnings", by_hand)["warnings"]
     if out.as_json:
         out.data({"ok": True, "warnings": found})
         return 0
     for each in found:
-        out.say(f"[yellow]![/] {one_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
+        out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
     if not found:
         out.say("[green]✓[/] no warnings")
     return 0
@@ -183,7 +189,7 @@ def outgoing(
     """List what the engine has to say at forges: what waits, how often it was tried, and what a person must decide."""
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     found: list[dict[str, Any]] = []
     away: list[dict[str, Any]] = []
     after: int | None = 0
@@ -195,7 +201,7 @@ def outgoing(
 
             return await toolchain.list_outgoing(deps, at)
 
-        answer: dict[str, Any] = root_access.asked(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
+        answer: dict[str, Any] = root_access.ask_root(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
         away, after = answer["away"], answer["next"]
     if out.as_json:
@@ -203,13 +209,13 @@ def outgoing(
         return 0
     for each in away:
         again = f"asked again at {each['asked_again_at']}"
-        out.say(f"[red]✗[/] {one_line(each['source'])} does not answer since {each['since']}; {again}")
+        out.say(f"[red]✗[/] {sanitize_line(each['source'])} does not answer since {each['since']}; {again}")
     for each in found:
         tried = f", tried {each['tries']} times" if each["tries"] > 1 or (each["tries"] and not each["posted"]) else ""
-        out.say(f"[{_WAYS[each['state']]}]{each['state']}[/]{tried}  {each['kind']} on {one_line(each['object'])}")
-        out.say(f"  {one_line(each['title'])}")
+        out.say(f"[{_WAYS[each['state']]}]{each['state']}[/]{tried}  {each['kind']} on {sanitize_line(each['object'])}")
+        out.say(f"  {sanitize_line(each['title'])}")
         if each["why"]:
-            out.say(f"  [dim]{one_line(each['why'])}[/]")
+            out.say(f"  [dim]{sanitize_line(each['why'])}[/]")
     if not found and not away:
         out.say("[green]✓[/] nothing waits")
     return 0
@@ -228,7 +234,7 @@ def reconcile(
     """
     from agenttalk.doors.cli.core import root_access
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import wiring
@@ -236,24 +242,28 @@ def reconcile(
 
         return await wiring.reconcile_forges(folder, deps, settings.load(folder), dry_run=dry_run)
 
-    told = root_access.asked(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
+    told = root_access.ask_root(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
     if out.as_json:
         out.data(told)
         return 0 if told["ok"] else 1
     would = "would be " if dry_run else ""
     for each in told["sources"]:
         out.say(
-            f"[bold]{one_line(each['source'])}[/]: {_count(each['repositories'], 'repository')}, {each['things']} open"
+            f"[bold]{sanitize_line(each['source'])}[/]: {_count(each['repositories'], 'repository')}, {each['things']} open"
         )
         for task in each["made"]:
-            out.say(f"  [green]+[/] {would}made: {one_line(task['action_type'])} for {one_line(task['assignee'])}")
-            out.say(f"    [dim]{one_line(task['object'])}[/]")
+            out.say(
+                f"  [green]+[/] {would}made: {sanitize_line(task['action_type'])} for {sanitize_line(task['assignee'])}"
+            )
+            out.say(f"    [dim]{sanitize_line(task['object'])}[/]")
         for task in each["closed"]:
-            out.say(f"  [dim]-[/] {would}closed: {one_line(task['task'])} [dim]({one_line(task['why'])})[/]")
+            out.say(f"  [dim]-[/] {would}closed: {sanitize_line(task['task'])} [dim]({sanitize_line(task['why'])})[/]")
         for task in each["restored"]:
-            out.say(f"  [green]+[/] {would}called for again: {one_line(task)}")
+            out.say(f"  [green]+[/] {would}called for again: {sanitize_line(task)}")
         for error in each["errors"]:
-            out.say(f"  [red]✗[/] {one_line(error['where'])}: {one_line(error['message'])} [dim]\\[{error['code']}][/]")
+            out.say(
+                f"  [red]✗[/] {sanitize_line(error['where'])}: {sanitize_line(error['message'])} [dim]\\[{error['code']}][/]"
+            )
         if not any(each[what] for what in ("made", "closed", "restored", "errors")):
             out.say("  [green]✓[/] every open obligation has its task")
     return 0 if told["ok"] else 1

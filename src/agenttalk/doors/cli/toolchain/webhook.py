@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from agenttalk.doors.cli.core.output import JsonOption, RootOption, one_line, plain
+from agenttalk.doors.cli.core.output import JsonOption, RootOption, sanitize, sanitize_line
 
 app = typer.Typer(no_args_is_help=True, help="Try webhooks out.", add_completion=False)
 PATIENCE = 30.0
@@ -41,11 +41,11 @@ def send_sample(
     from agenttalk.doors.cli.core import engine_client, root_access
     from agenttalk.wiring import forge_sources, settings
 
-    out, folder = root_access.chosen(ctx, root, as_json)
+    out, folder = root_access.choose_root(ctx, root, as_json)
     said = settings.load(folder).sources.get(source)
     if said is None:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no source {source!r}", hint="see [sources] in agenttalk.toml")
-    client = engine_client.running(folder)
+    client = engine_client.connect_to_running_engine(folder)
     if client is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "no engine runs here", hint="start 'agenttalk serve' first")
     what = f"sources.{source}.secret"
@@ -61,8 +61,8 @@ def send_sample(
     if out.as_json:
         out.data({"ok": True, "answered_seconds": round(seconds, 3), **found})
         return 0
-    out.say(f"[green]✓[/] stored as {plain(found['id'])}, answered in {seconds * 1000:.0f} ms")
-    out.say(f"[green]✓[/] decided: {one_line(found['state'])} ({one_line(found['outcome'])})")
+    out.say(f"[green]✓[/] stored as {sanitize(found['id'])}, answered in {seconds * 1000:.0f} ms")
+    out.say(f"[green]✓[/] decided: {sanitize_line(found['state'])} ({sanitize_line(found['outcome'])})")
     return 0
 
 
