@@ -155,7 +155,7 @@ def _turn_before_commit() -> None:
             real_begin(self, board, granted)
 
     _replace(Dispatcher, _step=step, _begin=begin_once)
-    _replace(leasing, grant=grant)
+    _replace(leasing, lease_next_tasks=grant)
 
 
 def _length(path: Path) -> int:
@@ -193,7 +193,7 @@ def _process_without_keeper() -> None:
 
 def _verify_what_is_not_kept() -> None:
     """Verifying begins, and nothing is written down of what is verified."""
-    _replace(resume, keep=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"))
+    _replace(resume, keep_performance=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"))
 
 
 def _about(job: Any) -> dict[str, str]:
@@ -235,7 +235,7 @@ def _archive_after_the_decision() -> None:
             await store.transact(lambda tx: archive(tx, *left.pop()))
         return found
 
-    _replace(proof_release, release=release, _archive=lambda _, *rest: left.append(rest))
+    _replace(proof_release, decide_release=release, _archive=lambda _, *rest: left.append(rest))
 
 
 def _post_without_looking() -> None:

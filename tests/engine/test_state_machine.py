@@ -1014,12 +1014,12 @@ def _stays(file: Lying) -> bool:
 
 def plant_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every message is new, whatever came before."""
-    monkeypatch.setattr(routing, "duplicate", lambda *_: "new")
+    monkeypatch.setattr(routing, "check_duplicate", lambda *_: "new")
 
 
 def plant_no_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
     """An older order is as good as a newer one."""
-    monkeypatch.setattr(routing, "superseded", lambda *_: False)
+    monkeypatch.setattr(routing, "is_superseded", lambda *_: False)
 
 
 def plant_no_recall(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -581,7 +581,7 @@ def plant_claims_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plant_an_open_route(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has a token may do anything."""
-    monkeypatch.setattr(callers, "require", lambda *_: None)
+    monkeypatch.setattr(callers, "require_role", lambda *_: None)
 
 
 def plant_no_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -592,7 +592,7 @@ def plant_no_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
         return Caller("agent", AGENTS[attempt.task_id], attempt) if attempt else Caller("operator", "ada")
 
     monkeypatch.setattr(access, "identify", identify)
-    monkeypatch.setattr(task_comments, "fence", lambda *_: None)
+    monkeypatch.setattr(task_comments, "require_current_attempt", lambda *_: None)
 
 
 def plant_any_words(monkeypatch: pytest.MonkeyPatch) -> None:

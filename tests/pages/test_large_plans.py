@@ -142,7 +142,7 @@ def test_who_is_slow_is_let_go_and_the_others_get_everything_in_order_read_once(
 
 
 def test_who_fell_behind_reads_by_itself_and_misses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "KEPT", 50)
+    monkeypatch.setattr(feed, "RECENT_LIMIT", 50)
 
     async def use(ada: Guest) -> None:
         behind, close = ada.service.feed.follow(None), ada.service.feed.follow(None)

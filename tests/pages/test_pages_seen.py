@@ -346,7 +346,7 @@ def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypat
     async def broken(*_: Any) -> Any:
         raise ValueError("secret insides")
 
-    monkeypatch.setattr(plans, "listed", broken)
+    monkeypatch.setattr(plans, "list_plans", broken)
 
     async def use(ada: Guest) -> None:
         answer = await ada.get("/plans")

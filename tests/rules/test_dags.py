@@ -329,7 +329,7 @@ def test_many_misspelt_names_cost_one_look_each() -> None:
         return None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dag_graph, "nearest", counting)
+        patch.setattr(dag_graph, "find_nearest", counting)
         found(*(node(f"t{i}", "gone", agent=f"a{i % 90}") for i in range(300)), agents={"real"})
     assert looked <= 50
 

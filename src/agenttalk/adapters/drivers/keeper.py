@@ -345,14 +345,14 @@ def _give_up(request: _Request, program: bytes) -> None:
     import seccomp  # type: ignore[import-not-found]  # as above; both may lie where we cannot read any more afterwards
 
     offline, guarded = OFFLINE in request.confined, GUARDED in request.confined
-    steps = b"" if seccomp.ailment() else seccomp.program(offline=offline, guarded=guarded)
+    steps = b"" if seccomp.describe_problem() else seccomp.build_filter(offline=offline, guarded=guarded)
     if BUBBLEWRAP in request.confined:
-        landlock.part(program)
+        landlock.isolate_sockets(program)
         if steps:
-            seccomp.handed(steps, FILTER)
+            seccomp.pass_filter(steps, FILTER)
     else:
         landlock.restrict(request.writable, request.readable, network=not offline)
-        seccomp.install(steps)
+        seccomp.install_filter(steps)
 
 
 def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:
