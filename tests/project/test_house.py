@@ -1,0 +1,167 @@
+"""The house: where everything lives, what it is called, and that the map shows it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import agenttalk
+
+SOURCE: Final = Path(agenttalk.__file__).parent
+REPOSITORY: Final = SOURCE.parent.parent
+MAP: Final = REPOSITORY / "docs" / "architecture.md"
+GLOSSARY: Final = REPOSITORY / "docs" / "glossary.md"
+LAYERS: Final = {"adapters", "contracts", "demo", "doors", "engine", "ports", "rules", "testing", "wiring"}
+FILES: Final = {"skills", "templates"}
+"""Folders of files that commands install or fill in."""
+MOST: Final = 20
+"""Modules that a folder may have."""
+SCRIPTS: Final = ("demo/team", "demo/proof", "demo/forge_team", "skills", "templates")
+"""Programs that agents of the demo and users run, and that nothing imports."""
+WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the product, by its name."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        if not any(str(path.relative_to(SOURCE)).startswith(each) for each in SCRIPTS):
+            parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(modules()[name].read_text(encoding="utf-8"))
+
+
+def packages() -> set[str]:
+    """Every package, by its folder below the source."""
+    return {str(path.parent.relative_to(SOURCE)) for name, path in modules().items() if path.name == "__init__.py"} - {"."}
+
+
+def imported(name: str) -> Iterator[str]:
+    """The modules of ours that a module imports anywhere: inside of functions and for types, too."""
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = [f"{node.module}.{each.name}" for each in node.names]
+            yield from (each if each in modules() else node.module for each in inside)
+
+
+def classes() -> Iterator[tuple[str, str]]:
+    for name in modules():
+        for node in ast.walk(tree(name)):
+            if isinstance(node, ast.ClassDef):
+                yield node.name, name
+
+
+def test_the_top_level_has_layers_and_nothing_else() -> None:
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == LAYERS | FILES
+    assert {path.name for path in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+def test_no_folder_has_more_modules_than_one_can_look_through() -> None:
+    sizes = Counter(path.parent for path in modules().values() if path.name != "__init__.py")
+    tests = Counter(path.parent for path in (REPOSITORY / "tests").rglob("*.py") if path.name != "__init__.py")
+    assert {str(each.relative_to(REPOSITORY)): size for each, size in (sizes + tests).items() if size > MOST} == {}
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    waiting = {name: {each for each in imported(name) if each in modules() and each != name} for name in modules()}
+    while True:
+        free = {name for name, needed in waiting.items() if not needed & waiting.keys()}
+        if not free:
+            break
+        waiting = {name: needed for name, needed in waiting.items() if name not in free}
+    assert sorted(waiting) == []
+
+
+def test_no_class_name_is_used_twice() -> None:
+    places = defaultdict(list)
+    for name, module in classes():
+        places[name].append(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_every_package_is_on_the_map() -> None:
+    lines = re.findall(r"^\| `([\w/]+)` \|", MAP.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(packages() - set(lines)) == []
+    assert sorted(set(lines) - packages()) == [], "packages that are not there"
+    assert [each for each, count in Counter(lines).items() if count > 1] == []
+
+
+def test_every_module_that_the_map_names_is_there() -> None:
+    gone, package = [], ""
+    for line in MAP.read_text(encoding="utf-8").splitlines():
+        row = re.match(r"\| `([\w/]+)` \|", line)
+        package = row[1] if row else ""
+        for named in re.findall(r"`([\w/]+\.py)[:`]", line):
+            if not (SOURCE / package / named).exists() and not (SOURCE / named).exists():
+                gone.append(named)
+    beside = {path.name for path in modules().values()}
+    assert [each for each in gone if "/" in each or each not in beside] == []
+
+
+def test_every_function_that_the_map_names_is_there() -> None:
+    named = re.findall(r"`([\w/]+)\.py: (\w+)`", MAP.read_text(encoding="utf-8"))
+    assert len(named) > 10
+    gone = [f"{path}.py: {what}" for path, what in named if not hasattr(module_at(path), what)]
+    assert gone == []
+
+
+def module_at(path: str) -> object:
+    return import_module(f"agenttalk.{path.replace('/', '.')}")
+
+
+def words(name: str) -> list[str]:
+    return [each.lower() for each in WORD.findall(name)]
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Words of the glossary: those that it explains, and those of everyday programming that it lists at its end."""
+    text = GLOSSARY.read_text(encoding="utf-8")
+    explained = " ".join(re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE))
+    listed = text.partition("## Everyday words")[2]
+    assert listed
+    return frozenset(re.findall(r"[a-z]+", f"{explained} {listed}".lower()))
+
+
+def is_known(word: str) -> bool:
+    singular = {word, word.removesuffix("s"), word.removesuffix("es"), f"{word.removesuffix('ies')}y"}
+    return not vocabulary().isdisjoint(singular)
+
+
+def test_the_glossary_knows_the_words_of_packages_and_modules() -> None:
+    names = {part for name in modules() for part in name.split(".") if not part.startswith("__")}
+    assert sorted({word for name in names for word in words(name) if not is_known(word)}) == []
+
+
+def test_the_glossary_knows_the_words_of_public_classes() -> None:
+    public = {name for name, _ in classes() if not name.startswith("_")}
+    assert sorted({word for name in public for word in words(name) if not is_known(word)}) == []
+
+
+def test_every_module_that_stands_in_a_text_can_be_loaded() -> None:
+    """Commands, programs that are started with `-m`, and names that are loaded late are named in texts."""
+    quoted = re.compile(r"agenttalk(?:\.[a-z_]+)+(?::\w+)?")
+    found = set()
+    for name in modules():
+        texts = (node.value for node in ast.walk(tree(name)) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        found |= {text for text in texts if quoted.fullmatch(text) and text.split(".")[1] in LAYERS}
+    assert len(found) > 50
+    for text in sorted(found):
+        module, _, attribute = text.partition(":")
+        assert not attribute or hasattr(import_module(module), attribute), text
+        assert import_module(module)
