@@ -44,8 +44,9 @@ def tree(name: str) -> ast.Module:
 
 
 def packages() -> set[str]:
-    """Every package, by its folder below the source."""
-    return {str(path.parent.relative_to(SOURCE)) for name, path in modules().items() if path.name == "__init__.py"} - {"."}
+    """Every package with modules of its own, by its folder below the source."""
+    own = {path.parent for path in modules().values() if path.name != "__init__.py"} - {SOURCE}
+    return {str(folder.relative_to(SOURCE)) for folder in own}
 
 
 def imported(name: str) -> Iterator[str]:
