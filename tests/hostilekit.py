@@ -255,12 +255,12 @@ class World:
         self.run(self._settle())
 
     async def _settle(self) -> None:
-        with self.dispatcher.followed() as news:
+        with self.dispatcher.subscribe_changes() as news:
             self.played.news = news.set
             async with asyncio.timeout(PATIENCE):
                 while True:
                     news.clear()
-                    while await self.dispatcher.look():
+                    while await self.dispatcher.dispatch_ready():
                         pass
                     if self._at_rest():
                         return

@@ -87,7 +87,7 @@ class Engine:
 
     async def until(self, condition: Callable[[PlanStanding], bool], plan_id: str = "p") -> PlanStanding:
         """How a plan stands once something is so. Of what agents have done meanwhile there need not be any news."""
-        with self.dispatcher.followed() as news:
+        with self.dispatcher.subscribe_changes() as news:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     news.clear()
@@ -147,7 +147,7 @@ async def engine(
             "human": HumanAgents(deps),
             "script": ProgramAgents(deps, driver),
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
-            "acp": AcpAgents(deps, driver, environ=os.environ, tiers=driver, dialogues=driver.dialogue),
+            "acp": AcpAgents(deps, driver, environ=os.environ, tiers=driver, dialogues=driver.open_dialogue),
             "remote": elsewhere,
         }
         models = ModelAgents(deps, driver, environ=os.environ, program=deps.asks_models)
@@ -162,7 +162,7 @@ async def engine(
             prover=prover,
             day_cost_usd=day_cost_usd,
         )
-        elsewhere.at_work = dispatcher.at_work
+        elsewhere.at_work = dispatcher.mark_at_work
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         try:
@@ -177,7 +177,7 @@ def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> Work
     """Makes checks, by default without a sandbox."""
     checker = Checker(driver, deps.clock, deps.ids)
     context = CheckContext(
-        path=os.environ["PATH"], sandbox=tier, masked=deps.walls.hidden, readable=deps.walls.readable
+        path=os.environ["PATH"], sandbox=tier, masked=deps.sandbox_paths.hidden, readable=deps.sandbox_paths.readable
     )
     return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))
 

@@ -86,7 +86,7 @@ def test_who_is_busy_is_asked_again_when_it_says_and_the_script_goes_on(provider
         url = model.url if provider in {"anthropic", "google"} else f"{model.url}/v1"
         answer = ask(url, tell, provider=provider)
     assert answer.result == {"result": "fine"}
-    assert len(model.asked) == 2
+    assert len(model.requests) == 2
     [waited] = tell.of("waiting")
     assert "429" in waited["text"]
     assert "again in 0 s" in waited["text"]
@@ -96,7 +96,7 @@ def test_who_is_busy_is_asked_again_when_it_says_and_the_script_goes_on(provider
 def test_a_service_that_goes_on_like_that_is_given_up(provider: str, step: ScriptStep, code: Code, asked: int) -> None:
     with ScriptedModel([step]) as model:
         found, why = fault(model, provider)
-    assert (found, len(model.asked)) == (code, asked), why
+    assert (found, len(model.requests)) == (code, asked), why
     assert why
 
 
@@ -112,14 +112,14 @@ def test_a_score_that_is_none_is_sent_back_and_then_told() -> None:
     assert caught.value.code is Code.SCORE_INVALID
     assert [each["input_tokens"] for each in tell.of("usage")] == [100, 200]
     assert tell.of("usage")[-1]["cost_usd"] == pytest.approx(0.002)
-    assert "none was given" in json.dumps(model.asked[1].body)
+    assert "none was given" in json.dumps(model.requests[1].body)
 
 
 def test_a_refusal_is_no_answer_and_is_not_asked_about_again() -> None:
     message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
     with ScriptedModel([GOOD], faults=[chat(message=message, finish_reason="stop")]) as model:
         code, why = fault(model)
-    assert (code, len(model.asked)) == (Code.MODEL_REFUSED, 1)
+    assert (code, len(model.requests)) == (Code.MODEL_REFUSED, 1)
     assert "I cannot help with that." in why
 
 

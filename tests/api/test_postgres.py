@@ -212,9 +212,9 @@ def test_two_servers_share_the_store_and_each_hears_of_the_others_effects(
             await plan_registry.submit(there, DAG, manifest=MANIFEST)
             assert set(await plan_registry.PlanRegistry(here).refresh()) == {"plan_sea"}
             mine, theirs = await here.stores.board("default"), await there.stores.board("default")
-            seen = await asyncio.wait_for(mine.woken(await mine.woken(0)), 30)
-            waiting = asyncio.create_task(mine.woken(seen))
-            await theirs.transact(lambda tx: tx.effect("test", "one", {}))
+            seen = await asyncio.wait_for(mine.wait_for_effects(await mine.wait_for_effects(0)), 30)
+            waiting = asyncio.create_task(mine.wait_for_effects(seen))
+            await theirs.transact(lambda tx: tx.queue_effect("test", "one", {}))
             assert await asyncio.wait_for(waiting, 30) > seen
 
     inside(sea.root, database, use)

@@ -162,23 +162,23 @@ def test_a_root_whose_files_are_the_same_under_another_name_is_the_same_root(tmp
     """A tree of hard links to a root is that root: two engines would write the same databases."""
     root, twin, link = tmp_path / "root", tmp_path / "twin", tmp_path / "link"
     (root / "data").mkdir(parents=True)
-    with RootLock.take(root, "engine"):
+    with RootLock.acquire(root, "engine"):
         (twin / "data").mkdir(parents=True)
         for each in (root / "data").iterdir():
             os.link(each, twin / "data" / each.name)
         link.symlink_to(root)
         for other in (twin, link, root / "data" / ".."):
             with pytest.raises(MachineError) as refused:
-                RootLock.take(other, "engine")
+                RootLock.acquire(other, "engine")
             assert refused.value.code is Code.ENGINE_RUNNING
 
 
 def test_what_a_copy_of_a_root_says_of_its_engine_is_not_believed(tmp_path: Path) -> None:
     root, copy = tmp_path / "root", tmp_path / "copy"
-    with RootLock.take(root, "engine") as lock:
+    with RootLock.acquire(root, "engine") as lock:
         lock.announce(http="http://127.0.0.1:9", socket=None)
         (copy / "data").mkdir(parents=True)
         told = json.loads((root / "data/engine.json").read_bytes())
         (copy / "data/engine.json").write_bytes(json.dumps({**told, "http": "http://evil.example"}).encode())
-        RootLock.take(copy, "engine").release()
+        RootLock.acquire(copy, "engine").release()
     assert not (copy / "data/engine.json").exists()

@@ -117,7 +117,7 @@ def test_an_engine_that_starts_waits_for_a_command_that_has_the_root(tree: Tree)
     told: list[str] = []
 
     async def run() -> None:
-        loop, stop, lock = asyncio.get_running_loop(), asyncio.Event(), RootLock.take(tree.root, "part")
+        loop, stop, lock = asyncio.get_running_loop(), asyncio.Event(), RootLock.acquire(tree.root, "part")
         loop.call_later(0.3, lock.release)
 
         def tell(where: ServerAddresses) -> None:
@@ -131,7 +131,7 @@ def test_an_engine_that_starts_waits_for_a_command_that_has_the_root(tree: Tree)
 
 
 def test_a_command_waits_for_an_engine_that_is_just_ending(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
-    lock = RootLock.take(tree.root, "engine")
+    lock = RootLock.acquire(tree.root, "engine")
     ending = threading.Timer(0.3, lock.release)
     ending.start()
     assert call(["status", "--root", str(tree.root), "--json"]) == 0
@@ -141,7 +141,7 @@ def test_a_command_waits_for_an_engine_that_is_just_ending(tree: Tree, capsys: p
 
 def test_a_command_waits_until_an_engine_that_listens_no_longer_is_gone(tree: Tree) -> None:
     operator_folder.ensure_token(tree.root)
-    lock = RootLock.take(tree.root, "engine")
+    lock = RootLock.acquire(tree.root, "engine")
     lock.announce(http=None, socket=str(tree.root / "nobody.sock"))
     ending = threading.Timer(0.3, lock.release)
     ending.start()

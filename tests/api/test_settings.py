@@ -49,8 +49,8 @@ def test_a_file_says_what_it_says(tmp_path: Path) -> None:
     assert (settings.locale, settings.server.port, settings.store_url) == ("zh", 0, "postgresql://db/x")
     assert settings.limits.payload_mib == 4
     profile = {"agent_id": "Reviewer", "driver": "folder", "prompt": "You review."}
-    assert settings.profile("pm", {"agent_id": "pm", "locale": "en"}) == {"agent_id": "pm", "locale": "en"}
-    assert settings.profile("Reviewer", profile) == {
+    assert settings.profile_of("pm", {"agent_id": "pm", "locale": "en"}) == {"agent_id": "pm", "locale": "en"}
+    assert settings.profile_of("Reviewer", profile) == {
         "agent_id": "Reviewer",
         "locale": "zh",
         "driver": "script",
@@ -174,7 +174,7 @@ forge.a = {login = "dev", token_env = "DEV_TOKEN"}
     )
     environ = {"ENGINE_TOKEN": "engine-1", "MODEL_KEY": "key-123", "DEV_TOKEN": "dev-12345", "EDITOR": "/bin/vi"}
     password = {"AGENTTALK__STORE__URL": "postgresql://ada:hunter22@db/x", "HTTP_PROXY": "http://p:1"}
-    assert load(tmp_path, password).secrets(tmp_path, environ | password) == {
+    assert load(tmp_path, password).read_secrets(tmp_path, environ | password) == {
         "sources.a.secret_file": "from-a-file",
         "ENGINE_TOKEN": "engine-1",
         "MODEL_KEY": "key-123",

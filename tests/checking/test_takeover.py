@@ -164,7 +164,7 @@ def test_in_a_sandbox_no_process_reaches_into_the_check(bench: Bench, how: str) 
     if bench.isolated:
         assert not (bench.checkout / "took").exists()
     else:
-        assert result.evidence(fresh=True).detail.endswith("not isolated")
+        assert result.to_evidence(fresh=True).detail.endswith("not isolated")
 
 
 @pytest.mark.mends("F5")

@@ -222,6 +222,7 @@ def _wrap_calls(boundaries: Boundaries) -> None:
 
 def _replace(where: Any, **new: Any) -> None:
     for name, value in new.items():
+        assert hasattr(where, name), name
         setattr(where, name, value)
 
 

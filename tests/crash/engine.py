@@ -57,7 +57,7 @@ class Engine:
 
     async def start(self) -> None:
         """Find what a process that died left behind. What it was verifying is verified before anything else begins."""
-        with self.dispatcher.followed() as news:
+        with self.dispatcher.subscribe_changes() as news:
             await self.dispatcher.recover()
             verified = set(self.dispatcher._working)
             while verified & self.dispatcher._working:
@@ -67,12 +67,12 @@ class Engine:
     async def look(self) -> None:
         """Begin what can begin; whatever has begun goes on afterwards."""
         self._gate.clear()
-        await self.dispatcher.look()
+        await self.dispatcher.dispatch_ready()
         self._gate.set()
 
     async def until(self, plan_id: str, condition: Callable[[PlanStanding], bool]) -> None:
         """Go on until a plan has come so far. Looks again whenever no turn is under way and something waits."""
-        with self.dispatcher.followed() as news:
+        with self.dispatcher.subscribe_changes() as news:
             async with asyncio.timeout(PATIENCE):
                 while not await self._came(plan_id, condition, news):
                     pass
@@ -95,9 +95,9 @@ class Engine:
             news.clear()
             found = await plan_status.read_plan_status(self._deps, plan_id)
             if (
-                plan_id not in self.dispatcher.deciding
+                plan_id not in self.dispatcher.plans_in_release
                 and not found.counts["running"]
-                and plan_id not in self.dispatcher.closing
+                and plan_id not in self.dispatcher.closing_plans
             ):
                 return found
             await news.wait()

@@ -77,7 +77,7 @@ class Life:
         tick = await self.beats[agent_id].run_once()
         if tick.errors:
             raise RuntimeError(f"{agent_id} has errors: {tick.errors}")
-        return tick.worked
+        return tick.has_worked
 
 
 @dataclass(frozen=True)

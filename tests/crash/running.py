@@ -391,7 +391,7 @@ async def _overtake(life: Life) -> None:
     async def stall(turn: Turn) -> str:
         note(life, turn)
         await second.recover()
-        await second.look()
+        await second.dispatch_ready()
         await given.wait()
         return make(turn, "stale")
 
@@ -408,8 +408,8 @@ async def _overtake(life: Life) -> None:
 
     first, second = dispatcher(stall), dispatcher(fresh)
     await first.recover()
-    await first.look()
-    with second.followed() as news:
+    await first.dispatch_ready()
+    with second.subscribe_changes() as news:
         async with asyncio.timeout(20):
             await asyncio.gather(*first._turns.values())
             late.set()

@@ -91,7 +91,7 @@ def _parts(life: Life) -> tuple[ToolchainBoard, ForgePoster]:
 async def _fail(life: Life) -> None:
     """A task, and what its turns left behind: it was not done, the forge was away, and it failed for good."""
     board, _ = _parts(life)
-    await board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
+    await board.process_events([(issue_event("issue_assigned", 0, "agent-dev"), {})])
     store = await life.deps.stores.board(BOARD)
     [row] = await store.read("toolchain_page", after=0, limit=10)
     ways = ((["business"], "NOT_FULFILLED"), (["business"], "NOT_FULFILLED"), (["infrastructure"], "NOT_FULFILLED"),
@@ -101,7 +101,7 @@ async def _fail(life: Life) -> None:
         for number, (way, cause) in enumerate(ways, 1):
             body: Any = {"task_id": row[1], "ways": way, "cause": cause, "reason": "no pull request names it"}
             body |= {"found": ["no_action"], "round": number}
-            tx.effect(NOT_DONE, f"{NOT_DONE}/{row[1]}/{number}", body)
+            tx.queue_effect(NOT_DONE, f"{NOT_DONE}/{row[1]}/{number}", body)
 
     await store.transact(work)
 

@@ -23,7 +23,7 @@ def _order(tx: Tx, number: int) -> None:
     subject = f"order/{number}"
     if not tx.run("latest_fact", subject=subject, kind="order.placed"):
         tx.record("order.placed", subject, {"content": put_small(tx, f"order {number}".encode())})
-        tx.effect("ship", f"ship/{number}", {"number": number})
+        tx.queue_effect("ship", f"ship/{number}", {"number": number})
 
 
 def _refused(tx: Tx) -> None:

@@ -135,7 +135,7 @@ def test_a_model_that_plans_may_ask_first(
         assert told(capsys, "answer", question["request_id"], "--file", "answers.md=answers.md")[0] == 0
         assert draft(capsys)[0] == 3
         assert asked(capsys)["type"] == "APPROVAL"
-        first = model.asked[0].body["messages"][0]["content"]
+        first = model.requests[0].body["messages"][0]["content"]
     assert '- "questions.md": if score > 0' in first
 
 

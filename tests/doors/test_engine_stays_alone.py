@@ -24,12 +24,12 @@ print("ok")
 @pytest.mark.mends("F14")
 @pytest.mark.parametrize("kind", ["engine", "part"])
 def test_a_deleted_lock_lets_nobody_else_in(tmp_path: Path, kind: str) -> None:
-    with RootLock.take(tmp_path, "engine"):
+    with RootLock.acquire(tmp_path, "engine"):
         (tmp_path / "data/engine.lock").unlink()
         with pytest.raises(MachineError) as refused:
-            RootLock.take(tmp_path, kind)  # type: ignore[arg-type]
+            RootLock.acquire(tmp_path, kind)  # type: ignore[arg-type]
         assert refused.value.code is Code.ENGINE_RUNNING
-    RootLock.take(tmp_path, "engine").release()
+    RootLock.acquire(tmp_path, "engine").release()
 
 
 @pytest.mark.mends("F14")

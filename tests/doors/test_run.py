@@ -410,7 +410,7 @@ def test_ctrl_c_before_anything_began_is_130_too(desk: Desk) -> None:
     plan = desk.plan(task("one"))
     for name in ("agents", "system_runtime"):
         (desk.root / name).mkdir(parents=True)
-    with RootLock.take(desk.root, "part"):
+    with RootLock.acquire(desk.root, "part"):
         child = desk.start("run", plan)
         status = Path(f"/proc/{child.pid}/status")
         waited(lambda: _catches(status.read_text(), signal.SIGTERM))  # it waits for the root now

@@ -28,10 +28,10 @@ class Other:
         self.dialogue.begin()
 
     def heard(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.dialogue.words().splitlines()]
+        return [json.loads(line) for line in self.dialogue.take_output().splitlines()]
 
     def says(self, **message: Any) -> list[AgentEvent | PermissionRequest]:
-        return list(self.dialogue.take(json.dumps({"jsonrpc": "2.0", **message}).encode()))
+        return list(self.dialogue.receive_line(json.dumps({"jsonrpc": "2.0", **message}).encode()))
 
     def answers(self, method: str, result: Any) -> list[AgentEvent | PermissionRequest]:
         [asked] = self.heard()
@@ -83,7 +83,7 @@ def test_all_that_is_said_is_what_the_protocol_says() -> None:
     assert (block.text, other.dialogue.ready) == ("Do it.", True)
     [asked] = other.asks(kind="edit", locations=[{"path": "a"}])
     assert isinstance(asked, PermissionRequest)
-    assert other.dialogue.rule(asked, allow=True)
+    assert other.dialogue.answer_permission(asked, allow=True)
     [answer] = other.heard()
     outcome = schema.RequestPermissionResponse.model_validate(answer["result"]).outcome
     assert outcome == schema.AllowedOutcome(outcome="selected", option_id="y")
@@ -175,7 +175,7 @@ def test_half_characters_are_left_out_and_nothing_else_is() -> None:
     other.opened()
     line = rb'{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk",'
     line += rb'"content":{"type":"text","text":"a\ud83d b\ude00 \ud83d\ude00"}}}}'
-    assert list(other.dialogue.take(line)) == []
+    assert list(other.dialogue.receive_line(line)) == []
     [prompt] = other.heard()
     [text, _] = other.says(id=prompt["id"], result={"stopReason": "end_turn"})
     assert text == AgentEvent("text", "a\ufffd b\ufffd \U0001f600")
@@ -187,7 +187,7 @@ def test_a_denial_is_the_reason_and_not_that_it_stopped_for_it() -> None:
     [prompt] = other.heard()
     [asked] = other.asks(kind="execute", title="rm")
     assert isinstance(asked, PermissionRequest)
-    assert not other.dialogue.rule(asked, allow=False)
+    assert not other.dialogue.answer_permission(asked, allow=False)
     assert other.says(id=prompt["id"], result={"stopReason": "cancelled"}) == [AgentEvent("end")]
 
 
@@ -270,9 +270,9 @@ def test_whatever_comes_nothing_is_raised_and_what_is_said_can_be_read(*, opened
     if opened:
         other.opened()
     for line in lines:
-        for each in other.dialogue.take(line):
+        for each in other.dialogue.receive_line(line):
             if isinstance(each, PermissionRequest):
-                other.dialogue.rule(each, allow=False)
+                other.dialogue.answer_permission(each, allow=False)
             else:
                 assert each.line.encode()
                 assert each.as_json()

@@ -107,7 +107,7 @@ def test_the_name_of_a_program_does_not_mislead(tmp_path: Path, name: str) -> No
     with sleeping(argv=(str(program), "1000")) as process:
         seen = keeper.read_process(process.pid)
         assert seen is not None
-        assert (seen.parent, seen.lives) == (os.getpid(), True)
+        assert (seen.parent, seen.is_alive) == (os.getpid(), True)
         assert abs(seen.started - LocalProcesses().me().started) < 10**7
 
 

@@ -144,9 +144,9 @@ def test_lines_do_not_depend_on_the_pieces_in_which_they_come(data: bytes, sizes
     lines = LineSplitter(heard.append)
     rest = data
     for size in sizes:
-        lines.take(rest[:size])
+        lines.add_piece(rest[:size])
         rest = rest[size:]
-    lines.take(rest)
+    lines.add_piece(rest)
     assert heard == data.split(b"\n")[:-1]
 
 

@@ -73,7 +73,7 @@ def meets(program: str, mib: int, dots: int = 9) -> str:
         assert top.stdout is not None
         for _ in range(dots):
             assert top.stdout.read(1) == b"."
-        return TurnMeter(budget(mib), top.pid, None).look_at_memory()
+        return TurnMeter(budget(mib), top.pid, None).find_memory_excess()
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_who_is_about_to_execute_something_else_has_no_memory_of_its_own() -> No
         child, parent = sorted(keeper.signal_descendants(top.pid), key=lambda each: each.parent != top.pid)[::-1]
         if not memory._same_memory(child.pid, parent.pid):
             pytest.skip("processes cannot be compared here")
-        assert TurnMeter(budget(200), top.pid, None).look_at_memory() == ""
-        assert TurnMeter(budget(100), top.pid, None).look_at_memory() != ""
+        assert TurnMeter(budget(200), top.pid, None).find_memory_excess() == ""
+        assert TurnMeter(budget(100), top.pid, None).find_memory_excess() != ""
 
 
 def test_without_a_limit_nobody_looks_at_memory() -> None:
-    assert TurnMeter(budget(None), os.getppid(), None).look_at_memory() == ""
+    assert TurnMeter(budget(None), os.getppid(), None).find_memory_excess() == ""
 
 
 STATUS = b"""Name:\teats memory

@@ -113,7 +113,7 @@ class Yard:
 
 def lives(pid: int) -> bool:
     process = keeper.read_process(pid)
-    return process is not None and process.lives
+    return process is not None and process.is_alive
 
 
 def dies(pid: int, seconds: float = 20) -> bool:

@@ -69,7 +69,7 @@ def test_a_model_is_told_what_is_wrong_with_its_answer_whichever_interface_it_ha
         agents = {name: asks(model, name) for name in providers}
         tasks = [task(f"by-{name}", name, outputs=[TEXT], **SCORED) for name in providers]
         found = ended(tmp_path, *tasks, agents=agents)
-        asked = [json.dumps(each.body) for each in model.asked]
+        asked = [json.dumps(each.body) for each in model.requests]
     assert set(states(found).values()) == {"COMPLETED"}
     for each in found.tasks:
         used = each["usage"]
@@ -89,7 +89,7 @@ def test_a_model_is_told_what_is_wrong_with_its_answer_whichever_interface_it_ha
 def test_who_gives_no_score_is_asked_again_and_fails_in_the_end(tmp_path: Path) -> None:
     with ScriptedModel(answers({"result": "It reads well."})) as model:
         found = ended(tmp_path, task("t", "m", **SCORED), agents={"m": asks(model, retries=0)})
-        prompts = [each.body["messages"][0]["content"] for each in model.asked]
+        prompts = [each.body["messages"][0]["content"] for each in model.requests]
     [done] = found.tasks
     assert (found.result, done["state"], len(prompts)) == ("failed", "FAILED", 3)
     assert done["reason"].startswith("SCORE_MISSING: a score from 0 to 100 was asked for")
@@ -101,8 +101,8 @@ class Stalling(ScriptedModel):
     """Answers three times, and then no more."""
 
     def _answer(self, path: str, body: Any, door: Any) -> None:
-        if len(self.asked) >= 3:
-            self.asked.append(ReceivedRequest(path, body))
+        if len(self.requests) >= 3:
+            self.requests.append(ReceivedRequest(path, body))
             threading.Event().wait(60)
         super()._answer(path, body, door)
 
@@ -111,7 +111,7 @@ def test_a_budget_stops_it_while_it_runs_and_keeps_others_from_being_asked(tmp_p
     with Stalling(answers({"result": ""})) as model:
         tasks, agents = (task("a", "m"), task("b", "m")), {"m": asks(model, retries=10)}
         found = ended(tmp_path, *tasks, agents=agents, limits={"tokens": 300})
-        asked = len(model.asked)
+        asked = len(model.requests)
     first, other = sorted(found.tasks, key=lambda each: each["usage"]["tokens"] if each["usage"] else 0, reverse=True)
     assert "budget-exhausted" in first["reason"]
     assert first["usage"]["tokens"] == 360

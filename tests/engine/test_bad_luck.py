@@ -77,7 +77,7 @@ def test_an_answer_that_chooses_nothing_that_is_offered_moves_nothing(tmp_path: 
         with pytest.raises(UsageError, match="is not answered") as refused:
             await engine.answer("PROVIDE", **said)
         assert "answer one of: run, skip, give up" in refused.value.hint
-        await engine.dispatcher.looked()
+        await engine.dispatcher.wait_for_dispatch()
         assert states(await engine.ended())["next"] == "BLOCKED_WAITING_REVIEW"
         await engine.answer("PROVIDE", answers=["give up"])
         return await engine.until(lambda now: now.state == "ENDED")
@@ -270,7 +270,7 @@ def test_what_somebody_does_by_hand_outlasts_a_pause(tmp_path: Path, how: str) -
             assert await engine.dispatcher.resume("p", by="ada")
         else:
             await engine.dispatcher.retry("p", "other", by="ada", onwards=True)
-        await engine.dispatcher.looked()
+        await engine.dispatcher.wait_for_dispatch()
         found = await engine.until(lambda now: now.result != "running")
         assert (states(found)["draft"], tree.inbox("writer")) == ("READY", ["cmd_draft_001.msg.json"])
         tree.artifact("writer", "draft", "draft.md", {"draft.md": b"Once."}, message_id="m1")
@@ -302,7 +302,7 @@ def test_it_is_said_what_really_moves_a_task_on(tmp_path: Path) -> None:
         assert "agenttalk resume p" in await moves_on(engine, "waits")
 
     async def second(engine: Engine) -> None:
-        await engine.dispatcher.looked()
+        await engine.dispatcher.wait_for_dispatch()
         assert "agenttalk inbox" in await moves_on(engine, "ask"), "also when nobody runs it"
 
     play(tmp_path, first, x=broken)

@@ -290,7 +290,7 @@ def test_why_a_turn_was_stopped_gives_no_secret_away(tmp_path: Path) -> None:
         return "never"
 
     async def use(engine: Engine) -> str:
-        engine.deps.discretion.learn({"API_KEY": secret})
+        engine.deps.secret_guard.register({"API_KEY": secret})
         await engine.submit(plan(task("a")))
         return str(of(await engine.ended(), "a")["reason"])
 
@@ -340,7 +340,7 @@ class Careless:
         if self._stops_itself:
             return Performance("aborted", abort=Abort("unsafe", "rm -rf /"))
         assert job.watch is not None
-        job.watch.unsafe("rm -rf /")
+        job.watch.report_unsafe("rm -rf /")
         await asyncio.Event().wait()
         return Performance("finished", result="never")
 

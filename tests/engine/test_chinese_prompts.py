@@ -203,7 +203,7 @@ def test_a_forge_event_that_was_not_carried_out_comes_back_in_chinese(
     async def work() -> None:
         async with saying.Stage.set(tmp_path, found=found, player=saying.Player(played)) as stage:
             stage.board.setup = replace(stage.board.setup, style=lambda _: StepStyle("zh"))
-            await stage.board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
+            await stage.board.process_events([(issue_event("issue_assigned", 0, "agent-dev"), {})])
             await stage.ran(saying.ended)
 
     asyncio.run(work())

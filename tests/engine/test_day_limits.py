@@ -72,7 +72,7 @@ def test_the_next_day_work_goes_on_by_itself(tmp_path: Path) -> None:
         assert await spend(engine, "p1") == "COMPLETED"
         assert await spend(engine, "p2") == "BLOCKED_WAITING_REVIEW"
         clock.forward(11 * 3600)
-        await engine.dispatcher.looked()
+        await engine.dispatcher.wait_for_dispatch()
         assert states(await engine.ended("p2"))["one"] == "BLOCKED_WAITING_REVIEW"
         clock.forward(3600)
         engine.dispatcher.nudge()
@@ -92,7 +92,7 @@ def test_what_an_operator_said_outlives_the_engine_until_it_is_reset(tmp_path: P
         assert await spend(engine, "p2") == "BLOCKED_WAITING_REVIEW"
 
     async def second(engine: Engine) -> None:
-        await engine.dispatcher.looked()
+        await engine.dispatcher.wait_for_dispatch()
         assert states(await engine.ended("p2"))["one"] == "BLOCKED_WAITING_REVIEW"
         await day_limit.reset(engine.deps, by="bob")
         await day_limit.reset(engine.deps, by="bob")
@@ -146,7 +146,7 @@ class Spender:
 
 async def another_day(engine: Engine, clock: Clock) -> None:
     clock.forward(24 * 3600)
-    await engine.dispatcher.looked()
+    await engine.dispatcher.wait_for_dispatch()
 
 
 def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: 
         assert [each["claims"] for each in (await honesty.build_report(engine.deps))["agents"]] == [0]
 
     async def second(engine: Engine) -> None:
-        await engine.dispatcher.looked()
+        await engine.dispatcher.wait_for_dispatch()
         assert states(await engine.ended())["one"] == "BLOCKED_WAITING_REVIEW"
         await another_day(engine, clock)
         found = await engine.until(lambda now: now.state == "ENDED")
@@ -246,13 +246,13 @@ def test_a_task_that_no_day_is_enough_for_asks_a_person_in_the_end(tmp_path: Pat
 def test_a_limit_that_is_changed_during_a_look_is_not_overlooked(tmp_path: Path) -> None:
     async def use(engine: Engine) -> None:
         known = day_limit.DayLimitTracker(engine.deps, Budgets(0.5), 0.5)
-        assert await known.look()
-        known.noted()
-        assert not await known.look()
+        assert await known.may_resume()
+        known.mark_resumed()
+        assert not await known.may_resume()
         await day_limit.set_limit(engine.deps, 2.0, by="ada")
         assert await known.refresh()
-        known.noted()
-        assert await known.look()
+        known.mark_resumed()
+        assert await known.may_resume()
 
     play(tmp_path, use)
 

@@ -158,9 +158,9 @@ def test_what_is_said_about_a_task_is_kept_without_it(tmp_path: Path) -> None:
 
 def test_a_value_that_changed_is_still_not_said() -> None:
     discretion = SecretGuard()
-    discretion.learn({"API_KEY": "first-value"})
-    discretion.learn({"API_KEY": "second-value", "HOME": "/home/ada"})
-    discretion.learn({"API_KEY": "second-value"})
+    discretion.register({"API_KEY": "first-value"})
+    discretion.register({"API_KEY": "second-value", "HOME": "/home/ada"})
+    discretion.register({"API_KEY": "second-value"})
     assert discretion.secrets.redact("first-value second-value /home/ada") == (
         "[redacted API_KEY] [redacted API_KEY (1)] /home/ada"
     )

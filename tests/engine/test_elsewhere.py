@@ -193,12 +193,12 @@ def test_signs_of_life_keep_an_attempt(tmp_path: Path) -> None:
             loop = asyncio.get_running_loop()
             offer = here.remote._offers[name]
             for _ in range(5):
-                here.remote.heard(caller)
+                here.remote.record_heartbeat(caller)
                 assert loop.time() - offer.heard < 0.2
                 offer.heard = loop.time() + 1000  # as if it had just been heard of, however slow this machine is
             stranger = replace(caller, attempt=TokenSubject(*name, 99))
             before = offer.heard
-            here.remote.heard(stranger)
+            here.remote.record_heartbeat(stranger)
             assert offer.heard == before
             await here.remote.submit(name, caller, "note.txt", "note.txt", b"x")
             await here.remote.finish(name, caller, {"result": "ok"})
@@ -239,7 +239,7 @@ def test_a_restart_goes_on_with_the_same_attempt(tmp_path: Path, how: str) -> No
         async with far(tmp_path) as here:
             await here.phase("elsewhere")
             async with asyncio.timeout(PATIENCE):
-                while not (await here.remote.offered("far"))["taken"]:  # noqa: ASYNC110 - it begins by itself
+                while not (await here.remote.describe_offers("far"))["taken"]:  # noqa: ASYNC110 - it begins by itself
                     await asyncio.sleep(0.01)
             again = await here.remote.claim("far", key="key-1")
             assert again is not None
@@ -303,7 +303,7 @@ def test_one_agent_has_one_task_and_the_same_key_the_same_answer(tmp_path: Path)
             for key in (None, "key-2"):
                 with refused(Code.STORE_CONFLICT):
                     await here.remote.claim("far", key=key)
-            told = await here.remote.offered("far")
+            told = await here.remote.describe_offers("far")
             assert [each["task"] for each in told["taken"]] == [first["task"]]
             assert len(told["queued"]) == 1
             assert await here.remote.claim("somebody") is None
@@ -328,8 +328,8 @@ def test_only_what_the_task_declares_is_taken_and_only_inside_of_it(tmp_path: Pa
                 with refused(code):
                     await here.remote.submit(name, caller, output, path, b"x")
             with refused(Code.NAME_UNKNOWN):
-                await here.remote.input(name, caller, "nothing", "here")
-            here.engine.deps.discretion.learn({"API_KEY": "hunter2hunter2"})
+                await here.remote.read_input(name, caller, "nothing", "here")
+            here.engine.deps.secret_guard.register({"API_KEY": "hunter2hunter2"})
             with refused(Code.SECRET_EXPOSED):
                 await here.remote.submit(name, caller, "note.txt", "note.txt", b"the key is hunter2hunter2")
 

@@ -85,7 +85,7 @@ def test_the_same_again_does_nothing(desk: Desk) -> None:
     desk.command()
     desk.once()
     again = desk.once()
-    assert not again.worked
+    assert not again.has_worked
     assert len(desk.envelopes()) == 1
 
 
@@ -558,7 +558,7 @@ class Bell:
         self.rings: asyncio.Queue[str] = asyncio.Queue()
         self.sleeps: asyncio.Queue[float] = asyncio.Queue()
 
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - as the port has it
+    async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - as the port has it
         self.sleeps.put_nowait(timeout)
         return {await self.rings.get()}
 
@@ -656,7 +656,7 @@ def test_an_agent_that_is_worked_by_hand_is_left_alone(desk: Desk) -> None:
     desk.tree.agent("dev")
     desk.command()
     tick = desk.once()
-    assert (tick.waiting, tick.worked) == (1, False)
+    assert (tick.waiting, tick.has_worked) == (1, False)
     assert desk.names() == ["cmd_build_001.msg.json"]
     assert not (desk.folder / "status_heartbeat.json").exists()
     desk.tree.agent("dev", driver="folder")

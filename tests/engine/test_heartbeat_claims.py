@@ -106,7 +106,7 @@ def test_a_message_with_a_final_receipt_is_put_away_and_does_not_run_again(
     assert (desk.delivery(message_id)["state"], desk.delivery(message_id)["ack"]) == ("processed", status)
     assert desk.task()["state"] == {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}[status]
     assert desk.play(lambda _, deps: fsck.check_root(deps)) == []
-    assert desk.once().worked is False
+    assert desk.once().has_worked is False
 
 
 @pytest.mark.parametrize("fault", ["CONSUMED", "another's", "broken"])
@@ -202,7 +202,7 @@ def test_a_hostile_inbox_is_survived(desk: Desk, tmp_path: Path) -> None:
     assert desk.names() == [".agenttalk-0.tmp.msg.json", ".deadletter", ".hidden.msg.json", ".pending", ".processed"]
     assert len(desk.names(".deadletter")) == 7
     assert secret.read_text(encoding="utf-8") == "{}"
-    assert not desk.once().worked
+    assert not desk.once().has_worked
 
 
 def test_a_name_as_long_as_can_be_is_kept(desk: Desk) -> None:

@@ -63,7 +63,7 @@ def test_an_agent_whose_heartbeat_ended_is_driven_again(desk: Desk) -> None:
 
     async def play() -> None:
         async with driven(desk.tree.root, fails_once) as heartbeats:
-            await heartbeats.recruit()
+            await heartbeats.start_missing()
             await heartbeats.end()
             assert len(asked) == 2
             message_id = desk.command()

@@ -97,7 +97,7 @@ def test_a_secret_that_stands_in_a_fact_is_not_told(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
         engine = bench.engine()
         await engine.begin()
-        bench.deps.discretion.learn({"SHOP_API_KEY": "canary-0123456789"})
+        bench.deps.secret_guard.register({"SHOP_API_KEY": "canary-0123456789"})
         board = await bench.deps.stores.board("default")
         reason = {"reason": "the key canary-0123456789 is refused"}
         await board.transact(lambda tx: tx.record("plan.cancelled", "one", reason))

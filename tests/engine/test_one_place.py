@@ -21,7 +21,7 @@ PATIENCE = 30.0
 
 
 class Never:
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ARG002, ASYNC109
+    async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ARG002, ASYNC109
         await asyncio.Event().wait()
         return set()
 

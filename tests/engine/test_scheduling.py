@@ -130,7 +130,7 @@ def test_what_was_missed_is_not_made_up_for_where_nobody_wants_that(tmp_path: Pa
         await engine.pass_()
         assert await bench.plans() == []
         assert await bench.facts() == [("skipped", "sums")]
-        [told] = await engine.listed()
+        [told] = await engine.describe_all()
         assert told["last_problem"] == "2026-11-16T13-00: nobody was there when it was due"
         bench.clock.set("14:00")
         await engine.pass_()
@@ -206,7 +206,7 @@ def test_a_plan_that_is_wrong_is_told_and_the_next_time_is_tried(tmp_path: Path)
         bench.broken = UsageError(Code.FILE_UNREADABLE, "there is no such file")
         bench.clock.set("09:00")
         await engine.pass_()
-        [told] = await engine.listed()
+        [told] = await engine.describe_all()
         assert told["last_problem"] == "there is no such file"
         bench.broken = None
         bench.clock.set("10:00")
@@ -222,22 +222,22 @@ def test_schedules_are_added_paused_resumed_run_and_removed(tmp_path: Path) -> N
         said = {"cron": "*/10 * * * *", "timezone": "Asia/Shanghai", "agent": "ada", "prompt": "Look."}
         added = await engine.add("looks", said, by="ada")
         assert (added["from"], added["next_at"]) == ("command", "2026-11-16T08:40:00.000000Z")
-        assert (await engine.act("looks", "pause", by="ada"))["changed"]
-        assert not (await engine.act("looks", "pause", by="ada"))["changed"]
+        assert (await engine.apply_action("looks", "pause", by="ada"))["changed"]
+        assert not (await engine.apply_action("looks", "pause", by="ada"))["changed"]
         bench.clock.set("08:50")
         await engine.pass_()
         assert await bench.plans() == []
-        assert (await engine.act("looks", "resume", by="ada"))["changed"]
+        assert (await engine.apply_action("looks", "resume", by="ada"))["changed"]
         await engine.pass_()
         assert await bench.plans() == []  # what was due meanwhile stays undone
         bench.clock.set("09:00")
         await engine.pass_()
         assert await bench.plans() == ["looks-2026-11-16T17-00", "sums-2026-11-16T09-00"]
-        now = await engine.act("looks", "run", by="ada")
+        now = await engine.apply_action("looks", "run", by="ada")
         assert now["plan_id"].startswith("looks-2026-11-16T17-00-00-by-hand-")
         assert now["plan_id"] in await bench.plans()
-        await engine.act("looks", "remove", by="ada")
-        assert [each["name"] for each in await engine.listed()] == ["sums"]
+        await engine.apply_action("looks", "remove", by="ada")
+        assert [each["name"] for each in await engine.describe_all()] == ["sums"]
 
     play(tmp_path, use)
 
@@ -261,7 +261,7 @@ def test_a_schedule_that_is_wrong_is_not_added(tmp_path: Path, name: str, said: 
         with pytest.raises((UsageError, ContractError)) as caught:
             await bench.engine().add(name, whole, by="ada")
         assert caught.value.code is code
-        assert len(await bench.engine().listed()) == 1
+        assert len(await bench.engine().describe_all()) == 1
 
     play(tmp_path, use)
 
@@ -270,13 +270,13 @@ def test_what_stands_in_the_settings_is_removed_there(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
         for action, code in (("remove", Code.NOT_ALLOWED), ("stop", Code.NAME_UNKNOWN)):
             with pytest.raises(UsageError) as caught:
-                await bench.engine().act("sums", action, by="ada")
+                await bench.engine().apply_action("sums", action, by="ada")
             assert caught.value.code is code
         with pytest.raises(UsageError, match="no schedule 'sum'") as caught:
-            await bench.engine().act("sum", "pause", by="ada")
+            await bench.engine().apply_action("sum", "pause", by="ada")
         assert caught.value.hint == "did you mean 'sums'?"
-        assert await bench.engine(other=HOURLY).listed() != []
-        assert [each["name"] for each in await bench.engine(other=HOURLY).listed()] == ["other"]
+        assert await bench.engine(other=HOURLY).describe_all() != []
+        assert [each["name"] for each in await bench.engine(other=HOURLY).describe_all()] == ["other"]
 
     play(tmp_path, use)
 

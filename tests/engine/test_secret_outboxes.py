@@ -35,7 +35,7 @@ def kept(root: Path) -> list[str]:
 
 def routed(root: Path) -> RouterReport:
     async def use(deps: Deps) -> RouterReport:
-        deps.discretion.keep({"API_KEY": CANARY})
+        deps.secret_guard.register_values({"API_KEY": CANARY})
         return await Router(deps).run_once()
 
     return inside(root, use)
@@ -86,7 +86,7 @@ def test_a_file_whose_very_name_is_a_secret_is_put_aside_under_another(tree: Tre
     secret = name.removeprefix("artifact_").removesuffix(".msg.json")
 
     async def use(deps: Deps) -> RouterReport:
-        deps.discretion.keep({"API_KEY": secret})
+        deps.secret_guard.register_values({"API_KEY": secret})
         return await Router(deps).run_once()
 
     inside(tree.root, use)
@@ -103,17 +103,17 @@ def test_what_holds_none_travels_as_before(tree: Tree) -> None:
 
 def test_tokens_are_known_while_their_attempts_last_and_a_while_longer() -> None:
     discretion = SecretGuard()
-    with discretion.during("agt_claims.secret-0815"):
+    with discretion.guard_token("agt_claims.secret-0815"):
         assert discretion.secrets.redact("it is secret-0815") == "it is [redacted AGENTTALK_TOKEN]"
-        with discretion.during("agt_claims.secret-0815"), discretion.during(""):
+        with discretion.guard_token("agt_claims.secret-0815"), discretion.guard_token(""):
             pass
         for number in range(100):
-            with discretion.during(f"agt_claims.another-{number}"):
+            with discretion.guard_token(f"agt_claims.another-{number}"):
                 pass
-        assert discretion.secrets.found(b"secret-0815")
-        assert discretion.secrets.found(b"another-99")
-        assert not discretion.secrets.found(b"another-1 ")
-    assert discretion.secrets.found(b"secret-0815")
+        assert discretion.secrets.find_name(b"secret-0815")
+        assert discretion.secrets.find_name(b"another-99")
+        assert not discretion.secrets.find_name(b"another-1 ")
+    assert discretion.secrets.find_name(b"secret-0815")
 
 
 def test_a_plan_that_holds_a_secret_is_not_taken(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_plan_that_holds_a_secret_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "agents").mkdir()
 
     async def use(deps: Deps) -> None:
-        deps.discretion.keep({"API_KEY": CANARY})
+        deps.secret_guard.register_values({"API_KEY": CANARY})
         await Service(deps).submit(compiled.dag, compiled.manifest, compiled.profiles)
 
     with pytest.raises(InputError, match="holds the value of API_KEY"):

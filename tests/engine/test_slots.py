@@ -20,72 +20,72 @@ PATIENCE = 20.0
 
 def test_an_agent_has_one_place_and_the_machine_so_many() -> None:
     slots = Slots(2)
-    one, two = slots.take("a"), slots.take("b")
-    assert (one is not None, two is not None, slots.take("a"), slots.take("c")) == (True, True, None, None)
+    one, two = slots.acquire("a"), slots.acquire("b")
+    assert (one is not None, two is not None, slots.acquire("a"), slots.acquire("c")) == (True, True, None, None)
     assert slots.busy == {"a", "b"}
 
 
 def test_a_place_is_given_back_by_its_own_ticket_alone() -> None:
     slots = Slots(2)
-    old = slots.take("a")
+    old = slots.acquire("a")
     assert old is not None
-    slots.free("a", old)
-    new = slots.take("a")
-    assert slots.free("a", old) is False
+    slots.release("a", old)
+    new = slots.acquire("a")
+    assert slots.release("a", old) is False
     assert (new != old, set(slots.busy)) == (True, {"a"})
 
 
 @pytest.mark.parametrize(("asks", "said"), [("a", True), ("b", False), (None, False)])
 def test_whoever_gives_a_place_back_hears_whether_somebody_asked_for_it(asks: str | None, said: bool) -> None:
     slots = Slots(3)
-    ticket = slots.take("a")
-    other = slots.take("b")
+    ticket = slots.acquire("a")
+    other = slots.acquire("b")
     assert ticket is not None
     assert other is not None
     if asks:
-        assert slots.take(asks) is None
-    assert slots.free("a", ticket) is said
-    assert slots.free("b", other) is (asks == "b")
+        assert slots.acquire(asks) is None
+    assert slots.release("a", ticket) is said
+    assert slots.release("b", other) is (asks == "b")
 
 
 def test_of_a_full_machine_everybody_hears() -> None:
     slots = Slots(1)
-    ticket = slots.take("a")
+    ticket = slots.acquire("a")
     assert ticket is not None
-    assert slots.take("b") is None
-    assert slots.free("a", ticket) is True
+    assert slots.acquire("b") is None
+    assert slots.release("a", ticket) is True
 
 
 def test_whoever_waits_is_handed_the_place_and_nobody_comes_between() -> None:
     slots = Slots(2)
     given: list[int] = []
-    ticket = slots.take("a")
+    ticket = slots.acquire("a")
     assert ticket is not None
-    assert slots.take("a", given.append) is None
-    slots.free("a", ticket)
-    assert (len(given), slots.take("a"), set(slots.busy)) == (1, None, {"a"})
-    slots.free("a", given[0])
+    assert slots.acquire("a", given.append) is None
+    slots.release("a", ticket)
+    assert (len(given), slots.acquire("a"), set(slots.busy)) == (1, None, {"a"})
+    slots.release("a", given[0])
     assert slots.busy == frozenset()
 
 
 def test_whoever_waits_while_the_machine_is_full_has_the_next_place() -> None:
     slots = Slots(1)
     given: list[int] = []
-    ticket = slots.take("a")
+    ticket = slots.acquire("a")
     assert ticket is not None
-    assert slots.take("b", given.append) is None
-    slots.free("a", ticket)
+    assert slots.acquire("b", given.append) is None
+    slots.release("a", ticket)
     assert (len(given), set(slots.busy)) == (1, {"b"})
 
 
 def test_whoever_left_is_handed_nothing() -> None:
     slots = Slots(1)
     given: list[int] = []
-    ticket = slots.take("a")
+    ticket = slots.acquire("a")
     assert ticket is not None
-    slots.take("a", given.append)
-    slots.leave("a")
-    slots.free("a", ticket)
+    slots.acquire("a", given.append)
+    slots.stop_waiting("a")
+    slots.release("a", ticket)
     assert (given, slots.busy) == ([], frozenset())
 
 
@@ -95,7 +95,7 @@ def test_whoever_left_is_handed_nothing() -> None:
 class Never:
     """Nothing wakes it but what it knows itself."""
 
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ARG002, ASYNC109
+    async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ARG002, ASYNC109
         await asyncio.Event().wait()
         return set()
 
@@ -147,15 +147,15 @@ def driven(desk: Desk, slots: Slots, use: Use, *commands: str) -> int:
 
 def test_a_heartbeat_begins_when_its_agent_has_done_what_others_asked_for(desk: Desk) -> None:
     slots = Slots(8)
-    ticket = slots.take("dev")
+    ticket = slots.acquire("dev")
     assert ticket is not None
 
     async def use(driver: Played, ticks: asyncio.Queue[TickReport]) -> None:
         tick = await ticks.get()
         assert (tick.waiting, tick.running, driver.began.empty()) == (1, 0, True)
-        await asyncio.to_thread(slots.free, "dev", ticket)  # whoever writes to a board has a thread of its own
+        await asyncio.to_thread(slots.release, "dev", ticket)  # whoever writes to a board has a thread of its own
         await driver.began.get()
-        assert slots.take("dev") is None
+        assert slots.acquire("dev") is None
         driver.goes.put_nowait(None)
         while not (await ticks.get()).ran:
             pass
@@ -168,14 +168,14 @@ def test_a_heartbeat_and_others_take_turns(desk: Desk) -> None:
 
     async def use(driver: Played, ticks: asyncio.Queue[TickReport]) -> None:
         await driver.began.get()
-        assert slots.take("dev") is None
+        assert slots.acquire("dev") is None
         driver.goes.put_nowait(None)
         while not (await ticks.get()).ran:
             pass
-        ticket = slots.take("dev")  # it has another command, but we asked before
+        ticket = slots.acquire("dev")  # it has another command, but we asked before
         assert ticket is not None
         assert driver.began.empty()
-        slots.free("dev", ticket)
+        slots.release("dev", ticket)
         await driver.began.get()
         driver.goes.put_nowait(None)
         while not (await ticks.get()).ran:
@@ -189,7 +189,7 @@ def test_a_heartbeat_goes_on_when_others_do_not_want_the_place_any_more(desk: De
 
     async def use(driver: Played, ticks: asyncio.Queue[TickReport]) -> None:
         await driver.began.get()
-        assert slots.take("dev") is None
+        assert slots.acquire("dev") is None
         for _ in range(2):
             driver.goes.put_nowait(None)
             while not (await ticks.get()).ran:
@@ -211,7 +211,7 @@ def test_a_heartbeat_that_nobody_shares_with_goes_on_at_once(desk: Desk) -> None
 
 def test_a_heartbeat_that_ends_waits_for_nothing(desk: Desk) -> None:
     slots = Slots(8)
-    ticket = slots.take("dev")
+    ticket = slots.acquire("dev")
     assert ticket is not None
 
     async def use(_: Played, ticks: asyncio.Queue[TickReport]) -> None:
@@ -219,21 +219,21 @@ def test_a_heartbeat_that_ends_waits_for_nothing(desk: Desk) -> None:
 
     with pytest.raises(AssertionError, match="dev"):
         driven(desk, slots, use, "build")
-    slots.free("dev", ticket)
+    slots.release("dev", ticket)
     assert slots.busy == frozenset()
 
 
 def test_more_places_go_to_those_who_wait_and_fewer_throw_nobody_out() -> None:
     slots, came = Slots(1), list[int]()
-    assert slots.take("a", came.append) is not None
-    assert slots.take("b", came.append) is None
-    assert slots.take("c", came.append) is None
+    assert slots.acquire("a", came.append) is not None
+    assert slots.acquire("b", came.append) is None
+    assert slots.acquire("c", came.append) is None
     slots.resize(2)
     assert len(came) == 1
     assert slots.busy == {"a", "b"}
     slots.resize(1)
     assert slots.busy == {"a", "b"}
-    slots.free("b", came[0])
+    slots.release("b", came[0])
     assert slots.busy == {"a"}, "one is as many as may"
     slots.resize(5)
     assert slots.busy == {"a", "c"}

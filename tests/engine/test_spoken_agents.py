@@ -333,7 +333,7 @@ def test_for_whom_it_waited_when_its_time_was_over_is_told(asked: str, words: st
     dialogue = AcpDialogue(SessionParameters("/w", "Do it."))
     dialogue.begin()
     speaking = AcpConversation(dialogue, PermissionPolicy(("/w",)), None, lambda _: None, 60.0)
-    speaking.asked = asked
+    speaking.pending_question = asked
     ended = TurnEnd("timeout", None, b"", b"", 1.0, "it was ended after 1 seconds")
     assert conclude_turn(ended, speaking, lambda _: None).error == f"it was ended after 1 seconds{words}"
 

@@ -109,7 +109,7 @@ def test_a_command_is_written_as_its_model_is(
             **more,
         }
     )
-    inputs = (ResolvedInput.of(input_name="in", required=required, paths=("a/out/b.md",)),)
+    inputs = (ResolvedInput.from_values(input_name="in", required=required, paths=("a/out/b.md",)),)
     text, command = commands.compose(SHEET, node, inputs, 1)
     assert text == canonical.to_text(command)
     assert text.encode() == wire.write(command.as_json())

@@ -177,7 +177,7 @@ def test_texts_are_told_only_if_they_are_asked_for_and_without_secrets(tmp_path:
     async def use(bench: Bench) -> None:
         quiet, open_ = bench.engine(), bench.engine(texts=True)
         await quiet.begin()
-        bench.deps.discretion.learn({"SHOP_API_KEY": "canary-0123456789"})
+        bench.deps.secret_guard.register({"SHOP_API_KEY": "canary-0123456789"})
         await bench.plan("one", cause="NOT_FULFILLED", reason="it says hello-world canary-0123456789")
         for each, seen in ((quiet, False), (open_, True)):
             board = await bench.deps.stores.board("default")
@@ -243,7 +243,7 @@ def test_whoever_works_is_told_where_it_stands_in_the_trace(tmp_path: Path) -> N
         assert claimed is not None
         board = await engine.deps.stores.board("default")
         naming = await read_naming(board)
-        assert claimed["traceparent"] == naming.traceparent("default", "p", "there", "cmd_there_001", 1)
+        assert claimed["traceparent"] == naming.make_traceparent("default", "p", "there", "cmd_there_001", 1)
         await traces.pass_()
         [here] = bench.taken
         [fact] = [

@@ -39,7 +39,7 @@ class Bench:
 
     @asynccontextmanager
     async def client(self, name: str, patience: RetryPolicy = QUICK) -> AsyncIterator[Gitea]:
-        async with Gitea.opened("work", self.url, self.tokens[self.login(name)], patience=patience) as client:
+        async with Gitea.connect("work", self.url, self.tokens[self.login(name)], patience=patience) as client:
             yield client
 
     async def call(self, name: str, method: str, path: str, body: Any = None) -> Any:

@@ -168,7 +168,7 @@ def test_a_review_that_stayed_a_draft_is_told(tmp_path: Path) -> None:
         async with bench.client("author") as author:
             pull = await author.create_pull_request(bench.repository, "d", "", head="feat/d", base="main")
         token = bench.tokens[bench.login("reviewer")]
-        async with Wrong.opened("work", bench.url, token, patience=QUICK) as reviewer:
+        async with Wrong.connect("work", bench.url, token, patience=QUICK) as reviewer:
             asked = reviewer.submit_review(bench.repository, pull.number, "APPROVED", "yes", pull.head_sha)
             assert await code_of(asked) is Code.FORGE_ANSWER_INVALID
 
@@ -245,7 +245,7 @@ def test_a_forge_that_wants_a_pause_gets_it_and_a_long_one_is_told(tmp_path: Pat
     async def scene(bench: Bench) -> None:
         assert bench.fake
         token = bench.tokens[bench.login("author")]
-        async with Gitea.opened("work", bench.url, token, sleep=sleep) as author:
+        async with Gitea.connect("work", bench.url, token, sleep=sleep) as author:
             limited = ForgeFault("status", method="POST", status=429, headers={"Retry-After": "7"})
             bench.fake.faults.append(limited)
             issue = await author.create_issue(bench.repository, "Crash", "")
@@ -260,7 +260,7 @@ def test_a_forge_that_wants_a_pause_gets_it_and_a_long_one_is_told(tmp_path: Pat
 
 def test_a_wrong_token_is_refused_and_never_shown(tmp_path: Path) -> None:
     async def scene(bench: Bench) -> None:
-        async with Gitea.opened("work", bench.url, "s3cr3t-token", patience=QUICK) as nobody:
+        async with Gitea.connect("work", bench.url, "s3cr3t-token", patience=QUICK) as nobody:
             with pytest.raises(ForgeError) as caught:
                 await nobody.me()
             assert (caught.value.code, caught.value.status) == (Code.FORGE_REFUSED, 401)
@@ -397,12 +397,12 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
 def test_the_newest_commit_is_that_of_the_default_branch() -> None:
     async def scene() -> None:
         client, asked = answering({"default_branch": "release/1"}, {"name": "release/1", "commit": {"sha": "a" * 40}})
-        assert await GitHub("hub", ForgeClient(client)).newest("a/b") == ("release/1", "a" * 40)
+        assert await GitHub("hub", ForgeClient(client)).find_newest_commit("a/b") == ("release/1", "a" * 40)
         assert str(asked[-1].url).endswith("/repos/a/b/branches/release%2F1")
         for answers in ([{"default_branch": "main"}, {"commit": None}], [{"default_branch": None}]):
             client, asked = answering(*answers)
             with pytest.raises(ForgeError) as caught:
-                await GitHub("hub", ForgeClient(client)).newest("a/b")
+                await GitHub("hub", ForgeClient(client)).find_newest_commit("a/b")
             assert (caught.value.code, len(asked)) == (Code.FORGE_MISSING, len(answers))
 
     asyncio.run(scene())
@@ -410,7 +410,7 @@ def test_the_newest_commit_is_that_of_the_default_branch() -> None:
 
 def test_github_names_itself_and_its_version() -> None:
     async def scene() -> None:
-        async with GitHub.opened("hub", "https://api.forge.test/", "t0ken") as github:
+        async with GitHub.connect("hub", "https://api.forge.test/", "t0ken") as github:
             headers = github.caller._client.headers
             assert headers["authorization"] == "Bearer t0ken"
             assert headers["x-github-api-version"]

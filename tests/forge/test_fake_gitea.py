@@ -72,7 +72,7 @@ def play(
             forge.repository(REPOSITORY, writers=["agent-dev", "agent-reviewer", "alice"])
             forge.hook(REPOSITORY, door.url, secret, EVENTS)
             await scene(forge, door)
-            await forge.deliveries.settled()
+            await forge.deliveries.wait_until_settled()
         return door
 
     return asyncio.run(run())
@@ -81,16 +81,16 @@ def play(
 async def work(forge: FakeGitea, _: Door) -> None:
     """A pull request is opened, refused, mended, red, approved and merged; an issue is given and talked about."""
     repository, state = forge.state.repositories[REPOSITORY], forge.state
-    user = state.found_user
+    user = state.require_user
     forge.push(REPOSITORY, "feat/retry", {"a.py": "1\n"}, "agent-dev")
     pull = state.create_pull(repository, user("agent-dev"), "WIP: retry", "", "feat/retry", "main", ["agent-reviewer"])
     state.edit_issue(repository, user("agent-dev"), pull.issue.number, {"title": "retry"})
     state.review(repository, user("agent-reviewer"), pull.issue.number, "REQUEST_CHANGES", "no", "")
     forge.push(REPOSITORY, "feat/retry", {"a.py": "2\n"}, "agent-dev")
-    forge.ran(REPOSITORY, pull.head_sha, pull=pull.issue.number)
+    forge.finish_workflow(REPOSITORY, pull.head_sha, pull=pull.issue.number)
     issue = state.create_issue(repository, user("alice"), "Crash", "", ["agent-second"])
     state.create_comment(repository, user("alice"), issue.number, "@agent-ops please look")
-    forge.ran(REPOSITORY, repository.bare.head("main"), workflow="deploy.yml")
+    forge.finish_workflow(REPOSITORY, repository.bare.head("main"), workflow="deploy.yml")
 
 
 EXPECTED = [
@@ -130,7 +130,7 @@ def test_in_another_order_it_is_the_same(tmp_path: Path, turn: int) -> None:
         count = len(forge.deliveries.waiting())
         order = [*range(turn, count), *range(turn)][::-1]
         forge.deliveries.release(order)
-        await forge.deliveries.settled()
+        await forge.deliveries.wait_until_settled()
         for each in forge.deliveries.all[::2]:
             forge.deliveries.replay(each)
 
@@ -141,10 +141,10 @@ def test_in_another_order_it_is_the_same(tmp_path: Path, turn: int) -> None:
 def test_a_replay_has_a_new_number_and_the_same_body(tmp_path: Path) -> None:
     async def scene(forge: FakeGitea, _: Door) -> None:
         state = forge.state
-        state.create_issue(state.repositories[REPOSITORY], state.found_user("alice"), "Crash", "", ["agent-dev"])
+        state.create_issue(state.repositories[REPOSITORY], state.require_user("alice"), "Crash", "", ["agent-dev"])
         [first, second] = forge.deliveries.all
         again = forge.deliveries.replay(first)
-        await forge.deliveries.settled()
+        await forge.deliveries.wait_until_settled()
         assert (again.body, again.id != first.id, again.status) == (first.body, True, 202)
         assert (first.event_type, second.event_type) == ("issue_assign", "issues")
 
@@ -173,7 +173,7 @@ def test_a_door_that_is_closed_hears_of_nothing_and_is_not_told_again(tmp_path: 
         [hook] = forge.state.repositories[REPOSITORY].hooks
         hook.url = "http://127.0.0.1:1/"
         await work(forge, _)
-        await forge.deliveries.settled()
+        await forge.deliveries.wait_until_settled()
         assert {each.status for each in forge.deliveries.all} == {0}
         hook.active = False
         before = len(forge.deliveries.all)
@@ -186,11 +186,11 @@ def test_a_door_that_is_closed_hears_of_nothing_and_is_not_told_again(tmp_path: 
 def test_what_our_own_client_does_comes_back_and_calls_nobody_for_their_own_deed(tmp_path: Path) -> None:
     async def scene(forge: FakeGitea, _: Door) -> None:
         forge.push(REPOSITORY, "feat/x", {"x": "1"}, "agent-dev")
-        async with Gitea.opened(SOURCE, forge.url, forge.user("agent-dev")) as author:
+        async with Gitea.connect(SOURCE, forge.url, forge.user("agent-dev")) as author:
             pull = await author.create_pull_request(REPOSITORY, "x", "@agent-dev", head="feat/x", base="main")
             await author.comment(REPOSITORY, pull.number, "@agent-dev done")
             await author.merge(REPOSITORY, pull.number, pull.head_sha)
-        await forge.deliveries.settled()
+        await forge.deliveries.wait_until_settled()
 
     assert play(tmp_path, scene).world.outcome() == []
 
@@ -230,7 +230,7 @@ def test_git_itself_clones_pushes_and_moves_a_pull_request(tmp_path: Path) -> No
             return git("rev-parse", "HEAD", folder=tmp_path / "tree")
 
         await asyncio.to_thread(first)
-        async with Gitea.opened(SOURCE, forge.url, token) as author:
+        async with Gitea.connect(SOURCE, forge.url, token) as author:
             pull = await author.create_pull_request(REPOSITORY, "git", "", head="feat/git", base="main")
             sha = await asyncio.to_thread(second)
             assert (await author.pull_request(REPOSITORY, pull.number)).head_sha == sha
@@ -261,8 +261,8 @@ def test_a_pull_request_from_a_fork_is_untrusted(tmp_path: Path) -> None:
         origin, copy = (forge.state.repositories[name] for name in (REPOSITORY, "alice/widgets"))
         copy.bare.git("fetch", "--quiet", str(origin.bare.path), "main:refs/heads/up")
         tree = copy.bare.git("rev-parse", "feat/f^{tree}")
-        copy.bare.committed("feat/g", tree, [copy.bare.head("up")], "on top", "alice")
-        forge.state.create_pull(origin, forge.state.found_user("alice"), "fork", "", "alice:feat/g", "main")
+        copy.bare.commit_tree("feat/g", tree, [copy.bare.head("up")], "on top", "alice")
+        forge.state.create_pull(origin, forge.state.require_user("alice"), "fork", "", "alice:feat/g", "main")
         forge.push("alice/widgets", "feat/g", {"f.py": "2\n"}, "alice")
 
     door = play(tmp_path, scene)

@@ -138,7 +138,9 @@ def test_who_is_asked_stands_among_the_reviews_and_not_on_the_list(tmp_path: Pat
             """Whom the single answer lists, and who is asked."""
             single = await bench.call("author", "GET", here)
             async with bench.client("author") as client:
-                pull, _ = await client.asked(bench.repository, await client.pull_request(bench.repository, number))
+                pull, _ = await client.read_review_requests(
+                    bench.repository, await client.pull_request(bench.repository, number)
+                )
             return [each["login"] for each in single["requested_reviewers"] or ()], [
                 each.login for each in pull.requested_reviewers or ()
             ]
@@ -217,7 +219,7 @@ def test_two_commits_have_the_same_content_exactly_when_their_files_are_the_same
         amended = await tree.git("author", "rev-parse", "HEAD")
         other = await tree.push("feat/x", "x.py", "2\n")
         async with bench.client("author") as client:
-            contents = [await client.content(bench.repository, each) for each in (first, amended, other)]
+            contents = [await client.content_hash(bench.repository, each) for each in (first, amended, other)]
         assert contents[0] == contents[1] != contents[2]
         assert first != amended
 
@@ -268,11 +270,11 @@ def test_a_private_repository_does_not_exist_for_others(tmp_path: Path, kind: st
         here = f"/repos/{bench.repository}"
         await bench.call("author", "PATCH", here, {"private": True})
         async with bench.client("reader") as reader, bench.client("reviewer") as reviewer:
-            assert await reviewer.sees(bench.repository)
-            assert not await reader.sees(bench.repository)
+            assert await reviewer.can_see(bench.repository)
+            assert not await reader.can_see(bench.repository)
             reads = f"{here}/collaborators/{bench.login('reader')}"
             await bench.call("author", "PUT", reads, {"permission": "read"})
-            assert await reader.sees(bench.repository)
+            assert await reader.can_see(bench.repository)
         shown = await bench.call("reader", "GET", here)
         assert (shown["permissions"]["pull"], shown["permissions"]["push"]) == (True, False)
 

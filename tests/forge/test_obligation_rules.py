@@ -194,10 +194,10 @@ def test_words_are_work_only_from_those_who_may_write_or_are_listed() -> None:
 @pytest.mark.mends("E10")
 def test_an_account_with_a_number_has_the_name_that_it_has_now() -> None:
     known = registry(identities=(ForgeIdentity("dev", SOURCE, "old", 7), ForgeIdentity("ops", SOURCE, "ops")))
-    assert known.renamed(SOURCE, {}) is known
-    assert known.renamed("other", {7: "new"}) is known
-    now = known.renamed(SOURCE, {7: "new"})
-    assert [now.named(SOURCE, name) is not None for name in ("new", "old", "ops")] == [True, False, True]
+    assert known.with_names(SOURCE, {}) is known
+    assert known.with_names("other", {7: "new"}) is known
+    now = known.with_names(SOURCE, {7: "new"})
+    assert [now.find_identity(SOURCE, name) is not None for name in ("new", "old", "ops")] == [True, False, True]
     assert dedup_keys.user(user("New", 7)) == "7"
     keys = {dedup_keys.repository("s", 1), dedup_keys.repository_named("s", "A/B"), dedup_keys.accounts("s")}
     assert keys == {"s:repository:1", "s:repository_named:a/b", "s:accounts"}

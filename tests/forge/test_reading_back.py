@@ -25,7 +25,7 @@ def at_forge(folder: Path, work: Callable[[FakeGitea, Gitea], Awaitable[None]], 
     async def run() -> None:
         async with (
             FakeGitea.running(folder, **options) as forge,
-            Gitea.opened("work", forge.url, forge.admin, patience=QUICK) as client,
+            Gitea.connect("work", forge.url, forge.admin, patience=QUICK) as client,
         ):
             forge.user("dev")
             forge.repository(REPO, writers=["dev"])

@@ -91,12 +91,12 @@ async def worked(deps: Deps, performer: Performer, ended: Callable[[], Awaitable
     running = asyncio.create_task(dispatcher.run(stop))
     try:
         async with asyncio.timeout(40):
-            with dispatcher.followed() as news:
+            with dispatcher.subscribe_changes() as news:
                 while not await ended():
                     news.clear()
                     if not await ended():
                         await news.wait()
-            await dispatcher.looked()
+            await dispatcher.wait_for_dispatch()
     finally:
         stop.set()
         await running

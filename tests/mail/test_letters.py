@@ -30,15 +30,15 @@ HOSTILE = "你好 \u202etxt.exe\u202c \x00\x07\x1b[2J\r\n\u2028 مرحبا 𝒳 
 def test_a_notice_is_done_when_its_addressee_asks_for_it_and_not_when_others_do(tmp_path: Path) -> None:
     async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("dev", "pm", "operator"), sender="visitor"))
-        await post.read(mail_id, "visitor")
-        await post.read(mail_id, "hand")
+        await post.mark_read(mail_id, "visitor")
+        await post.mark_read(mail_id, "hand")
         assert {(await at(deps, mail_id, each))["status"] for each in ("dev", "pm", "operator")} == {"pending"}
         for _ in range(2):
-            await post.read(mail_id, "dev")
+            await post.mark_read(mail_id, "dev")
         told = await at(deps, mail_id, "dev")
         assert (told["status"], told["trust"], told["read_how"]) == ("done", "observed", "get")
         assert (await at(deps, mail_id, "pm"))["status"] == "pending"
-        await post.read(mail_id, "operator")
+        await post.mark_read(mail_id, "operator")
         assert (await at(deps, mail_id, "operator"))["status"] == "done"
 
     play(tmp_path, work)
@@ -48,7 +48,7 @@ def test_a_notice_is_done_when_its_addressee_asks_for_it_and_not_when_others_do(
 def test_a_request_is_not_done_by_being_read_but_by_the_answer_of_its_addressee(tmp_path: Path) -> None:
     async def work(deps: Deps, post: MailBoard) -> None:
         mail_id = await sent(post, draft(to=("operator", "visitor"), sender="pm", kind="request"))
-        await post.read(mail_id, "operator")
+        await post.mark_read(mail_id, "operator")
         again = await post.reply(mail_id, draft("pm", (), subject="", body="please!"), by("pm"))
         assert (again["to"], again["thread"]) == (["operator", "visitor"], mail_id)
         assert (await at(deps, mail_id, "operator"))["status"] == "pending"
@@ -157,7 +157,7 @@ def test_nobody_writes_in_the_name_of_another(tmp_path: Path) -> None:
             with pytest.raises(AgentTalkError) as refused:
                 await post.send(draft("pm"), caller)
             assert refused.value.code is Code.NOT_ALLOWED
-        assert not deps.stores.has(BOARD)  # the board is made by its first letter
+        assert not deps.stores.has_board(BOARD)  # the board is made by its first letter
 
     play(tmp_path, work)
 
@@ -177,7 +177,7 @@ def test_whatever_is_written_comes_out_as_it_was(tmp_path: Path, store: str, req
         assert len((await showing.read_letter(deps, large))["body"]) == 600_000
         assert await listed(deps, search="你好") == [HOSTILE]
         assert await listed(deps, search="مرحبا") == [HOSTILE]
-        await post.read(mail_id, "visitor")
+        await post.mark_read(mail_id, "visitor")
         assert (await at(deps, mail_id, "visitor"))["status"] == "done"
 
     play(tmp_path, work, url=url)
@@ -249,7 +249,7 @@ def test_a_request_runs_its_agent_whose_prompt_has_read_the_notices_too(tmp_path
         assert (told["status"], told["trust"], told["read_how"]) == ("done", "observed", "injected")
         answer = await showing.read_letter(deps, told["reply"])
         assert (answer["from"], answer["to"], answer["body"], answer["via"]) == ("dev", ["operator"], "42", "result")
-        await post.read(other, "dev")  # whoever asks need not wait until somebody looks at everything
+        await post.mark_read(other, "dev")  # whoever asks need not wait until somebody looks at everything
         told = await at(deps, other)
         assert (told["status"], told["read_how"]) == ("done", "injected")
         await post.pass_()

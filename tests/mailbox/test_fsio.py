@@ -88,7 +88,7 @@ def test_parents_are_made_only_on_request(folder: SafeFolder) -> None:
 
 def test_a_scan_describes_everything_and_follows_nothing(folder: SafeFolder) -> None:
     folder.write(".hidden", b"123")
-    folder.make("folder")
+    folder.make_folder("folder")
     (folder.path / "link").symlink_to("/etc")
     os.mkfifo(folder.path / "fifo")
     found = {entry.name: entry for entry in folder.scan()}
@@ -113,7 +113,7 @@ def test_two_scans_at_once_do_not_disturb_each_other(folder: SafeFolder) -> None
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_strange_names_are_read_moved_and_removed_like_others(folder: SafeFolder, name: str) -> None:
     (folder.path / name).write_bytes(b"x")
-    folder.make(".deadletter")
+    folder.make_folder(".deadletter")
     (entry,) = [each for each in folder.scan() if each.kind == "regular"]
     assert entry.name == name
     assert entry.is_text is (name != BAD_NAMES[0])
@@ -122,10 +122,10 @@ def test_strange_names_are_read_moved_and_removed_like_others(folder: SafeFolder
     assert folder.digest(name, 1) == folder.copy_to(name, folder, "copy", 1)
     folder.write(name, b"y")
     assert folder.move(name, folder, f".deadletter/{name}")
-    with folder.sub(".deadletter") as deadletter:
+    with folder.open_folder(".deadletter") as deadletter:
         assert names(deadletter) == {name}
         assert deadletter.remove(name)
-    folder.sub(name, create=True).close()
+    folder.open_folder(name, create=True).close()
     assert folder.remove(name)
 
 
@@ -140,7 +140,7 @@ def test_an_error_about_a_strange_name_stays_on_its_line_and_can_be_printed(fold
 def test_a_copy_tells_hash_and_size_of_what_it_wrote(folder: SafeFolder) -> None:
     data = os.urandom(1_000_000)
     folder.write("a", data)
-    folder.make("b")
+    folder.make_folder("b")
     assert folder.copy_to("a", folder, "b/c", len(data)) == Digest(sha256(data), len(data))
     assert folder.digest("b/c", len(data)) == Digest(sha256(data), len(data))
     assert (folder.path / "b/c").read_bytes() == data
@@ -169,9 +169,9 @@ def test_a_file_over_the_limit_is_refused_and_a_retry_cannot_help(folder: SafeFo
 
 def test_a_move_takes_the_file_along(folder: SafeFolder) -> None:
     folder.write("a", b"1")
-    folder.make("b")
+    folder.make_folder("b")
     inode = (folder.path / "a").stat().st_ino
-    with folder.sub("b") as below:
+    with folder.open_folder("b") as below:
         assert folder.move("a", below, "c")
         assert below.move("c", folder, "d")
     assert (folder.path / "d").stat().st_ino == inode
@@ -271,7 +271,7 @@ def test_what_is_no_plain_file_stays_on_its_file_system(folder: SafeFolder, else
 
 def test_removing_tells_whether_there_was_something(folder: SafeFolder) -> None:
     folder.write("a", b"")
-    folder.make("b/c")
+    folder.make_folder("b/c")
     assert [folder.remove(name) for name in ("a", "a", "b/c", "b", "b/c")] == [True, False, True, True, False]
 
 
@@ -284,7 +284,7 @@ def test_a_folder_that_holds_something_is_not_removed(folder: SafeFolder) -> Non
 
 
 def test_a_folder_in_the_way_of_a_file_is_told(folder: SafeFolder) -> None:
-    folder.make("a")
+    folder.make_folder("a")
     with pytest.raises(MachineError) as caught:
         folder.write("a", b"")
     assert caught.value.code is Code.FILE_UNWRITABLE
@@ -293,8 +293,8 @@ def test_a_folder_in_the_way_of_a_file_is_told(folder: SafeFolder) -> None:
 
 
 def test_making_a_folder_twice_is_fine(folder: SafeFolder) -> None:
-    folder.make("a/b")
-    folder.make("a/b")
+    folder.make_folder("a/b")
+    folder.make_folder("a/b")
     assert folder.exists("a/b")
     assert not folder.exists("a/c")
     assert not folder.exists("b/c")
@@ -303,7 +303,7 @@ def test_making_a_folder_twice_is_fine(folder: SafeFolder) -> None:
 def test_what_is_missing_is_told_with_its_path_and_can_be_tried_again(folder: SafeFolder) -> None:
     for call in (
         lambda: folder.read("a/b", 1),
-        lambda: folder.sub("a/b"),
+        lambda: folder.open_folder("a/b"),
         lambda: SafeFolder.open(folder.path / "a/b"),
     ):
         with pytest.raises(MachineError) as caught:
@@ -323,7 +323,7 @@ def test_a_closed_folder_refuses_everything_and_may_be_closed_again(folder: Safe
 
 
 def test_a_folder_that_was_renamed_is_still_the_same_folder(folder: SafeFolder) -> None:
-    with folder.sub("a", create=True) as below:
+    with folder.open_folder("a", create=True) as below:
         folder.move("a", folder, "b")
         below.write("c", b"1")
     assert folder.read("b/c", 1) == b"1"

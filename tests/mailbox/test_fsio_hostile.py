@@ -137,9 +137,9 @@ def every_way_to_reach(folder: SafeFolder, relative: str) -> list[Callable[[], o
         lambda: folder.digest(relative, LIMIT),
         lambda: folder.copy_to(relative, folder, "copy", LIMIT),
         lambda: folder.copy_to("plain", folder, relative, LIMIT),
-        lambda: folder.sub(relative),
-        lambda: folder.sub(relative, create=True),
-        lambda: folder.make(relative),
+        lambda: folder.open_folder(relative),
+        lambda: folder.open_folder(relative, create=True),
+        lambda: folder.make_folder(relative),
         lambda: folder.write(relative, b"bad"),
         lambda: folder.write(relative, b"bad", parents=True),
         lambda: folder.move(relative, folder, "moved"),
@@ -182,7 +182,7 @@ def test_a_symlink_to_a_sibling_is_refused_too(folder: SafeFolder) -> None:
     for call in (
         lambda: folder.read("door/file", LIMIT),
         lambda: folder.read("link", LIMIT),
-        lambda: folder.sub("door"),
+        lambda: folder.open_folder("door"),
     ):
         assert refusal(call) is Code.FILE_UNSAFE
 
@@ -204,7 +204,11 @@ def test_moving_and_removing_take_the_symlink_itself(folder: SafeFolder, outside
 
 def test_a_file_in_the_place_of_a_folder_is_refused(folder: SafeFolder) -> None:
     folder.write("file", b"1")
-    for call in (lambda: folder.read("file/x", 1), lambda: folder.sub("file"), lambda: folder.make("file")):
+    for call in (
+        lambda: folder.read("file/x", 1),
+        lambda: folder.open_folder("file"),
+        lambda: folder.make_folder("file"),
+    ):
         assert refusal(call) is Code.FILE_UNSAFE
 
 
@@ -267,7 +271,7 @@ def test_what_is_no_plain_file_is_not_read_but_can_be_put_away(
     for call in every_way_to_reach(folder, "thing")[:3]:
         assert refusal(call) is Code.FILE_UNSAFE
     assert set(folder.names()) == {"thing"}
-    folder.make(".deadletter")
+    folder.make_folder(".deadletter")
     assert folder.move("thing", folder, ".deadletter/thing")
     assert folder.remove(".deadletter/thing")
     assert untouched(outside)
@@ -363,7 +367,7 @@ def test_a_folder_swapped_for_a_symlink_never_gives_anything_from_outside(folder
 def test_a_folder_swapped_for_a_symlink_never_lets_anything_out(folder: SafeFolder, outside: Path) -> None:
     if not hasattr(ctypes.CDLL(None), "renameat2"):
         pytest.skip("names cannot be exchanged on this system")
-    folder.make("door/deep")
+    folder.make_folder("door/deep")
     folder.write("plain", b"1")
     calls: list[Callable[[], object]] = [
         lambda: folder.write("door/deep/new", b"bad"),
@@ -429,7 +433,7 @@ def test_a_read_only_disk_is_told_with_what_to_do_and_can_still_be_read(folder: 
         for call in (
             lambda: disk.write("new", b"1"),
             lambda: disk.write("a/b", b"1", parents=True),
-            lambda: disk.make("a"),
+            lambda: disk.make_folder("a"),
             lambda: disk.remove("old"),
             lambda: disk.move("old", disk, "new"),
             lambda: folder.copy_to("plain", disk, "new", LIMIT),

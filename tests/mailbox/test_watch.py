@@ -54,10 +54,10 @@ def told_after(root: Path, act: Callable[[], object], **selection: Any) -> set[s
     """The folders that are told after something was done."""
 
     async def scenario(watch: FolderWatcher) -> set[str]:
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(0) == set()
         act()
         assert not watch.why_polling
-        return await watch.changed(0)
+        return await watch.wait_for_change(0)
 
     return watching(root, scenario, **selection)
 
@@ -79,9 +79,9 @@ def test_a_file_is_told_when_it_is_complete_and_not_before(root: Path) -> None:
     async def scenario(watch: FolderWatcher) -> None:
         with (root / OUTBOX / "a.msg.json").open("wb", buffering=0) as file:
             file.write(b"{")
-            assert await watch.changed(0) == set()
+            assert await watch.wait_for_change(0) == set()
             file.write(b"}")
-        assert await watch.changed(0) == {OUTBOX}
+        assert await watch.wait_for_change(0) == {OUTBOX}
 
     watching(root, scenario)
 
@@ -89,7 +89,7 @@ def test_a_file_is_told_when_it_is_complete_and_not_before(root: Path) -> None:
 def test_who_waits_is_woken(root: Path) -> None:
     async def scenario(watch: FolderWatcher) -> None:
         for _ in range(20):
-            waiting = asyncio.create_task(watch.changed(SOON))
+            waiting = asyncio.create_task(watch.wait_for_change(SOON))
             await asyncio.sleep(0)
             assert not waiting.done()
             put(root / OUTBOX)
@@ -100,10 +100,10 @@ def test_who_waits_is_woken(root: Path) -> None:
 
 def test_nothing_is_told_when_the_time_is_up_and_nothing_twice(root: Path) -> None:
     async def scenario(watch: FolderWatcher) -> None:
-        assert await watch.changed(0.001) == set()
+        assert await watch.wait_for_change(0.001) == set()
         put(root / OUTBOX)
-        assert await watch.changed(0.001) == {OUTBOX}
-        assert await watch.changed(0.001) == set()
+        assert await watch.wait_for_change(0.001) == {OUTBOX}
+        assert await watch.wait_for_change(0.001) == set()
 
     watching(root, scenario)
 
@@ -116,15 +116,15 @@ def test_a_burst_is_told_at_once(root: Path) -> None:
 
     async def scenario(watch: FolderWatcher) -> None:
         burst()
-        assert await watch.changed(SOON) == {OUTBOX, INBOX}
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(SOON) == {OUTBOX, INBOX}
+        assert await watch.wait_for_change(0) == set()
 
     watching(root, scenario)
 
 
 def test_what_comes_before_the_woken_one_runs_is_told_with_the_rest(root: Path) -> None:
     async def scenario(watch: FolderWatcher) -> None:
-        waiting = asyncio.create_task(watch.changed(SOON))
+        waiting = asyncio.create_task(watch.wait_for_change(SOON))
         await asyncio.sleep(0)
         put(root / OUTBOX)
         for _ in range(2):  # the event is taken in the second turn of the loop; who waits runs in the third
@@ -138,14 +138,14 @@ def test_what_comes_before_the_woken_one_runs_is_told_with_the_rest(root: Path) 
 
 def test_what_came_while_nobody_waited_is_kept_also_for_one_who_was_cancelled(root: Path) -> None:
     async def scenario(watch: FolderWatcher) -> None:
-        waiting = asyncio.create_task(watch.changed(SOON))
+        waiting = asyncio.create_task(watch.wait_for_change(SOON))
         await asyncio.sleep(0)
         put(root / OUTBOX)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         put(root / INBOX)
-        assert await watch.changed(0) == {OUTBOX, INBOX}
+        assert await watch.wait_for_change(0) == {OUTBOX, INBOX}
 
     watching(root, scenario)
 
@@ -213,13 +213,13 @@ def test_new_folders_are_told_and_watched(root: Path) -> None:
         for name in ("new", "outbox", "plan_b"):
             here = f"{here}/{name}"
             (root / here).mkdir()
-            assert await watch.changed(0) == {here}
+            assert await watch.wait_for_change(0) == {here}
         put(root / here)
-        assert await watch.changed(0) == {here}
+        assert await watch.wait_for_change(0) == {here}
         (root / "system_runtime/plans/plan_b").mkdir()
-        assert await watch.changed(0) == {"system_runtime/plans/plan_b"}
+        assert await watch.wait_for_change(0) == {"system_runtime/plans/plan_b"}
         put(root / "system_runtime/plans/plan_b", "task_dag.json")
-        assert await watch.changed(0) == {"system_runtime/plans/plan_b"}
+        assert await watch.wait_for_change(0) == {"system_runtime/plans/plan_b"}
 
     watching(root, scenario)
 
@@ -228,10 +228,10 @@ def test_a_root_may_be_empty_at_first(tmp_path: Path) -> None:
     async def scenario(watch: FolderWatcher) -> None:
         (tmp_path / OUTBOX).mkdir(parents=True)
         (tmp_path / PLAN).mkdir(parents=True)
-        told = await watch.changed(0)
+        told = await watch.wait_for_change(0)
         assert told >= {OUTBOX, PLAN, "agents", "agents/pm"}
         put(tmp_path / OUTBOX)
-        assert await watch.changed(0) == {OUTBOX}
+        assert await watch.wait_for_change(0) == {OUTBOX}
 
     watching(tmp_path, scenario)
 
@@ -264,7 +264,7 @@ def test_a_file_put_into_a_folder_just_made_is_never_missed(root: Path, starts: 
         if starts == "after the watch":
             start(producer)
         while seen < files:
-            told = await watch.changed(SOON)
+            told = await watch.wait_for_change(SOON)
             assert told, f"{len(files - seen)} files were missed"
             seen = seen.union(*map(look, told))
 
@@ -295,9 +295,9 @@ def test_folders_that_come_and_go_under_the_same_name_are_watched_as_they_are_no
     async def scenario(watch: FolderWatcher) -> None:
         for act in (remake, swap, move_away_and_back, swap, remake):
             act()
-            assert OUTBOX in await watch.changed(0)
+            assert OUTBOX in await watch.wait_for_change(0)
             put(root / OUTBOX)
-            assert await watch.changed(0) == {OUTBOX}
+            assert await watch.wait_for_change(0) == {OUTBOX}
             (root / OUTBOX / "cmd_build_001.msg.json").unlink()
 
     watching(root, scenario)
@@ -307,9 +307,9 @@ def test_a_moved_folder_is_told_by_its_new_name(root: Path) -> None:
     async def scenario(watch: FolderWatcher) -> None:
         (root / "agents/pm").rename(root / "agents/qa")
         new = "agents/qa/outbox/plan_shop"
-        assert await watch.changed(0) == {"agents/qa", "agents/qa/outbox", new}
+        assert await watch.wait_for_change(0) == {"agents/qa", "agents/qa/outbox", new}
         put(root / new)
-        assert await watch.changed(0) == {new}
+        assert await watch.wait_for_change(0) == {new}
 
     watching(root, scenario)
 
@@ -321,9 +321,9 @@ def test_a_box_that_moves_to_an_agent_just_made_is_watched_there(root: Path) -> 
         (root / "agents/a_new").mkdir()
         (root / "agents/pm/outbox").rename(root / "agents/a_new/outbox")
         new = "agents/a_new/outbox/plan_shop"
-        assert new in await watch.changed(0)
+        assert new in await watch.wait_for_change(0)
         put(root / new)
-        assert await watch.changed(0) == {new}
+        assert await watch.wait_for_change(0) == {new}
 
     watching(root, scenario)
 
@@ -333,9 +333,9 @@ def test_a_folder_that_left_is_watched_no_longer(root: Path, tmp_path_factory: p
 
     async def scenario(watch: FolderWatcher) -> None:
         (root / "agents/pm").rename(away)
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(0) == set()
         put(away / "outbox/plan_shop")
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(0) == set()
 
     watching(root, scenario)
 
@@ -350,12 +350,12 @@ def test_a_box_made_in_an_agent_that_is_looked_at_anyway_is_let_go_with_it(
         (root / "agents/pm").rename(root / "agents/other")
         (root / "agents/other").rename(root / "agents/pm")
         (root / new).mkdir(parents=True)
-        assert new in await watch.changed(0)
+        assert new in await watch.wait_for_change(0)
         (root / "agents/pm").rename(away)
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(0) == set()
         put(away / "inbox/plan_shop")
         put(away / "outbox/plan_shop")
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(0) == set()
 
     watching(root, scenario)
 
@@ -392,9 +392,9 @@ def test_a_name_that_is_not_utf_8_can_be_opened_as_it_is_told(root: Path) -> Non
 
     async def scenario(watch: FolderWatcher) -> None:
         (root / folder).mkdir()
-        assert await watch.changed(0) == {folder}
+        assert await watch.wait_for_change(0) == {folder}
         put(root / folder)
-        assert await watch.changed(0) == {folder}
+        assert await watch.wait_for_change(0) == {folder}
 
     watching(root, scenario)
 
@@ -413,7 +413,7 @@ def lose_events(root: Path) -> None:
 async def told_until(watch: FolderWatcher, wanted: set[str]) -> None:
     told: set[str] = set()
     while not told >= wanted:
-        more = await watch.changed(0)
+        more = await watch.wait_for_change(0)
         assert more, f"{wanted - told} was not told"
         told |= more
 
@@ -425,7 +425,7 @@ def test_when_the_system_loses_events_everything_is_told_and_watched_anew(root: 
         (root / late).mkdir(parents=True)
         await told_until(watch, {OUTBOX, INBOX, PLAN, late})
         put(root / late)
-        assert await watch.changed(0) == {late}
+        assert await watch.wait_for_change(0) == {late}
 
     watching(root, scenario)
 
@@ -441,7 +441,7 @@ def test_who_is_cancelled_while_everything_is_watched_anew_leaves_nothing_out(ro
         with pytest.raises(asyncio.CancelledError):
             await first
         await told_until(watch, {OUTBOX, INBOX, PLAN})
-        second = asyncio.create_task(watch.changed(SOON))
+        second = asyncio.create_task(watch.wait_for_change(SOON))
         await asyncio.sleep(0)
         put(root / INBOX)
         assert await second == {INBOX}
@@ -478,13 +478,13 @@ def test_closing_lets_go_of_who_waits_and_of_every_descriptor(root: Path) -> Non
         before = descriptors()
         watch = FolderWatcher(root)
         await watch.start()
-        waiting = asyncio.create_task(watch.changed(SOON))
+        waiting = asyncio.create_task(watch.wait_for_change(SOON))
         await asyncio.sleep(0)
         watch.close()
         assert await waiting == set()
         assert watch.why_polling == "it is closed"
         watch.close()
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(0) == set()
         assert descriptors() == before
 
     asyncio.run(scenario())
@@ -493,7 +493,7 @@ def test_closing_lets_go_of_who_waits_and_of_every_descriptor(root: Path) -> Non
 def test_a_watch_that_never_started_only_waits(root: Path) -> None:
     async def scenario() -> None:
         watch = FolderWatcher(root)
-        assert await watch.changed(0) == set()
+        assert await watch.wait_for_change(0) == set()
         watch.close()
 
     asyncio.run(scenario())
@@ -515,10 +515,10 @@ async def scenario():
     if watch.why_polling:
         print("at the start")
     (root / "agents/one/outbox/plan_new").mkdir(parents=True)
-    print(sorted(await watch.changed(0)))
+    print(sorted(await watch.wait_for_change(0)))
     print(watch.why_polling)
     (root / "agents/one/outbox/plan_new/a").touch()
-    print(sorted(await watch.changed(0)))
+    print(sorted(await watch.wait_for_change(0)))
     watch.close()
 
 asyncio.run(scenario())

@@ -44,7 +44,7 @@ class Served:
         return f"{self.http}/login?key={self.do(self._key, role, name)}"
 
     async def _key(self, role: Any, name: str) -> str:
-        return self.running.service.sessions.link(role, name)
+        return self.running.service.sessions.make_link(role, name)
 
     def do(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something in the engine's own loop."""

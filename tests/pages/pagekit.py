@@ -39,7 +39,7 @@ class Guest:
 
     async def enter(self, role: Any = "operator", name: str = "ada") -> None:
         """Log in by a link."""
-        key = self.service.sessions.link(role, name)
+        key = self.service.sessions.make_link(role, name)
         answer = await self.get(f"/login?key={key}")
         assert answer.status_code == 200
 

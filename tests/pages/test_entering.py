@@ -31,7 +31,7 @@ def addresses(service: Service, method: str) -> list[str]:
 
 def test_a_link_opens_the_pages_once(tmp_path: Path) -> None:
     async def use(ada: Guest) -> None:
-        link = f"/login?key={ada.service.sessions.link('operator', 'ada')}"
+        link = f"/login?key={ada.service.sessions.make_link('operator', 'ada')}"
         assert (await ada.get("/")).status_code == 401
         answer = await ada.get(link)
         [cookie] = answer.headers.get_list("set-cookie")
@@ -49,7 +49,7 @@ def test_a_link_and_a_session_end_with_their_time(tmp_path: Path) -> None:
     clock = Clock()
 
     async def use(ada: Guest) -> None:
-        key = ada.service.sessions.link("operator", "ada")
+        key = ada.service.sessions.make_link("operator", "ada")
         clock.time += LINK
         assert (await ada.get(f"/login?key={key}")).status_code == 401
         await ada.enter()
@@ -63,7 +63,7 @@ def test_a_link_and_a_session_end_with_their_time(tmp_path: Path) -> None:
 
 def test_the_newest_links_are_kept_when_there_are_too_many(tmp_path: Path) -> None:
     async def use(ada: Guest) -> None:
-        keys = [ada.service.sessions.link("viewer", "ada") for _ in range(MOST_LINKS + 1)]
+        keys = [ada.service.sessions.make_link("viewer", "ada") for _ in range(MOST_LINKS + 1)]
         assert await ada.service.sessions.open(keys[0]) is None
         assert await ada.service.sessions.open(keys[1]) is not None
 

@@ -86,7 +86,7 @@ def test_who_missed_too_much_begins_anew(tmp_path: Path, monkeypatch: pytest.Mon
         await ada.engine.ended()
         found = told((await ada.get("/api/events?wait=0&after=default:0")).text)
         assert [each["event"] for each in found] == ["anew"]
-        assert feed_rules.decode_cursor(found[0]["id"]) == await ada.service.feed.position()
+        assert feed_rules.decode_cursor(found[0]["id"]) == await ada.service.feed.read_position()
 
     visit(tmp_path, use)
 

@@ -45,7 +45,7 @@ async def asked_by(ada: Guest) -> int:
 async def token_of(ada: Guest) -> str:
     """A token that an agent has."""
     token = "a-token-of-an-agent-elsewhere"
-    if not await ada.service.tokens():
+    if not await ada.service.list_tokens():
         await ada.service.make_token("dev", token, by="operator")
     return token
 

@@ -60,7 +60,7 @@ def test_a_day_whose_limit_is_reached_says_so_and_can_be_given_more(tmp_path: Pa
         assert (await ada.post("/budget", limit_usd="5")).status_code < 400
         await ada.engine.until(lambda now: now.state == "ENDED", "p2")
         assert (await ada.post("/budget", reset="yes")).status_code < 400
-        assert (await ada.service.day())["limit_usd"] is None
+        assert (await ada.service.read_day_budget())["limit_usd"] is None
         viewer = await ada.again()
         async with viewer.client:
             await viewer.enter("viewer", "vera")
@@ -89,7 +89,7 @@ def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
         assert (await ada.post("/schedules/week", action="resume")).status_code < 400
         assert 'value="pause"' in await ada.page("/schedules")
         assert (await ada.post("/schedules/week", action="run")).status_code < 400
-        [known] = await ada.service.schedules.listed()
+        [known] = await ada.service.schedules.describe_all()
         assert f'href="/plans/{known["last_plan_id"]}"' in await ada.page("/schedules")
         assert (await ada.post("/schedules/week", action="remove")).status_code >= 400
         viewer = await ada.again()

@@ -52,7 +52,7 @@ def test_a_text_that_was_changed_is_not_believed_and_one_that_is_gone_is_not_mad
         changed = await prompt_record.read_prompt(ada.engine.deps, "p", "one")
         assert (changed.standing, changed.sha256) == ("differs", first.sha256)
         assert "its hash is another" in text(await ada.get("/plans/p/tasks/one"))
-        ada.engine.deps.discretion.learn({"SHOP_API_KEY": "canary-0123456789"})
+        ada.engine.deps.secret_guard.register({"SHOP_API_KEY": "canary-0123456789"})
         (tmp_path / KEPT).write_text("canary-0123456789", encoding="utf-8")
         assert "canary" not in await ada.page("/plans/p/tasks/one")
         (tmp_path / KEPT).unlink()

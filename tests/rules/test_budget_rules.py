@@ -58,7 +58,7 @@ def test_using_more_never_brings_back_what_is_used_up(
 
 def test_what_is_used_up_is_said_in_the_same_words_however_much_it_is() -> None:
     limit = BudgetLimit("task", "tokens", 1000)
-    assert limit.spent == "budget-exhausted: the task's budget of 1,000 tokens is used up"
+    assert limit.exhausted_message == "budget-exhausted: the task's budget of 1,000 tokens is used up"
     assert budgets.find_exhausted([limit], {"task": UsageTotals(1000)}) == (limit,)
     assert budgets.find_exhausted([limit], {}) == ()
     assert budgets.find_overrun([limit], {"task": UsageTotals(1000)}) is None

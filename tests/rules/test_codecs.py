@@ -30,15 +30,15 @@ SAMPLES = Path(__file__).parent / "coding_samples"
 
 def events(agent: str, data: bytes) -> list[AgentEvent]:
     """What an agent of the table tells by what it prints."""
-    reader = TABLE[agent].reader()
-    told = [event for line in data.split(b"\n") for event in reader.take(line)]
+    reader = TABLE[agent].make_codec()
+    told = [event for line in data.split(b"\n") for event in reader.read_line(line)]
     return [*told, *reader.close()]
 
 
 def account(agent: str, data: bytes) -> RunSummary:
-    found = RunSummary(TABLE[agent].reader().says_end)
+    found = RunSummary(TABLE[agent].make_codec().says_end)
     for event in events(agent, data):
-        found.take(event)
+        found.add_event(event)
     return found
 
 
@@ -195,7 +195,7 @@ def test_codex_tells_tools_of_every_kind_and_what_was_declined() -> None:
     found = RunSummary(denials=[])
     for event in told:
         if event.kind != "denied":
-            found.take(event)
+            found.add_event(event)
     assert found.fault == (
         Code.COMMAND_FAILED,
         "the agent ended without saying how its work ended; the last that it told was: Reconnecting... 1/5",
@@ -220,7 +220,7 @@ def test_text_is_all_that_is_said_and_notes_of_ours_count() -> None:
     reader = make_codec("text", ["^DENIED"], ["^FATAL"], counted=r"(?P<read>\S+) tokens")
     data = b'begin\n{"agenttalk": {"usage": {"cost_usd": 2, "tokens": 5}, "progress": "reading"}}\nDENIED x\nFATAL y\n'
     data += b'1.5k tokens\n{"agenttalk": {"usage": {}}}\n.,. tokens\nodd tokens\nend'
-    told = [event for line in data.split(b"\n") for event in reader.take(line)] + list(reader.close())
+    told = [event for line in data.split(b"\n") for event in reader.read_line(line)] + list(reader.close())
     assert [(each.kind, each.text, each.used.tokens) for each in told] == [
         ("usage", "", 5),
         ("tool", "reading", 0),
@@ -238,18 +238,18 @@ def test_text_is_all_that_is_said_and_notes_of_ours_count() -> None:
 def test_who_never_ends_telling_does_not_fill_our_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codecs, "_REMEMBERED", 10)
     monkeypatch.setattr(codecs, "_PIECES", 20)
-    claude, gemini, text = (TABLE[name].reader() for name in ("claude", "gemini", "aider"))
+    claude, gemini, text = (TABLE[name].make_codec() for name in ("claude", "gemini", "aider"))
     for number in range(100):
         usage = {"id": str(number), "usage": {"input_tokens": 1}}
-        list(claude.take(b'{"type": "assistant", "message": %s}' % json.dumps(usage).encode()))
-        list(gemini.take(b'{"type": "message", "role": "assistant", "content": "x"}'))
-        list(text.take(b"x"))
+        list(claude.read_line(b'{"type": "assistant", "message": %s}' % json.dumps(usage).encode()))
+        list(gemini.read_line(b'{"type": "message", "role": "assistant", "content": "x"}'))
+        list(text.read_line(b"x"))
     [said] = gemini.close()
     assert (len(said.text), len(claude._counted), claude._tokens) == (20, 10, 100)  # type: ignore[attr-defined]
     assert [len(each.text) for each in text.close()] == [39]
     found = RunSummary()
     for number in range(100):
-        found.take(AgentEvent("denied", str(number)))
+        found.add_event(AgentEvent("denied", str(number)))
     assert len(found.denials) == 20
 
 
@@ -280,12 +280,12 @@ def test_who_never_ends_telling_does_not_fill_our_memory(monkeypatch: pytest.Mon
 def test_whatever_is_printed_nothing_is_raised(name: str, line: bytes, kind: bytes) -> None:
     reader, found = make_codec(name, ["a"], ["b"], acted="c", counted="d"), RunSummary()
     for each in (line, b'{"type": "%b", "message": %b, "part": %b, "item": %b}' % (kind, line, line, line)):
-        for event in reader.take(each):
-            found.take(event)
+        for event in reader.read_line(each):
+            found.add_event(event)
             assert json.loads(json.dumps(event.as_json()))["kind"] == event.kind
             assert len(event.line) <= 200
     for event in reader.close():
-        found.take(event)
+        found.add_event(event)
     assert found.fault is None or found.fault[1]
 
 
@@ -309,7 +309,7 @@ def test_an_empty_turn_is_none() -> None:
 def test_a_session_that_could_be_an_option_is_not_taken() -> None:
     found = RunSummary()
     for name in ("abc-1", "--dangerous", "a b", "x" * 200, ""):
-        found.take(AgentEvent("session", name, "m"))
+        found.add_event(AgentEvent("session", name, "m"))
     assert (found.session, found.model) == ("abc-1", "m")
 
 
@@ -357,7 +357,7 @@ def test_long_lines_are_cut_for_people() -> None:
 
 def test_that_something_was_asked_says_nothing_of_the_answer() -> None:
     found = RunSummary()
-    found.take(AgentEvent("asked", "may it write?"))
+    found.add_event(AgentEvent("asked", "may it write?"))
     assert (found.denials, found.error, found.ended, found.text) == ([], "", False, "")
 
 
@@ -403,6 +403,6 @@ def test_of_a_session_that_goes_on_only_what_is_new_counts() -> None:
 @pytest.mark.mends("B7")
 def test_an_agent_that_counts_calls_of_tools_is_not_said_to_have_called_none() -> None:
     account = RunSummary()
-    account.take(AgentEvent("usage", used=UsageTotals(tool_calls=1)))
+    account.add_event(AgentEvent("usage", used=UsageTotals(tool_calls=1)))
     assert account.remark == ""
     assert "has called no tool" in RunSummary().remark

@@ -525,7 +525,7 @@ def test_a_command_opens_no_path_that_the_node_keeps_shut(
 ) -> None:
     merged = merge_promises(nodes, commands)
     before, after = (scope.make_scope(each.allowed_scope, each.disallowed_scope) for each in (nodes, merged))
-    assert set(before.breaches(PATHS)) <= set(after.breaches(PATHS))
+    assert set(before.find_breaches(PATHS)) <= set(after.find_breaches(PATHS))
 
 
 def test_a_limit_that_only_the_command_sets_holds() -> None:

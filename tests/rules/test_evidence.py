@@ -193,15 +193,15 @@ def test_only_a_check_that_was_seen_red_is_fully_worth_its_green(
 
 
 def test_a_result_as_evidence_tells_its_doubts() -> None:
-    seen = result(detail="4 passed", flaky=("a", "b", "c", "d"), weak=True, isolated=False).evidence(fresh=True)
+    seen = result(detail="4 passed", flaky=("a", "b", "c", "d"), weak=True, isolated=False).to_evidence(fresh=True)
     assert (seen.id, seen.passed, seen.fresh, seen.trust, seen.by) == ("tests", True, True, "executed", "engine")
     assert seen.at == "2026-01-08T10:30:00Z"
     assert seen.detail == (
         "4 passed; flaky: a, b, c …; weak: it was not seen to fail before the work began; not isolated"
     )
-    assert result(isolated=True, flaky=("a",)).evidence(fresh=False).detail == "flaky: a"
-    assert result(flaky=("a", "b", "c")).evidence(fresh=True).detail == "flaky: a, b, c"
-    assert result(isolated=True).evidence(fresh=True).detail == ""
+    assert result(isolated=True, flaky=("a",)).to_evidence(fresh=False).detail == "flaky: a"
+    assert result(flaky=("a", "b", "c")).to_evidence(fresh=True).detail == "flaky: a, b, c"
+    assert result(isolated=True).to_evidence(fresh=True).detail == ""
 
 
 # What agents say
@@ -235,7 +235,7 @@ def test_nothing_that_an_agent_submits_makes_a_checked_promise_fulfilled(submitt
     assert all(each.id == "tests" for each in said.set_aside)
     assert not decide(OWNED, said.evidence, []).fulfilled
     red: Reason = "exit_code"
-    failed = result(passed=False, reason=red).evidence(fresh=True)
+    failed = result(passed=False, reason=red).to_evidence(fresh=True)
     assert not decide(OWNED, [failed, *said.evidence], []).fulfilled
 
 

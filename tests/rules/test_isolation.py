@@ -62,10 +62,10 @@ def test_what_is_said_of_one_agent_wins_over_what_is_said_of_all() -> None:
         IsolationSetting("bubblewrap", "required"),
         {"dev": IsolationSetting("plain"), "qa": IsolationSetting(None, "best")},
     )
-    assert words.of("dev") == IsolationSetting("plain", "required")
-    assert words.of("qa") == IsolationSetting("bubblewrap", "best")
-    assert words.of("ops") == IsolationSetting("bubblewrap", "required")
-    assert IsolationSettings(IsolationSetting("plain")).settled(profile()).tier == "plain"
+    assert words.setting_of("dev") == IsolationSetting("plain", "required")
+    assert words.setting_of("qa") == IsolationSetting("bubblewrap", "best")
+    assert words.setting_of("ops") == IsolationSetting("bubblewrap", "required")
+    assert IsolationSettings(IsolationSetting("plain")).apply_to(profile()).tier == "plain"
 
 
 def test_what_a_plan_asks_for_in_vain_is_told_with_what_to_do() -> None:

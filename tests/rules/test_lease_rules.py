@@ -43,7 +43,7 @@ def test_what_follows_from_the_end_of_a_turn(code: Code | None, history: TurnHis
 
 
 def test_history_tells_crashes_from_bad_scores() -> None:
-    assert TurnHistory.of(["COMMAND_FAILED", "SCORE_MISSING", "COMMAND_FAILED"]) == TurnHistory(2, 1)
+    assert TurnHistory.from_codes(["COMMAND_FAILED", "SCORE_MISSING", "COMMAND_FAILED"]) == TurnHistory(2, 1)
 
 
 def test_attempts_are_counted_for_each_command() -> None:

@@ -106,7 +106,7 @@ def test_a_request_survives_the_way_to_the_program() -> None:
 
 def heard(*lines: bytes) -> tuple[ModelRun, list[tuple[str, str]]]:
     talk = ModelRun()
-    events = [talk.take(each) for each in lines]
+    events = [talk.add_line(each) for each in lines]
     return talk, [(each.kind, each.text) for each in events if each is not None]
 
 

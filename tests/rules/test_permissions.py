@@ -29,7 +29,7 @@ def policy(
 ) -> PermissionPolicy:
     said = AcpUse.model_validate({"agent": "custom", **use})
     permissions.check_patterns(said)
-    return PermissionPolicy.of(
+    return PermissionPolicy.from_profile(
         said, (CWD, "/real/tree", CWD), (OWN,), confined=confined, within=make_scope(allowed, denied)
     )
 

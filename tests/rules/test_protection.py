@@ -29,7 +29,7 @@ FILES = (
     "tools/verify.py",
     "tools/notes.txt",
 )
-TREE = FileTree.of(FILES)
+TREE = FileTree.from_paths(FILES)
 TESTS = {path for path in FILES if test_runners.is_test(path)}
 
 
@@ -133,7 +133,7 @@ def test_a_task_whose_job_is_its_tests_may_change_them_and_that_is_told() -> Non
     assert not held.covers("tests/test_calc.py")
     assert "tests/test_calc.py" in held.opened
     assert held.covers("pkg/test_inner.py")
-    assert held.among(["pkg/test_inner.py", "calc.py"]) == ("pkg/test_inner.py",)
+    assert held.filter_paths(["pkg/test_inner.py", "calc.py"]) == ("pkg/test_inner.py",)
 
 
 @pytest.mark.parametrize(
@@ -248,6 +248,6 @@ def test_new_files_must_not_stand_where_a_check_looks_first(
 
 
 def test_a_program_that_a_check_finds_in_the_tree_is_part_of_it() -> None:
-    tree = FileTree.of([*FILES, "bin/verify"])
+    tree = FileTree.from_paths([*FILES, "bin/verify"])
     [check] = promised({"kind": "run", "run": "PATH=bin:$PATH verify"}).checks
     assert "bin/verify" in protection.list_check_files(check, tree)

@@ -367,10 +367,10 @@ def test_a_text_names_an_issue_of_this_repository(text: str, named: bool) -> Non
 
 def decided(action: str, verify: demands.Verify, found: list[Evidence]) -> done.Verdict:
     wanted = demands.decide_demand(action, verify)
-    criterion = AcceptanceCriterion.of(
+    criterion = AcceptanceCriterion.from_values(
         id="carried-out", description="d", evidence_required=wanted.evidence, min_trust=wanted.least
     )
-    return done.decide(CompletionPromise.of(id="cp-1-aaaa", objective="o", acceptance=(criterion,)), found, ())
+    return done.decide(CompletionPromise.from_values(id="cp-1-aaaa", objective="o", acceptance=(criterion,)), found, ())
 
 
 def words(*kinds: tuple[str, str, str]) -> list[Evidence]:

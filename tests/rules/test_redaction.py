@@ -42,7 +42,7 @@ def test_every_usual_spelling_is_made_unreadable(said: str) -> None:
     for text in (said, f"before {said} after"):
         assert KNOWN.redact(text) != text
         assert "[redacted API_KEY]" in KNOWN.redact(text)
-        assert KNOWN.found(text.encode()) == "API_KEY"
+        assert KNOWN.find_name(text.encode()) == "API_KEY"
         assert KNOWN.redact_bytes(text.encode()) == KNOWN.redact(text).encode()
 
 
@@ -57,9 +57,9 @@ def test_json_values_lose_them_wherever_they_stand() -> None:
 def test_without_secrets_nothing_changes() -> None:
     assert not NO_SECRETS
     assert (NO_SECRETS.redact("a"), NO_SECRETS.redact_bytes(b"a"), NO_SECRETS.redact_json(["a"])) == ("a", b"a", ["a"])
-    assert (NO_SECRETS.found(b"a"), NO_SECRETS.longest) == (None, 0)
+    assert (NO_SECRETS.find_name(b"a"), NO_SECRETS.longest) == (None, 0)
     assert KNOWN.longest >= 2 * len(CANARY)
-    assert KNOWN.found(b"nothing here") is None
+    assert KNOWN.find_name(b"nothing here") is None
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_any_text_is_found_in_base64_whatever_stands_around_it(value: str, befor
     except UnicodeEncodeError:
         return
     known = Secrets({"X": value})
-    assert known.found(before + raw + after) == "X"
+    assert known.find_name(before + raw + after) == "X"
     if len(raw) >= 8:
-        assert known.found(base64.b64encode(before + raw + after)) == "X"
+        assert known.find_name(base64.b64encode(before + raw + after)) == "X"
     assert value not in known.redact(f"a{value}b") or value in "[redacted X]"
 
 

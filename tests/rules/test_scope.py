@@ -107,7 +107,10 @@ def test_the_classes_of_characters_hold_what_posix_says(name: str) -> None:
 
 def test_the_last_glob_that_matches_decides() -> None:
     meant = read_globs(["src/", "!src/secret/", "src/secret/open.txt"])
-    assert meant.among(["src/a", "src/secret/b", "src/secret/open.txt", "other"]) == ("src/a", "src/secret/open.txt")
+    assert meant.filter_paths(["src/a", "src/secret/b", "src/secret/open.txt", "other"]) == (
+        "src/a",
+        "src/secret/open.txt",
+    )
 
 
 def test_a_folder_itself_can_be_asked_for() -> None:
@@ -131,7 +134,7 @@ def test_what_is_disallowed_wins_and_nothing_allowed_means_all(
     allowed: list[str], disallowed: list[str], breaches: tuple[str, ...]
 ) -> None:
     changed = [".github/ci.yml", "README.md", "src/a.py", "src/secret.py"]
-    assert make_scope(allowed, disallowed).breaches(changed) == breaches
+    assert make_scope(allowed, disallowed).find_breaches(changed) == breaches
 
 
 @pytest.mark.parametrize(

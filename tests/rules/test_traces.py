@@ -80,13 +80,13 @@ class Ledger:
         book, found = TraceBuilder(NAMING, texts=texts), []
         for number, fact in enumerate(self.facts):
             if number in cuts:
-                for key, row in book.changes().items():
+                for key, row in book.collect_changes().items():
                     if row is None:
                         kept.pop(key, None)
                     else:
                         kept[key] = json.dumps(row)
                 book = TraceBuilder(NAMING, {key: json.loads(row) for key, row in kept.items()}, texts=texts)
-            found += book.take(fact, calls if fact.kind == "turn.ended" else ())
+            found += book.add_fact(fact, calls if fact.kind == "turn.ended" else ())
         return found
 
 
@@ -122,7 +122,7 @@ def test_an_agent_is_told_the_ids_that_its_span_will_have() -> None:
     ledger.started("cmd_build_001")
     ledger.ended("cmd_build_001")
     [turn] = ledger.told()
-    told = NAMING.traceparent("default", "shop", "build", "cmd_build_001", 1)
+    told = NAMING.make_traceparent("default", "shop", "build", "cmd_build_001", 1)
     assert spans.read_traceparent(told) == SpanContext(turn.trace_id, turn.span_id)
 
 
@@ -262,12 +262,12 @@ def test_what_is_called_off_ends_there_and_is_forgotten() -> None:
     assert [each.error for each in (first, second, plan)] == ["RECALLED", "CANCELLED", "CANCELLED"]
     book = TraceBuilder(NAMING)
     for fact in ledger.facts:
-        book.take(fact)
+        book.add_fact(fact)
     assert not book.rows
     assert book.is_changed
-    assert set(book.changes().values()) == {None}
+    assert set(book.collect_changes().values()) == {None}
     assert not book.is_changed
-    assert not book.changes()
+    assert not book.collect_changes()
 
 
 def test_a_plan_that_failed_says_so_and_one_that_goes_on_after_its_end_has_another_span() -> None:
@@ -320,7 +320,7 @@ def test_a_plan_within_somebody_elses_trace_belongs_there_also_when_it_goes_on()
     assert {each.trace_id for each in (turn, plan, again, second)} == {"4bf92f3577b34da6a3ce929d0e0e4736"}
     assert plan.parent_id == "00f067aa0ba902b7"
     assert turn.parent_id == again.parent_id == second.parent_id == plan.span_id
-    told = NAMING.traceparent("default", "shop", "build", "cmd_build_001", 1, spans.read_traceparent(OUTSIDE))
+    told = NAMING.make_traceparent("default", "shop", "build", "cmd_build_001", 1, spans.read_traceparent(OUTSIDE))
     assert told == f"00-{turn.trace_id}-{turn.span_id}-01"
 
 

@@ -28,4 +28,4 @@ def test_what_a_turn_took(usage: dict[str, Any], counted: UsageTotals) -> None:
 def test_what_is_used_adds_up_and_is_not_taken_back_by_telling_less() -> None:
     one, other = UsageTotals(10, 0.5, 1.0, 4), UsageTotals(3, 1.5, 2.0, 4)
     assert one.plus(other) == UsageTotals(13, 2.0, 3.0, 8)
-    assert one.most(other) == other.most(one) == UsageTotals(10, 1.5, 2.0, 4)
+    assert one.max_with(other) == other.max_with(one) == UsageTotals(10, 1.5, 2.0, 4)

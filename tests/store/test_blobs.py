@@ -35,10 +35,10 @@ def test_a_content_can_be_read_piece_by_piece(place: Place, content: bytes) -> N
         digest = await kept.put(content)
         assert await kept.size(digest) == len(content)
         step = max(1, len(content) // 3)
-        pieces = [await kept.piece(digest, first, step) for first in range(0, len(content), step)]
+        pieces = [await kept.read_piece(digest, first, step) for first in range(0, len(content), step)]
         assert b"".join(pieces) == content
-        assert await kept.piece(digest, len(content), 10) == b""
-        for ask in (kept.size(wire.sha256(b"?")), kept.piece(wire.sha256(b"?"), 0, 1)):
+        assert await kept.read_piece(digest, len(content), 10) == b""
+        for ask in (kept.size(wire.sha256(b"?")), kept.read_piece(wire.sha256(b"?"), 0, 1)):
             with pytest.raises(UsageError) as caught:
                 await ask
             assert caught.value.code is Code.BLOB_MISSING

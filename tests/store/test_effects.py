@@ -15,7 +15,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def queue(*keys: str) -> Work:
-    return lambda tx: [tx.effect("post", key, {"key": key}) for key in keys]
+    return lambda tx: [tx.queue_effect("post", key, {"key": key}) for key in keys]
 
 
 def claim(tx: Tx) -> list[Effect]:
@@ -66,9 +66,9 @@ def test_a_failed_effect_waits_for_its_time(place: Place) -> None:
 def test_whoever_waits_for_effects_is_woken_by_the_commit(place: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
-        seen = await board.woken(0)
+        seen = await board.wait_for_effects(0)
         await board.transact(lambda tx: tx.record("test.fact", "no effect", {}))
-        waiter = asyncio.create_task(board.woken(seen))
+        waiter = asyncio.create_task(board.wait_for_effects(seen))
         await asyncio.sleep(0)
         await board.transact(queue("a"))
         assert await asyncio.wait_for(waiter, 30) > seen
@@ -80,9 +80,9 @@ def test_whoever_waits_for_effects_is_woken_by_the_commit(place: Place) -> None:
 def test_a_wake_up_is_not_missed_between_looking_and_waiting(sqlite: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
-        seen = await board.woken(0)
+        seen = await board.wait_for_effects(0)
         await board.transact(queue("a"))
-        assert await asyncio.wait_for(board.woken(seen), 30) > seen
+        assert await asyncio.wait_for(board.wait_for_effects(seen), 30) > seen
 
     sqlite.play(scenario)
 
@@ -90,9 +90,9 @@ def test_a_wake_up_is_not_missed_between_looking_and_waiting(sqlite: Place) -> N
 def test_effects_of_one_server_wake_another(postgres: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         here = await stores.board("shop")
-        seen = await here.woken(0)
-        seen = await asyncio.wait_for(here.woken(seen), 30)  # the listener says that it listens
-        waiter = asyncio.create_task(here.woken(seen))
+        seen = await here.wait_for_effects(0)
+        seen = await asyncio.wait_for(here.wait_for_effects(seen), 30)  # the listener says that it listens
+        waiter = asyncio.create_task(here.wait_for_effects(seen))
         other = postgres.stores()
         there = await other.board("shop")
         await there.transact(queue("a"))

@@ -216,10 +216,10 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_listening_survives_a_lost_session(postgres: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
-        first = await board.woken(0)  # 1; or 2, if it already listens
-        seen = first if first > 1 else await asyncio.wait_for(board.woken(first), 30)
+        first = await board.wait_for_effects(0)  # 1; or 2, if it already listens
+        seen = first if first > 1 else await asyncio.wait_for(board.wait_for_effects(first), 30)
         end_sessions(postgres.url)
-        assert await asyncio.wait_for(board.woken(seen), 30) > seen
+        assert await asyncio.wait_for(board.wait_for_effects(seen), 30) > seen
 
     postgres.play(scenario)
 

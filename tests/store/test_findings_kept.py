@@ -43,13 +43,13 @@ def kept(stores: RootStores) -> StoredFindings:
 def test_a_baseline_keeps_its_first_tip_and_its_newest_results(place: Place) -> None:
     async def first(stores: RootStores) -> None:
         found = kept(stores)
-        assert await found.baseline(job()) is None
+        assert await found.find_baseline(job()) is None
         await found.keep_baseline(job(), Baseline("tip", {"tests": RESULT}))
         await found.keep_baseline(job(), Baseline("later", {"tests": RESULT, "more": RESULT}))
 
     async def second(stores: RootStores) -> None:
-        assert await kept(stores).baseline(job()) == Baseline("tip", {"tests": RESULT, "more": RESULT})
-        assert await kept(stores).baseline(job("other")) is None
+        assert await kept(stores).find_baseline(job()) == Baseline("tip", {"tests": RESULT, "more": RESULT})
+        assert await kept(stores).find_baseline(job("other")) is None
 
     place.play(first)
     place.play(second)
@@ -58,15 +58,15 @@ def test_a_baseline_keeps_its_first_tip_and_its_newest_results(place: Place) -> 
 def test_a_result_is_known_by_its_key_and_the_first_stays(place: Place) -> None:
     async def first(stores: RootStores) -> None:
         found = kept(stores)
-        assert await found.known(job(), "key", "tests") is None
-        await found.keep(job(), "key", RESULT)
-        await found.keep(job("other"), "key", replace(RESULT, passed=False))
+        assert await found.find_result(job(), "key", "tests") is None
+        await found.keep_result(job(), "key", RESULT)
+        await found.keep_result(job("other"), "key", replace(RESULT, passed=False))
 
     async def second(stores: RootStores) -> None:
-        known = await kept(stores).known(job("other"), "key", "mine")
+        known = await kept(stores).find_result(job("other"), "key", "mine")
         assert known is not None
         assert (known.passed, known.id, known.seen_for, known.tests) == (True, "mine", "p/t", RESULT.tests)
-        assert await kept(stores).known(job(), "another", "tests") is None
+        assert await kept(stores).find_result(job(), "another", "tests") is None
 
     place.play(first)
     place.play(second)

@@ -45,12 +45,12 @@ def holder(root: Path, kind: str) -> Iterator[subprocess.Popen[str]]:
 def test_a_second_engine_is_refused_and_told_of_the_first(tmp_path: Path) -> None:
     with holder(tmp_path, "engine") as first:
         with pytest.raises(MachineError) as caught:
-            RootLock.take(tmp_path, "engine")
+            RootLock.acquire(tmp_path, "engine")
         assert caught.value.code is Code.ENGINE_RUNNING
         assert f"process {first.pid} at http://127.0.0.1:8731" in caught.value.message
         assert running_engine(tmp_path) == RunningEngine(first.pid, "http://127.0.0.1:8731", "/run/x.sock")
         with pytest.raises(MachineError):
-            RootLock.take(tmp_path, "part")
+            RootLock.acquire(tmp_path, "part")
 
 
 def test_a_killed_engine_holds_nothing_and_its_file_is_ignored(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_killed_engine_holds_nothing_and_its_file_is_ignored(tmp_path: Path) -
         pass
     assert (tmp_path / "data/engine.json").exists()
     assert running_engine(tmp_path) is None
-    with RootLock.take(tmp_path, "engine") as lock:
+    with RootLock.acquire(tmp_path, "engine") as lock:
         lock.announce(http=None, socket=None)
         assert running_engine(tmp_path) == RunningEngine(os.getpid(), None, None)
     assert not (tmp_path / "data/engine.json").exists()
@@ -81,12 +81,12 @@ def test_a_broken_file_names_no_engine(tmp_path: Path, text: str) -> None:
 
 def test_parts_share_a_root_and_keep_engines_out(tmp_path: Path) -> None:
     with holder(tmp_path, "part"):
-        with RootLock.take(tmp_path, "part"):
+        with RootLock.acquire(tmp_path, "part"):
             pass
         with pytest.raises(MachineError, match="parts") as caught:
-            RootLock.take(tmp_path, "engine")
+            RootLock.acquire(tmp_path, "engine")
         assert caught.value.code is Code.ENGINE_RUNNING
-    with RootLock.take(tmp_path, "engine"):
+    with RootLock.acquire(tmp_path, "engine"):
         pass
 
 

@@ -135,7 +135,7 @@ async def in_one_batch(board: BoardStore, *works: Work) -> list[object]:
 def test_a_work_that_raises_is_undone_alone(place: Place) -> None:
     def faulty(tx: Tx) -> None:
         tx.record("test.fact", "undone", {})
-        tx.effect("post", "undone", {})
+        tx.queue_effect("post", "undone", {})
         raise KeyError("mine")
 
     async def scenario(stores: RootStores) -> None:
@@ -223,8 +223,8 @@ def test_boards_keep_to_themselves(place: Place) -> None:
         names = ["system", "_mail", "_toolchain", "shop", "bakery"]
         boards = [await stores.board(name) for name in names]
         for board in boards:
-            assert await board.transact(lambda tx: tx.effect("post", "same", {}))
-            assert not await board.transact(lambda tx: tx.effect("post", "same", {}))
+            assert await board.transact(lambda tx: tx.queue_effect("post", "same", {}))
+            assert not await board.transact(lambda tx: tx.queue_effect("post", "same", {}))
             await board.transact(fact(board.name))
         for board in boards:
             assert await subjects(board, *names) == [board.name]

@@ -55,9 +55,9 @@ def added(tx: Tx, name: str) -> int:
 
 def put(tx: Tx, name: str) -> int:
     """A message and its delivery, which wait."""
-    number, of = tx.number("deliveries"), tx.number("messages")
-    tx.later("put_delivery", delivery(number, of))  # which comes first does not matter
-    tx.later("put_message", message(of, name))
+    number, of = tx.next_id("deliveries"), tx.next_id("messages")
+    tx.run_later("put_delivery", delivery(number, of))  # which comes first does not matter
+    tx.run_later("put_message", message(of, name))
     return of
 
 
@@ -68,8 +68,8 @@ def known(tx: Tx, *names: str) -> list[int]:
 
 def test_a_statement_sees_what_waits_for_its_table(place: Place) -> None:
     def work(tx: Tx) -> list[Any]:
-        tx.later("put_blob", {"hash": "h", "content": b"one"})
-        tx.later("put_blob", {"hash": "i", "content": b"two"})
+        tx.run_later("put_blob", {"hash": "h", "content": b"one"})
+        tx.run_later("put_blob", {"hash": "i", "content": b"two"})
         return [bytes(tx.run("get_blob", hash=each)[0][0]) for each in "hi"]
 
     async def scenario(stores: RootStores) -> None:
@@ -94,9 +94,9 @@ def test_statements_that_wait_keep_their_order(place: Place) -> None:
     def work(tx: Tx) -> Any:
         put(tx, "m")
         marked: dict[str, Any] = {"plan_id": "p", "message_id": "m", "receiver": "a", "at": "2027"}
-        tx.later("mark_artifact_injected", marked)
+        tx.run_later("mark_artifact_injected", marked)
         put(tx, "n")
-        tx.later("mark_artifact_injected", {**marked, "message_id": "n"})
+        tx.run_later("mark_artifact_injected", {**marked, "message_id": "n"})
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -135,13 +135,13 @@ def test_a_row_that_must_be_written_and_is_not_ends_the_work(place: Place, *, se
 
     def work(tx: Tx) -> None:
         one, two = put(tx, "m"), put(tx, "n")
-        tx.later("set_message_state", {"id": one, "state": "dead"}, lost)
+        tx.run_later("set_message_state", {"id": one, "state": "dead"}, lost)
         if several:
-            tx.later("set_message_state", {"id": two, "state": "dead"}, lost)
-        tx.later("set_message_state", {"id": 10**9, "state": "dead"}, lost)
+            tx.run_later("set_message_state", {"id": two, "state": "dead"}, lost)
+        tx.run_later("set_message_state", {"id": 10**9, "state": "dead"}, lost)
 
     def alone(tx: Tx) -> None:
-        tx.later("set_message_state", {"id": 10**9, "state": "dead"}, lost)
+        tx.run_later("set_message_state", {"id": 10**9, "state": "dead"}, lost)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -205,7 +205,7 @@ def test_who_is_cancelled_while_a_work_is_carried_out_hears_of_it_afterwards(pla
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
-        answer = board.handed_over(work)
+        answer = board.submit(work)
 
         async def wait() -> None:
             await answer
@@ -258,14 +258,14 @@ def test_a_fault_in_one_of_many_is_told_and_undoes_the_work(place: Place) -> Non
 def test_a_row_can_be_amended_as_long_as_it_waits(place: Place) -> None:
     def work(tx: Tx) -> list[bool]:
         row: dict[str, Any] = {"hash": "h", "content": b"one"}
-        mark = tx.later("put_blob", row)
-        tx.later("tally", {"plan_id": "p", "sent": 1, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0})
-        seen = [tx.waits(mark)]
+        mark = tx.run_later("put_blob", row)
+        tx.run_later("tally", {"plan_id": "p", "sent": 1, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0})
+        seen = [tx.is_waiting(mark)]
         tx.run("run_state", plan_id="p")  # of another table
-        seen.append(tx.waits(mark))
+        seen.append(tx.is_waiting(mark))
         row["content"] = b"two"
         assert bytes(tx.run("get_blob", hash="h")[0][0]) == b"two"
-        return [*seen, tx.waits(mark), tx.waits(None)]
+        return [*seen, tx.is_waiting(mark), tx.is_waiting(None)]
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -276,7 +276,7 @@ def test_a_row_can_be_amended_as_long_as_it_waits(place: Place) -> None:
 
 def test_ids_that_are_expected_are_the_next_ones(place: Place) -> None:
     def work(tx: Tx) -> tuple[list[int], list[int]]:
-        tx.expect(2)
+        tx.reserve_ids(2)
         made = [put(tx, name) for name in "abc"]
         return made, [tx.record("test.fact", "f", {"number": number}) for number in range(4)]
 

@@ -84,7 +84,7 @@ def world(folder: Path) -> Iterator[World]:
         os.environ |= {"FORGE_URL": made.forge.url, "ENGINE_TOKEN": made.forge.admin}
         yield made
         made.do(made.forge.stop)
-        made.do(made.forge.deliveries.settled)
+        made.do(made.forge.deliveries.wait_until_settled)
     finally:
         os.environ.clear()
         os.environ.update(before)

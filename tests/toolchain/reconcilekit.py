@@ -148,7 +148,7 @@ class Scene:
 
     async def keys(self) -> list[str]:
         """Keys of the tasks that are to be done."""
-        if not self.deps.stores.has(BOARD):
+        if not self.deps.stores.has_board(BOARD):
             return []
         store = await self.deps.stores.board(BOARD)
         shown = [each["id"] for each in await self.tasks() if each["status"] != "withdrawn"]
@@ -168,7 +168,7 @@ async def scene(folder: Path, *, page: int = 50, registry: ForgeRegistry = REGIS
         quick = RetryPolicy(connect=2, answer=10, tries=2, pause=0.01, longest_pause=0.05)
         async with (
             open_root(folder / "root", kinds={BOARD: ToolchainTaskKind()}, clock=clock) as deps,
-            Gitea.opened("work", forge.url, forge.admin, patience=quick) as client,
+            Gitea.connect("work", forge.url, forge.admin, patience=quick) as client,
         ):
             setup = ToolchainSetup(registry, {"work": ForgeAddresses("gitea", f"{forge.url}/api/v1")}, PROFILES)
             board = ToolchainBoard(deps, setup, lambda: "http://127.0.0.1:8083")
@@ -184,12 +184,12 @@ async def scene(folder: Path, *, page: int = 50, registry: ForgeRegistry = REGIS
                     deps,
                     sources,
                     board,
-                    asked=reading.asked,
-                    gather=reading.gather,
-                    search=reading.search,
-                    rights=reading.rights,
+                    asked=reading.read_reviewers,
+                    gather=reading.read_content,
+                    search=reading.find_pull_requests,
+                    rights=reading.may_write,
                 ),
-                Reconciler(deps, board, {"work": client}, gather=reading.gather, rights=reading.rights),
+                Reconciler(deps, board, {"work": client}, gather=reading.read_content, rights=reading.may_write),
                 clock,
             )
 

@@ -100,7 +100,7 @@ class Stage:
         self.root.mkdir(exist_ok=True)
         async with (
             open_root(self.root, clock=self.clock, kinds={BOARD: kind}, url=self.url) as self.deps,
-            Gitea.opened(SOURCE, self.forge.url, self.tokens["engine"], patience=QUICK) as client,
+            Gitea.connect(SOURCE, self.forge.url, self.tokens["engine"], patience=QUICK) as client,
         ):
             self.board = ToolchainBoard(self.deps, setup, lambda: "http://127.0.0.1:8083")
             self.dispatcher = Dispatcher(self.deps, {"played": self.player}, LocalProcesses())
@@ -148,7 +148,7 @@ class Stage:
         stop = asyncio.Event()
         running = asyncio.create_task(self.dispatcher.run(stop))
         try:
-            with self.dispatcher.followed() as news:
+            with self.dispatcher.subscribe_changes() as news:
                 async with asyncio.timeout(60):
                     while not ended(found := await self.tasks()):
                         await news.wait()

@@ -96,9 +96,9 @@ def test_the_board_holds_what_the_rules_say_in_whatever_order_events_come(tmp_pa
 
         async def work(deps: Deps, board: ToolchainBoard, order: list[ForgeEvent] = order) -> list[dict[str, Any]]:
             half = len(order) // 2
-            await board.take([(each, {}) for each in order[:half]])
+            await board.process_events([(each, {}) for each in order[:half]])
             for each in order[half:]:
-                await board.take([(each, {})])
+                await board.process_events([(each, {})])
             assert [str(fault) for fault in await check_root(deps)] == []
             return await listed(deps)
 
@@ -113,12 +113,12 @@ def test_postgresql_holds_the_same(tmp_path: Path, database: str) -> None:
 
     async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
         for each in [*STORIES[0], *STORIES[0]]:
-            await board.take([(each, {})])
+            await board.process_events([(each, {})])
         receiver = DeliveryReceiver(deps, {"gitea": source}, lambda: None)
         first, again = [await receiver.receive("gitea", headers, body) for _ in range(2)]
         assert (first.id, again.again) == (again.id, True)
         assert await DeliveryProcessor(deps, {"gitea": source}, board).pass_() == 1
-        assert (await receiver.shown(first.id))["state"] == "done"
+        assert (await receiver.describe_delivery(first.id))["state"] == "done"
         found = await ran(deps, len(await listed(deps)))
         assert (await toolchain.list_toolchain_tasks(deps, toolchain.ToolchainQuery(status="open")))["tasks"] == []
         return found
@@ -135,7 +135,7 @@ def test_doing_the_same_again_changes_nothing_after_a_restart(tmp_path: Path) ->
 
     async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
         for each in events:
-            await board.take([(each, {})])
+            await board.process_events([(each, {})])
         return [{key: each[key] for key in ("id", "status", "closed_why")} for each in await listed(deps)]
 
     assert play(tmp_path / "root", work) == play(tmp_path / "root", work)
@@ -157,7 +157,7 @@ async def ran(deps: Deps, wanted: int) -> list[dict[str, Any]]:
     dispatcher, stop = Dispatcher(deps, {"played": Played()}, LocalProcesses()), asyncio.Event()
     running = asyncio.create_task(dispatcher.run(stop))
     try:
-        with dispatcher.followed() as news:
+        with dispatcher.subscribe_changes() as news:
             async with asyncio.timeout(30):
                 while len(found := [each for each in await listed(deps) if each["closed_at"]]) < wanted:
                     news.clear()
@@ -193,7 +193,7 @@ def test_only_what_the_forge_shows_makes_it_done(tmp_path: Path, read_back: Any,
         return [FollowUp("toolchain.failed", f"{task.task_id}/{outcome.command_id}", {"cause": outcome.cause})]
 
     async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
-        await board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
+        await board.process_events([(issue_event("issue_assigned", 0, "agent-dev"), {})])
         return await ran(deps, 1)
 
     kind = ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failed)
@@ -210,7 +210,7 @@ def test_an_outage_is_done_when_its_turn_has_ended_and_is_told_once(tmp_path: Pa
     assert task is not None
 
     async def work(deps: Deps, board: ToolchainBoard) -> list[dict[str, Any]]:
-        assert [await board.add(task) for _ in range(2)][1] is None
+        assert [await board.add_task(task) for _ in range(2)][1] is None
         return await ran(deps, 1)
 
     [found] = play(tmp_path / "root", work, ToolchainTaskKind(verify={SOURCE: "observed"}, read_back=broken_never))
@@ -227,7 +227,7 @@ def test_a_task_that_was_taken_back_is_restored_and_run(tmp_path: Path) -> None:
         closed = pr_event("pull_request_closed", 1, is_open=False)
         again = pr_event("pull_request_reopened", 2)
         for each, status in ((opened_, "pending"), (closed, "withdrawn"), (again, "pending")):
-            await board.take([(each, {})])
+            await board.process_events([(each, {})])
             assert [task["status"] for task in await listed(deps)] == [status]
         return await ran(deps, 1)
 
@@ -241,7 +241,7 @@ def test_a_task_that_was_taken_back_is_restored_and_run(tmp_path: Path) -> None:
 def test_many_tasks_of_one_moment_have_names_of_their_own(tmp_path: Path) -> None:
     async def work(deps: Deps, board: ToolchainBoard) -> list[str]:
         events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in range(1, 40)]
-        await board.take([(each, {}) for each in events])
+        await board.process_events([(each, {}) for each in events])
         return [each["id"] for each in await listed(deps)]
 
     found = play(tmp_path / "root", work)
@@ -251,7 +251,7 @@ def test_many_tasks_of_one_moment_have_names_of_their_own(tmp_path: Path) -> Non
 def test_people_see_the_newest_first_page_by_page(tmp_path: Path) -> None:
     async def work(deps: Deps, board: ToolchainBoard) -> tuple[list[str], list[str]]:
         events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in range(1, 8)]
-        await board.take([(each, {}) for each in events])
+        await board.process_events([(each, {}) for each in events])
         found, following = list[str](), 0
         while following is not None:
             page = await toolchain.list_toolchain_tasks(
@@ -295,8 +295,8 @@ def test_the_model_of_the_tests_is_told_the_same(tmp_path: Path) -> None:
     async def work(_: Deps, board: ToolchainBoard) -> None:
         world = World(REGISTRY)
         for each in STORIES[-1]:
-            foreseen = await board.foreseen(each)
-            [written_] = await board.take([(each, {})])
+            foreseen = await board.preview_decision(each)
+            [written_] = await board.process_events([(each, {})])
             assert foreseen == written_.decision == world.see(each)
 
     play(tmp_path / "root", work)
@@ -312,7 +312,7 @@ def test_what_an_agent_did_is_checked_again_after_a_restart_and_not_done_again(t
         raise AssertionError
 
     async def begin(deps: Deps, board: ToolchainBoard) -> None:
-        await board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
+        await board.process_events([(issue_event("issue_assigned", 0, "agent-dev"), {})])
         dispatcher, stop = Dispatcher(deps, {"played": Played()}, LocalProcesses()), asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         async with asyncio.timeout(30):

@@ -22,7 +22,7 @@ def test_an_issue_becomes_a_merged_pull_request_and_nothing_is_taken_on_trust(tm
         [first] = ended(bench, 1)
         pull = max(world.repository.pulls)
         assert world.repository.pulls[pull].draft, "nobody is asked for a review yet"
-        world.do(world.forge.ran, REPO, world.head(pull), pull=pull)
+        world.do(world.forge.finish_workflow, REPO, world.head(pull), pull=pull)
         ended(bench, 6)
         world.do(
             world.forge.state.create_comment, world.repository, world.user("maintainer"), issue, "@agent-dev how much?"

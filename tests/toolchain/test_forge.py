@@ -112,7 +112,7 @@ def played(
         sha = deed(forge.push, "acme/widgets", "feat/retry", {"src/retry.py": "while True: pass\n"}, "agent-dev")
         ask("POST", "/pulls", {"title": "Add retry", "body": "", "head": "feat/retry", "base": "main"})
         ended(bench, 2)
-        deed(forge.ran, "acme/widgets", sha, pull=1)
+        deed(forge.finish_workflow, "acme/widgets", sha, pull=1)
         return ended(bench, 3)
 
 

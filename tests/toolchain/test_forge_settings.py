@@ -90,17 +90,19 @@ repos = ["acme/*"]
 """
     settings = loaded(tmp_path, text)
     found = forge_sources.build_registry(settings)
-    assert found.agent(ForgeUser(source="work", login="renamed", id=7)) == "dev"
-    assert found.agent(ForgeUser(source="work", login="agent-dev", id=8)) is None
+    assert found.agent_of(ForgeUser(source="work", login="renamed", id=7)) == "dev"
+    assert found.agent_of(ForgeUser(source="work", login="agent-dev", id=8)) is None
     assert found.covers("acme/widgets")
     assert not found.covers("other/widgets")
-    assert found.says_failure("work", "ci-bot", "fine\nthe build failed") == "the build failed"
+    assert found.find_failure_line("work", "ci-bot", "fine\nthe build failed") == "the build failed"
     assert found.engines == {"work": "engine"}
-    profile = settings.profile("dev", {"schema_version": "1.0", "agent_id": "dev"})
+    profile = settings.profile_of("dev", {"schema_version": "1.0", "agent_id": "dev"})
     assert profile["env"] == ["LANG"], "its own token reaches it only where its task needs it"
     assert "forge" not in profile
     assert forge_sources.build_task_kind(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
-    made = forge_sources.build_setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))
+    made = forge_sources.build_setup(
+        settings, lambda agent: AgentProfile.from_json(settings.profile_of(agent, profile))
+    )
     base = "https://git.example.test"
     assert made.places == {"work": ForgeAddresses("gitea", f"{base}/api/v1", web=(f"{base}/",))}
 

@@ -399,7 +399,7 @@ def test_an_agent_s_own_success_is_none(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         kind: Any = place.deps.kinds["_toolchain"]
         client = kind.read_back.forges[SOURCE]
-        knows = Gitea(SOURCE, client.caller, is_agent=lambda user: REGISTRY.agent(user) is not None)
+        knows = Gitea(SOURCE, client.caller, is_agent=lambda user: REGISTRY.agent_of(user) is not None)
         object.__setattr__(kind, "read_back", replace(kind.read_back, forges={SOURCE: knows}))
         sha = place.repository.bare.head("main")
 
@@ -426,7 +426,7 @@ def test_a_repository_that_the_engine_does_not_see_makes_no_agent_a_liar(tmp_pat
         number, _ = await approved(place)
         kind: Any = place.deps.kinds["_toolchain"]
         reads = place.forge.user("engine")
-        async with Gitea.opened(SOURCE, place.forge.url, reads, patience=QUICK) as client:
+        async with Gitea.connect(SOURCE, place.forge.url, reads, patience=QUICK) as client:
             object.__setattr__(kind, "read_back", ReadBack({SOURCE: client}, REGISTRY, patience=0.0, settling=0.0))
             place.repository.private = True
 
@@ -476,7 +476,7 @@ def test_nobody_works_again_while_the_engine_does_not_see_the_work(tmp_path: Pat
             if len(waits) == 50:
                 place.repository.readers.add("engine")
 
-        async with Gitea.opened(SOURCE, place.forge.url, reads, patience=QUICK) as client:
+        async with Gitea.connect(SOURCE, place.forge.url, reads, patience=QUICK) as client:
             patient = ReadBack({SOURCE: client}, REGISTRY, patience=5.0, longest=20.0, settling=0.0, sleep=pause)
             object.__setattr__(kind, "read_back", patient)
             place.repository.private = True

@@ -49,7 +49,7 @@ def crash(_: Any) -> Performance:
 @pytest.mark.shows("T11", "T12")
 def test_what_is_not_done_is_said_where_the_work_is_and_after_three_rounds_to_the_lead(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         [task] = await stage.ran(ended)
         assert task["status"] == "failed"
         seqs = [each.split()[1] for each in stage.player.turns]
@@ -67,7 +67,7 @@ def test_what_is_not_done_is_said_where_the_work_is_and_after_three_rounds_to_th
         assert issue.body.count("ordered: ") == 3
         assert "rework_exhausted" in issue.body
         assert [each["state"] for each in await stage.rows()] == ["sent"] * 4
-        assert not stage.deps.stores.has("_mail"), "no mail takes part in it"
+        assert not stage.deps.stores.has_board("_mail"), "no mail takes part in it"
         await stage.said()
         assert len(stage.comments()) == 3
 
@@ -77,13 +77,13 @@ def test_what_is_not_done_is_said_where_the_work_is_and_after_three_rounds_to_th
 @pytest.mark.shows("T24")
 def test_our_own_comments_wake_nobody_and_our_issue_is_the_leads_work(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
         [issue] = stage.issues()
         told = [comment(each, sender="engine", number=number) for number, each in enumerate(stage.comments())]
         mine = issue_event("issue_assigned", 3, "agent-lead", sender="engine", number=issue.number, body=issue.body)
-        await stage.board.take([(each, {}) for each in [*told, mine]])
+        await stage.board.process_events([(each, {}) for each in [*told, mine]])
         assert [each["assignee"] for each in await stage.tasks()] == ["agent-dev", "agent-lead"]
         # The lead cannot do it either: that is no further issue, but a person's.
         await stage.ran(ended)
@@ -97,7 +97,7 @@ def test_our_own_comments_wake_nobody_and_our_issue_is_the_leads_work(tmp_path: 
 @pytest.mark.shows("T12")
 def test_a_crash_goes_to_the_lead_at_once_and_without_a_token_to_a_person_who_may_try_again(tmp_path: Path) -> None:
     async def with_token(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
         assert stage.comments() == []
@@ -105,7 +105,7 @@ def test_a_crash_goes_to_the_lead_at_once_and_without_a_token_to_a_person_who_ma
         assert "failed_for_good: it ended with 3" in issue.body
 
     async def without(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         [task] = await stage.ran(ended)
         await stage.said()
         [title] = await stage.asked()
@@ -139,7 +139,7 @@ def unseen(_: KindTask) -> Sequence[Evidence]:
 def test_a_repository_that_the_engine_does_not_see_is_one_question_to_people_and_no_blame(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
         events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in (7, 8)]
-        await stage.board.take([(each, {}) for each in events])
+        await stage.board.process_events([(each, {}) for each in events])
         await stage.ran(ended)
         await stage.said()
         titles = [each for each in await stage.asked() if "does not see" in each]
@@ -158,7 +158,7 @@ def unapproved(_: KindTask) -> Sequence[Evidence]:
 @pytest.mark.mends("E1")
 def test_a_merge_that_nobody_approved_is_told_to_the_lead_after_one_turn(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         [task] = await stage.ran(ended)
         await stage.said()
         assert (task["status"], len(stage.player.turns), stage.comments()) == ("failed", 1, [])
@@ -173,7 +173,7 @@ def test_a_merge_that_nobody_approved_is_told_to_the_lead_after_one_turn(tmp_pat
 def test_a_forge_that_is_away_is_one_task_for_ops_and_no_blame_and_no_second_outage(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
         events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in (7, 8, 9)]
-        await stage.board.take([(each, {}) for each in events])
+        await stage.board.process_events([(each, {}) for each in events])
         async with stage.forge.down():
             await stage.ran(ended)
             await stage.said()
@@ -197,7 +197,7 @@ def test_a_forge_that_is_away_is_one_task_for_ops_and_no_blame_and_no_second_out
 
 def test_an_outage_that_nobody_can_be_given_is_a_persons(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
         assert [each for each in await stage.asked() if "work cannot be reached" in each] != []
@@ -207,7 +207,7 @@ def test_an_outage_that_nobody_can_be_given_is_a_persons(tmp_path: Path) -> None
 
 def test_an_outage_whose_task_crashes_is_a_persons_and_opens_no_issue(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.player.play = crash
         await stage.said()
@@ -237,7 +237,7 @@ def fault(kind: Any, method: str = "POST", **more: Any) -> ForgeFault:
 )
 def test_what_the_forge_did_or_did_not_do_is_there_once_in_the_end(tmp_path: Path, fault: ForgeFault) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         for _ in range(4):  # each of the four texts meets it once
             fault.times = 1
@@ -258,7 +258,7 @@ def test_what_the_forge_did_or_did_not_do_is_there_once_in_the_end(tmp_path: Pat
 
 def test_what_comes_later_at_a_place_waits_for_what_comes_first_and_other_places_do_not(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.forge.faults[:] = [fault("status", status=503, headers={"Retry-After": "120"})]
         await stage.said()
@@ -272,7 +272,7 @@ def test_what_comes_later_at_a_place_waits_for_what_comes_first_and_other_places
 
 def test_a_marker_that_somebody_else_posted_first_silences_nobody(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.forge.faults[:] = [fault("applied_then_status", times=1)]
         await stage.said()
@@ -289,7 +289,7 @@ def test_a_marker_that_somebody_else_posted_first_silences_nobody(tmp_path: Path
 
 def test_an_issue_that_was_opened_and_closed_before_anybody_noted_it_is_not_opened_again(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.forge.faults[:] = [fault("applied_then_status", path=r"/issues$", times=1)]
         await stage.said()
@@ -305,7 +305,7 @@ def test_an_issue_that_was_opened_and_closed_before_anybody_noted_it_is_not_open
 def test_an_issue_that_the_forge_assigns_to_nobody_is_a_persons(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
         stage.repository.writers.discard("engine")  # then assignees are dropped without a word
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
         [issue] = stage.issues()
@@ -318,7 +318,7 @@ def test_an_issue_that_the_forge_assigns_to_nobody_is_a_persons(tmp_path: Path) 
 @pytest.mark.shows("T13")
 def test_a_forge_that_goes_and_comes_back_loses_nothing_and_says_nothing_twice(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         async with stage.forge.down():
             pauses = [await stage.said(60) for _ in range(6)]
@@ -341,7 +341,7 @@ def test_a_forge_that_goes_and_comes_back_loses_nothing_and_says_nothing_twice(t
 @pytest.mark.shows("T13")
 def test_a_forge_that_can_be_read_and_takes_nothing_is_one_outage_however_long_it_lasts(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.forge.faults[:] = [fault("status", times=-1)]
         for _ in range(9):
@@ -362,7 +362,7 @@ def test_a_forge_that_can_be_read_and_takes_nothing_is_one_outage_however_long_i
 @pytest.mark.shows("T24")
 def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
         assert len(stage.comments()) == 1
@@ -374,7 +374,7 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
         assert [f"round {number}" in text for number, text in enumerate(stage.comments(), 1)] == [True] * 3
 
     async def dropped(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
         requests = [each for each in await questions.list_open(stage.deps) if "within an hour" in each.document.title]
@@ -391,7 +391,7 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
 
 def test_what_the_forge_refuses_is_a_persons_and_holds_up_nobody_else(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.forge.faults[:] = [fault("status", status=403, message="locked", times=1)]
         await stage.said()
@@ -404,7 +404,7 @@ def test_what_the_forge_refuses_is_a_persons_and_holds_up_nobody_else(tmp_path: 
 
 def test_what_a_place_refuses_again_and_again_is_one_question(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.forge.faults[:] = [fault("status", status=403, message="locked.", times=9)]
         await stage.said()
@@ -423,7 +423,7 @@ def test_what_a_place_refuses_again_and_again_is_one_question(tmp_path: Path) ->
 
 def test_postgresql_keeps_it_all_the_same(tmp_path: Path, database: str) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.ran(ended)
         stage.forge.faults[:] = [fault("applied_then_status"), fault("status", times=3)]
         for _ in range(6):
@@ -432,7 +432,7 @@ def test_postgresql_keeps_it_all_the_same(tmp_path: Path, database: str) -> None
         assert len([each for each in await stage.asked() if "within an hour" in each]) == 1
         await stage.ran(lambda tasks: len(tasks) == 2 and ended(tasks))
         other = issue_event("issue_assigned", 0, "agent-second", number=8)
-        await stage.board.take([(other, {})])
+        await stage.board.process_events([(other, {})])
         await stage.said(7201)
         assert "@agent-second A reminder" in stage.comments()[-1]
 
@@ -442,7 +442,7 @@ def test_postgresql_keeps_it_all_the_same(tmp_path: Path, database: str) -> None
 @pytest.mark.shows("T21")
 def test_who_does_not_report_is_reminded_once_and_then_the_lead_is_told_once(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         assert await stage.said() == 3600.0, "nothing is looked at before it can be due"
         assert await stage.said(7190) == pytest.approx(10)
         assert stage.comments() == []
@@ -469,7 +469,7 @@ def test_without_a_token_a_reminder_is_on_the_task_and_in_an_alert_and_the_escal
         from agenttalk.engine.core import task_comments
         from agenttalk.engine.core.task_comments import TaskName
 
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         await stage.said(7201)
         [task] = await stage.tasks()
         shown = await task_comments.read_task(stage.deps, TaskName("_toolchain", "_toolchain", task["id"]))
@@ -490,7 +490,7 @@ def test_without_a_token_a_reminder_is_on_the_task_and_in_an_alert_and_the_escal
 
 def test_who_waits_for_the_outcome_of_a_report_is_not_reminded(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
-        await stage.board.take([(ASSIGNED, {})])
+        await stage.board.process_events([(ASSIGNED, {})])
         [task] = await stage.tasks()
         store = await stage.deps.stores.board("_toolchain")
         about = {"kind": "comment", "author": "agent-dev", "type": "action_report", "claims": None, "epoch": 1}

@@ -223,7 +223,7 @@ def test_tasks_of_a_repository_that_was_called_deleted_by_mistake_come_back_when
         hidden = scene.forge.state.repositories.pop(REPO)
         where = Repository(full_name=REPO)
         said = ForgeEvent(source="work", kind="gitea", name="repository_deleted", repository=where)
-        await scene.board.take([(said, {})])
+        await scene.board.process_events([(said, {})])
         assert await scene.live() == []
         scene.forge.state.repositories[REPO] = hidden
         assert (await scene.reconcile())["ok"]
@@ -315,12 +315,12 @@ def test_a_repository_that_has_the_old_name_of_another_has_tasks_of_its_own(tmp_
     async def story(scene: Scene) -> None:
         first, second, third = (assigned(*each) for each in ((REPO, 1), ("acme/gadgets", 1), (REPO, 2)))
         for event in (first, second, third, second, third, first):
-            await scene.board.take([(event, {})])
+            await scene.board.process_events([(event, {})])
         store = await scene.deps.stores.board(BOARD)
         rows = await store.read("toolchain_page", after=0, limit=10)
         assert [row[8] for row in rows] == ["work:acme/widgets#1", "work:acme/widgets~2#1"]
         # The first task belongs to what is called gadgets now; what webhooks of the third say does not change that.
-        await scene.board.take([(second, {})])
+        await scene.board.process_events([(second, {})])
         shown = await store.transact(lambda tx: scene.deps.kinds[BOARD].task(tx, rows[0][1]))
         assert shown is not None
         assert shown.context["repo"] == "acme/gadgets"

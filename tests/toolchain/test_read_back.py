@@ -91,7 +91,11 @@ class Place:
 
     async def told(self, delivery: HookDelivery) -> list[str]:
         event = webhooks.read_delivery(SOURCE, "gitea", list(delivery.headers.items()), delivery.body)
-        [written] = await self.board.take([(event, {})]) if not isinstance(event, webhooks.IgnoredDelivery) else [None]
+        [written] = (
+            await self.board.process_events([(event, {})])
+            if not isinstance(event, webhooks.IgnoredDelivery)
+            else [None]
+        )
         return list(written.made) if written else []
 
     async def say(self, job: Job, body: str = "Step 1: done.", kind: str = "action_report", claims: Any = None) -> None:
@@ -106,7 +110,7 @@ class Place:
         running = asyncio.create_task(dispatcher.run(stop))
         self.left, wanted = turns, len(self.outcomes) + turns
         try:
-            with dispatcher.followed() as news:
+            with dispatcher.subscribe_changes() as news:
                 async with asyncio.timeout(40):
                     while len(self.outcomes) < wanted and await self._open():
                         news.clear()
@@ -139,7 +143,7 @@ def play(
 
         async with (
             FakeGitea.running(folder / "forge") as forge,
-            Gitea.opened(SOURCE, forge.url, forge.admin, patience=QUICK) as client,
+            Gitea.connect(SOURCE, forge.url, forge.admin, patience=QUICK) as client,
         ):
             for login in (*AGENTS.values(), "maintainer", "somebody"):
                 forge.user(login)
@@ -655,7 +659,7 @@ def test_a_pipeline_tells_that_it_was_deployed_after_all(tmp_path: Path, told_in
     async def work(place: Place) -> None:
         async def told(outcome: str) -> list[str]:
             event = event_tasks.make_pipeline_event(SOURCE, result(outcome), at=place.deps.stamp())
-            [written] = await place.board.take([(event, {})])
+            [written] = await place.board.process_events([(event, {})])
             return list(written.made)
 
         async def deploys(job: Job) -> None:

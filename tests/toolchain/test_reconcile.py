@@ -271,7 +271,7 @@ def test_deployments_are_read_only_where_somebody_is_to_hear_of_them(tmp_path: P
         not_deployed(at)
         found = await at.reconcile()
         assert (found["ok"], found["made"]) == (True, [])
-        assert not [each for each in at.forge.asked if "/branches/" in each]
+        assert not [each for each in at.forge.requests if "/branches/" in each]
 
     for number, registry in enumerate((replace(REGISTRY, ops=None), replace(REGISTRY, deploy_patterns=()))):
         play(tmp_path / str(number), work, registry=registry)
@@ -375,10 +375,10 @@ def test_a_forge_that_wants_to_be_left_alone_is(tmp_path: Path) -> None:
         at.forge.faults.append(limit)
         found = await at.reconcile()
         assert [each["code"] for each in found["errors"]] == [str(Code.FORGE_LIMITED)]
-        asked = len(at.forge.asked)
+        asked = len(at.forge.requests)
         at.clock.later(599)
         assert not (await at.reconcile())["ok"]
-        assert len(at.forge.asked) == asked, "nobody asks before the time has come"
+        assert len(at.forge.requests) == asked, "nobody asks before the time has come"
         at.clock.later(2)
         assert (await at.reconcile())["ok"]
         assert await at.live() == [("review_request", "agent-reviewer")]
@@ -395,15 +395,15 @@ def test_pages_are_read_to_their_end_and_the_past_costs_nothing(tmp_path: Path) 
             at.issue(f"Crash {each}", assignees=("agent-dev",))
         found = await at.reconcile()
         assert (len(found["made"]), found["things"]) == (5, 5)
-        asked = len(at.forge.asked)
+        asked = len(at.forge.requests)
         await at.reconcile()
-        cost = len(at.forge.asked) - asked
+        cost = len(at.forge.requests) - asked
         for each in range(40):
             at.edit(at.issue(f"Old {each}", body="@agent-ops x", assignees=("agent-ops",)).number, state="closed")
         at.lost()
-        asked = len(at.forge.asked)
+        asked = len(at.forge.requests)
         assert (await at.reconcile())["made"] == []
-        assert len(at.forge.asked) - asked == cost
+        assert len(at.forge.requests) - asked == cost
 
     play(tmp_path / "scene", work, page=2)
 

@@ -40,7 +40,7 @@ class Story:
         self.do(self.state.edit_issue, self.repository, self.state.user("root"), number, {"state": "closed"})
 
     def settled(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.forge.deliveries.settled(), self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(self.forge.deliveries.wait_until_settled(), self._loop).result(30)
 
 
 @pytest.mark.shows("T25")
@@ -129,7 +129,7 @@ def test_the_timer_looks_again_and_words_say_what_was_found(tmp_path: Path, monk
 
 def timed(root: Path, story: Story) -> None:
     with served(root) as bench:
-        until(lambda: any(each.endswith("/issues") for each in story.forge.asked), "the start looks")
+        until(lambda: any(each.endswith("/issues") for each in story.forge.requests), "the start looks")
         assert bench.tasks() == []
         number = story.issue("Only the timer can find it", "agent-dev")
         until(lambda: by_number(bench, {number: "done"}), "the timer looks")

@@ -257,7 +257,7 @@ def test_an_agent_does_not_make_its_red_head_green(tmp_path: Path, context: str)
     async def work(place: Place) -> None:
         kind: Any = place.deps.kinds["_toolchain"]
         client = kind.read_back.forges[SOURCE]
-        knows = Gitea(SOURCE, client.caller, is_agent=lambda user: REGISTRY.agent(user) is not None)
+        knows = Gitea(SOURCE, client.caller, is_agent=lambda user: REGISTRY.agent_of(user) is not None)
         object.__setattr__(kind, "read_back", replace(kind.read_back, forges={SOURCE: knows}))
         head = place.forge.push(REPO, "feat/x", {"x.py": "x = 1\n"}, "agent-dev")
         state, repository = place.forge.state, place.repository
@@ -379,7 +379,7 @@ def test_an_update_from_the_base_is_a_new_head(tmp_path: Path) -> None:
         def updates() -> None:
             before = bare.branches()
             bare.merge("feat/x", bare.head("main"), "Update", "agent-dev", "merge")
-            place.forge.state.pushed(place.repository, place.user("agent-dev"), before)
+            place.forge.state.note_push(place.repository, place.user("agent-dev"), before)
 
         await ended(place, updates)
         assert (place.outcomes, (await only(place))["trust"]) == ([], "observed")

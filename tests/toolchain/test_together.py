@@ -118,7 +118,7 @@ class Gathering:
 
     def come(self) -> asyncio.Future[StoredDelivery]:
         stored: asyncio.Future[StoredDelivery] = asyncio.get_running_loop().create_future()
-        self.crowd.come(PendingDelivery(NOWHERE, {}, {}, stored))
+        self.crowd.add(PendingDelivery(NOWHERE, {}, {}, stored))
         return stored
 
 
@@ -167,11 +167,11 @@ def test_whoever_comes_alone_is_decided_about_at_once_and_few_after_a_breath() -
     watch = Watch()
     rush = Backpressure(watch)
     assert rush.pause() == 0, "what an engine before left"
-    rush.took(0)
-    rush.came(1)
+    rush.note_decided(0)
+    rush.note_stored(1)
     assert rush.pause() == 0
-    rush.took(1)
-    rush.came(FEW)
+    rush.note_decided(1)
+    rush.note_stored(FEW)
     assert 0 < rush.pause() <= BREATH
     watch.now += BREATH
     assert rush.pause() == 0
@@ -181,19 +181,19 @@ def test_a_rush_is_decided_about_when_it_is_over() -> None:
     watch = Watch()
     rush = Backpressure(watch)
     for _ in range(10):
-        rush.came(32)
+        rush.note_stored(32)
         assert 0 < rush.pause() <= BREATH
         watch.now += BREATH / 2
     watch.now += BREATH / 2
     assert rush.pause() == 0
-    rush.came(32)
+    rush.note_stored(32)
     for _ in range(5):
         assert rush.pause() == 0, "who waited is not held up by who comes now"
-        rush.took(64)
+        rush.note_decided(64)
     assert rush.pause() > 0
-    rush.took(0)
+    rush.note_decided(0)
     watch.now += BREATH
-    rush.came(1)
+    rush.note_stored(1)
     assert rush.pause() == 0, "nothing is left of what was counted"
 
 
@@ -204,12 +204,12 @@ def test_nobody_waits_for_ever_in_a_rush_that_does_not_end(many: int) -> None:
     rush = Backpressure(watch)
     waiting: list[float] = []
     for _ in range(1000):
-        rush.came(many)
+        rush.note_stored(many)
         waiting += [watch.now] * many
         watch.now += BREATH / 10
         while rush.pause() == 0 and waiting:
             del waiting[:64]
-            rush.took(64)
+            rush.note_decided(64)
         assert len(waiting) < MANY
         assert not waiting or watch.now - waiting[0] <= LONGEST
 
@@ -217,12 +217,12 @@ def test_nobody_waits_for_ever_in_a_rush_that_does_not_end(many: int) -> None:
 def test_while_some_are_decided_about_the_clock_runs_for_those_who_come() -> None:
     watch = Watch()
     rush = Backpressure(watch)
-    rush.came(MANY)
+    rush.note_stored(MANY)
     assert rush.pause() == 0
     for _ in range(MANY // 64):
-        rush.came(10)
-        rush.took(64)
+        rush.note_stored(10)
+        rush.note_decided(64)
         watch.now += LONGEST / 10
         assert rush.pause() == 0
-    rush.took(64)
+    rush.note_decided(64)
     assert rush.pause() == 0, "the first of them has waited for longer than that"

@@ -49,18 +49,18 @@ TURNS: list[tuple[WorkspaceAttempt, dict[str, str | bytes | None]]] = [
 async def turn(space: PlanWorkspace, number: int) -> None:
     """What an engine does with a task, whatever was done of it before."""
     who, written = TURNS[number]
-    if await space.merged(who.command):
+    if await space.find_merge(who.command):
         return
-    taken = await space.taken(who)
+    taken = await space.find_taken(who)
     if taken is None:
-        first = await space.taken(TURNS[0][0]) if number == 2 else None
+        first = await space.find_taken(TURNS[0][0]) if number == 2 else None
         clone = await space.begin(who, at=NOW, previous=first.commit if first else None)
         write(clone.path, written)
-        taken = await space.take(who, at=NOW)  # type: ignore[assignment]
+        taken = await space.take_work(who, at=NOW)  # type: ignore[assignment]
     assert isinstance(taken, AttemptCommit)
-    found = await space.candidate(taken, at=NOW, protected=read_globs(["tests/**"]))
+    found = await space.make_candidate(taken, at=NOW, protected=read_globs(["tests/**"]))
     assert isinstance(found, MergeCandidate)
-    async with space.sealed(found.tree) as sealed:
+    async with space.open_sealed(found.tree) as sealed:
         assert (sealed.path / "tests" / "test_price.py").read_text() == FILES["tests/test_price.py"]
     assert await space.advance(found)
     await space.drop(who)

@@ -165,7 +165,7 @@ def test_the_user_s_repository_is_left_alone_until_the_end(tmp_path: Path) -> No
     )
     second = work(space, attempt("two"), {"src/price.py": "two\n"})
     merge(space, first)
-    assert isinstance(run(space.candidate(second, at=NOW)), CandidateConflict)
+    assert isinstance(run(space.make_candidate(second, at=NOW)), CandidateConflict)
     assert "+one" in run(space.diff(first.onto, first.commit))
     assert not (tmp_path / "ran").exists()
     assert state(repo) == before
@@ -213,9 +213,9 @@ def test_modes_symlinks_and_odd_names_survive(space: PlanWorkspace) -> None:
     assert modes == {odd: "100644", "run.sh": "100755", "bin.dat": "100644", "src/link": "120000"}
 
     async def look() -> None:
-        found = await space.taken(who)
+        found = await space.find_taken(who)
         assert found
-        async with space.sealed(found.commit) as sealed:
+        async with space.open_sealed(found.commit) as sealed:
             path = sealed.path
             assert (path / odd).read_text() == "odd\n"
             assert (path / "run.sh").stat().st_mode & 0o111
@@ -230,15 +230,15 @@ def test_modes_symlinks_and_odd_names_survive(space: PlanWorkspace) -> None:
 def test_taking_twice_gives_the_same_commit_and_taking_again_after_a_change_another(space: PlanWorkspace) -> None:
     who = attempt()
     first = work(space, who, {"a.txt": "1\n"})
-    again = run(space.take(who, at=NOW.replace(year=2027)))
-    assert again == first == run(space.taken(who))
+    again = run(space.take_work(who, at=NOW.replace(year=2027)))
+    assert again == first == run(space.find_taken(who))
     write(space._attempt(who) / "tree", {"a.txt": "2\n"})
     assert taken(space, who).commit != first.commit
     run(space.drop(who))
     with pytest.raises(UsageError, match="no clone"):
-        run(space.take(who, at=NOW))
-    assert run(space.taken(who)) is not None
-    assert run(space.taken(attempt("other"))) is None
+        run(space.take_work(who, at=NOW))
+    assert run(space.find_taken(who)) is not None
+    assert run(space.find_taken(attempt("other"))) is None
 
 
 def test_a_change_that_hides_behind_old_times_is_seen(space: PlanWorkspace) -> None:
@@ -344,7 +344,7 @@ def test_two_tasks_on_the_same_lines_one_merges_the_other_gets_the_conflict(spac
     one = work(space, attempt("one"), {"src/price.py": FILES["src/price.py"].replace("return 1", "return 10")})
     two = work(space, attempt("two"), {"src/price.py": FILES["src/price.py"].replace("return 1", "return 20")})
     merge(space, one)
-    found = run(space.candidate(two, at=NOW))
+    found = run(space.make_candidate(two, at=NOW))
     assert isinstance(found, CandidateConflict)
     assert found.paths == ("src/price.py",)
     assert "return 10" in found.text
@@ -367,7 +367,7 @@ def test_in_a_plain_folder_two_changes_of_one_file_are_a_conflict(tmp_path: Path
     two = work(space, attempt("two"), {"src/price.py": FILES["src/price.py"].replace("2", "20"), "same.txt": "same\n"})
     three = work(space, attempt("three"), {"same.txt": "same\n", "other.txt": "3\n"})
     merge(space, one)
-    found = run(space.candidate(two, at=NOW))
+    found = run(space.make_candidate(two, at=NOW))
     assert isinstance(found, CandidateConflict)
     assert found.paths == ("src/price.py",)
     merge(space, three)
@@ -377,7 +377,7 @@ def test_changed_here_and_deleted_there_is_a_conflict(space: PlanWorkspace) -> N
     one = work(space, attempt("one"), {"README.md": None})
     two = work(space, attempt("two"), {"README.md": "# new\n"})
     merge(space, one)
-    found = run(space.candidate(two, at=NOW))
+    found = run(space.make_candidate(two, at=NOW))
     assert isinstance(found, CandidateConflict)
     assert found.paths == ("README.md",)
     assert "README.md deleted in" in found.text
@@ -407,15 +407,15 @@ def test_of_candidates_for_one_tip_exactly_one_wins(space: PlanWorkspace) -> Non
 
 
 def test_advancing_twice_is_harmless_and_trailers_tell_what_is_merged(space: PlanWorkspace) -> None:
-    assert run(space.merged("cmd_one_001")) is None
+    assert run(space.find_merge("cmd_one_001")) is None
     one = merge(space, work(space, attempt("one"), {"one.txt": "1\n"}))
     assert run(space.advance(one))
     two = merge(space, work(space, attempt("two"), {"two.txt": "2\n"}))
     assert run(space.advance(one))
     assert run(space.ensure()) == two.commit
-    assert run(space.merged("cmd_one_001")) == one.commit
-    assert run(space.merged("cmd_two_001")) == two.commit
-    assert run(space.merged("cmd_three_001")) is None
+    assert run(space.find_merge("cmd_one_001")) == one.commit
+    assert run(space.find_merge("cmd_two_001")) == two.commit
+    assert run(space.find_merge("cmd_three_001")) is None
 
 
 def test_whose_work_came_onto_the_branch_is_told_and_what_only_says_so_is_not(tmp_path: Path) -> None:
@@ -428,11 +428,11 @@ def test_whose_work_came_onto_the_branch_is_told_and_what_only_says_so_is_not(tm
     git(repo, "update-ref", f"refs/heads/{space.branch}", forged)
     three = merge(space, work(space, attempt("three"), {"three.txt": "3\n"}))
     commits = [(one.commit, "one"), (forged, None), (three.commit, "three")]
-    assert run(space.arrived(begin_at)) == commits
-    assert run(space.arrived(forged)) == commits[2:]
-    assert run(space.arrived(three.commit)) == []
-    assert run(space.arrived(git(repo, "commit-tree", "-m", "elsewhere", "HEAD^{tree}"))) == []
-    assert run(space.arrived("0" * 40)) == []
+    assert run(space.list_arrivals(begin_at)) == commits
+    assert run(space.list_arrivals(forged)) == commits[2:]
+    assert run(space.list_arrivals(three.commit)) == []
+    assert run(space.list_arrivals(git(repo, "commit-tree", "-m", "elsewhere", "HEAD^{tree}"))) == []
+    assert run(space.list_arrivals("0" * 40)) == []
 
 
 def test_what_globs_cover_has_one_hash_each(space: PlanWorkspace) -> None:
@@ -441,7 +441,7 @@ def test_what_globs_cover_has_one_hash_each(space: PlanWorkspace) -> None:
     both = {each: read_globs([each]) for each in ("src/**", "*.txt")}
     old, new = run(space.hashes(before, both)), run(space.hashes(after, both))
     assert (old["src/**"] == new["src/**"], old["*.txt"] == new["*.txt"]) == (True, False)
-    assert new["*.txt"] == run(space.covered(after, both["*.txt"])).digest
+    assert new["*.txt"] == run(space.find_covered(after, both["*.txt"])).digest
     assert run(space.hashes(after, {})) == {}
 
 
@@ -518,13 +518,13 @@ def test_a_clone_is_a_repository_of_its_own_with_history_and_tags(space: PlanWor
 def test_fingerprints_change_with_what_they_cover_and_nothing_else(space: PlanWorkspace) -> None:
     src = read_globs(["src/**"])
     tip = run(space.ensure())
-    before = run(space.covered(tip, src))
+    before = run(space.find_covered(tip, src))
     assert list(before.files) == ["src/price.py"]
     other = work(space, attempt("one"), {"README.md": "new\n"})
-    assert run(space.covered(other.commit, src)) == before
-    assert run(space.covered(other.commit)) != run(space.covered(tip))
+    assert run(space.find_covered(other.commit, src)) == before
+    assert run(space.find_covered(other.commit)) != run(space.find_covered(tip))
     for files_ in ({"src/price.py": "new\n"}, {"src/more.py": "new\n"}, {"src/price.py": None}):
-        assert run(space.covered(work(space, attempt("two"), files_).commit, src)).digest != before.digest
+        assert run(space.find_covered(work(space, attempt("two"), files_).commit, src)).digest != before.digest
 
 
 def test_diffs_are_for_people_and_end_somewhere(space: PlanWorkspace) -> None:

@@ -405,7 +405,7 @@ def test_attributes_of_a_tree_do_not_make_a_conflict_go_away(tmp_path: Path, how
     one = work(space, attempt("one"), {"README.md": "# one\n"})
     two = work(space, attempt("two"), {"README.md": "# two\n", ".gitattributes": attributes + "\n"})
     merge(space, one)
-    found = run(space.candidate(two, at=NOW))
+    found = run(space.make_candidate(two, at=NOW))
     assert isinstance(found, CandidateConflict)
     assert "<<<<<<<" in found.text
 

@@ -247,7 +247,7 @@ def test_a_folder_becomes_a_file_and_a_file_a_folder(tmp_path: Path) -> None:
     write(clone, {"a": "file\n", "c/d": "deep\n"})
     (clone / "d").symlink_to("c/d")
     (clone / "a").chmod(0o755)
-    found = run(space.take(who, at=NOW))
+    found = run(space.take_work(who, at=NOW))
     merge(space, found)  # type: ignore[arg-type]
     assert isinstance(land(space), LandingResult)
     assert git(repo, "status", "--porcelain") == ""

@@ -63,7 +63,7 @@ def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tre
     assert [change.path for change in taken(space, who).changes] == ["a.txt"]
 
     async def look() -> None:
-        async with space.sealed(tip, prepared=made) as sealed:
+        async with space.open_sealed(tip, prepared=made) as sealed:
             assert sealed.path == made.environment.folder
             assert sealed.made == clone.readonly[1:]
             assert (sealed.path / "node_modules" / "a" / "x").read_text() == "1\n"

@@ -111,19 +111,19 @@ def work(
 
 
 def taken(space: PlanWorkspace, who: WorkspaceAttempt) -> AttemptCommit:
-    found = run(space.take(who, at=NOW))
+    found = run(space.take_work(who, at=NOW))
     assert isinstance(found, AttemptCommit), found
     return found
 
 
 def refused(space: PlanWorkspace, who: WorkspaceAttempt) -> dict[str, str]:
-    found = run(space.take(who, at=NOW))
+    found = run(space.take_work(who, at=NOW))
     assert isinstance(found, TreeRefusal), found
     return {reason.path: reason.why for reason in found.reasons}
 
 
 def candidate(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING, **options: Any) -> MergeCandidate:
-    found = run(space.candidate(what, at=NOW, protected=protected, **options))
+    found = run(space.make_candidate(what, at=NOW, protected=protected, **options))
     assert isinstance(found, MergeCandidate), found
     return found
 
@@ -136,7 +136,7 @@ def merge(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING)
 
 def tree(space: PlanWorkspace, commit: str) -> dict[str, str]:
     """Path → text of every file of a tree."""
-    paths = run(space.covered(commit)).files
+    paths = run(space.find_covered(commit)).files
     return {path: (run(space.read(commit, path)) or b"").decode(errors="replace") for path in paths}
 
 

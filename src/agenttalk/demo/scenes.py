@@ -181,14 +181,14 @@ def _generate(out: CommandOutput, params: dict[str, Any], root: Path) -> Generat
         out.say("  ".join(f"[blue]{key}[/]={shorten_json(value)}" for key, value in params.items()))
     answer = generation.generate(params, tree.read_known(root, params["plan_id"], params["task_id"]))
     if not out.as_json:
-        out.repairs(answer.repairs if answer.ok else (), err=False)
+        out.show_repairs(answer.repairs if answer.ok else (), err=False)
     _problems(out, answer.errors)
     return answer
 
 
 def _problems(out: CommandOutput, problems: Iterable[Problem]) -> None:
     if not out.as_json:
-        out.problems(problems, err=False)
+        out.show_problems(problems, err=False)
 
 
 def _line(out: CommandOutput, text: str) -> None:

@@ -42,7 +42,7 @@ class BareRepository:
     """What was found out before."""
 
     @classmethod
-    def made(cls, path: Path) -> BareRepository:
+    def create(cls, path: Path) -> BareRepository:
         """A new one, with `main` as its default branch and with pushing over HTTP allowed."""
         path.mkdir(parents=True)
         bare = cls(path)
@@ -86,9 +86,11 @@ class BareRepository:
         The branch is made from `base` when there is none. The author is an account, or an address of somebody's.
         """
         parent = self.head(branch) or self.head(base or "main")
-        return self.committed(branch, self.changed_tree(parent, files), [parent] if parent else [], message, author)
+        return self.commit_tree(
+            branch, self.write_changed_tree(parent, files), [parent] if parent else [], message, author
+        )
 
-    def changed_tree(self, commit: str, files: Mapping[str, str | None]) -> str:
+    def write_changed_tree(self, commit: str, files: Mapping[str, str | None]) -> str:
         """The tree of a commit with other files; that of no commit is empty."""
         index = {"GIT_INDEX_FILE": str(self.path / f"index.{os.urandom(4).hex()}")}
         if commit:
@@ -103,20 +105,20 @@ class BareRepository:
         Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
         return tree
 
-    def committed(self, branch: str, tree: str, parents: Sequence[str], message: str, author: str) -> str:
+    def commit_tree(self, branch: str, tree: str, parents: Sequence[str], message: str, author: str) -> str:
         """A commit of a tree, to which the branch is moved."""
-        sha = self._made(tree, parents, message, author)
-        self.move(f"refs/heads/{branch}", sha)
+        sha = self._write_commit(tree, parents, message, author)
+        self.move_ref(f"refs/heads/{branch}", sha)
         return sha
 
-    def _made(
+    def _write_commit(
         self, tree: str, parents: Sequence[str], message: str, author: str, kept: Mapping[str, str] | None = None
     ) -> str:
         names = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _person(author)}
         over = [argument for parent in parents for argument in ("-p", parent)]
         return self.git("commit-tree", tree, *over, stdin=message.encode(), env={**names, **(kept or {})})
 
-    def move(self, ref: str, sha: str) -> None:
+    def move_ref(self, ref: str, sha: str) -> None:
         """Have a ref name a commit, whatever it named before; no commit removes it."""
         self.git("update-ref", ref, sha) if sha else self.git("update-ref", "-d", ref)
 
@@ -130,16 +132,16 @@ class BareRepository:
                 tip = self._rebased(into, head, author)
             else:
                 tree = self.git("merge-tree", "--write-tree", into, head).splitlines()[0]
-                tip = self._made(tree, [into] if style == "squash" else [into, head], message, author)
+                tip = self._write_commit(tree, [into] if style == "squash" else [into, head], message, author)
         except GitFailedError:
             return None
         if style == "rebase-merge" and tip:
-            tip = self._made(self.git("rev-parse", f"{tip}^{{tree}}"), [into, tip], message, author)
+            tip = self._write_commit(self.git("rev-parse", f"{tip}^{{tree}}"), [into, tip], message, author)
         if tip:
-            self.move(f"refs/heads/{base}", tip)
+            self.move_ref(f"refs/heads/{base}", tip)
         return tip
 
-    def conflicts(self, base: str, head: str) -> bool:
+    def has_conflicts(self, base: str, head: str) -> bool:
         """Whether a commit cannot be merged into another as it is."""
         if (base, head) not in self._conflicts:
             try:
@@ -154,11 +156,11 @@ class BareRepository:
         if self.merge_base(onto, head) == onto:
             return head
         tip = onto
-        for each in self.between(onto, head):
-            shown = self.shown(each)
+        for each in self.commits_between(onto, head):
+            shown = self.read_commit(each)
             tree = self._picked(shown.parents[0], tip, each)
             kept = {"GIT_AUTHOR_NAME": shown.name, "GIT_AUTHOR_EMAIL": shown.address, "GIT_AUTHOR_DATE": shown.date}
-            tip = self._made(tree, [tip], shown.message, author, kept)
+            tip = self._write_commit(tree, [tip], shown.message, author, kept)
         return tip
 
     def _picked(self, base: str, ours: str, theirs: str) -> str:
@@ -178,11 +180,11 @@ class BareRepository:
         except GitFailedError:
             return ""
 
-    def between(self, base: str, head: str) -> list[str]:
+    def commits_between(self, base: str, head: str) -> list[str]:
         """Commits of the head that the base has not, the oldest first."""
         return self.git("rev-list", "--reverse", f"{base}..{head}").splitlines()
 
-    def shown(self, sha: str) -> CommitInfo:
+    def read_commit(self, sha: str) -> CommitInfo:
         """What is written in a commit."""
         form = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%B"
         full, parents, name, address, date, message = self.git(
@@ -192,7 +194,7 @@ class BareRepository:
 
     def author(self, sha: str) -> str:
         """The account whose commit it is, by its address; empty when it is nobody's."""
-        address = self.shown(sha).address
+        address = self.read_commit(sha).address
         return address.removesuffix(NOREPLY) if address.endswith(NOREPLY) else ""
 
     def entries(self, sha: str) -> list[tuple[str, str, str, str]]:
@@ -204,18 +206,18 @@ class BareRepository:
         """What a pull request shows."""
         return self.git("diff", f"{base}...{head}")
 
-    def changed(self, base: str, head: str) -> list[str]:
+    def list_changed_paths(self, base: str, head: str) -> list[str]:
         """Paths that a pull request changes."""
         return self.git("diff", "--name-only", f"{base}...{head}").splitlines()
 
     @lru_cache(maxsize=1024)  # noqa: B019 - as above
-    def counted(self, base: str, head: str) -> tuple[int, int, int]:
+    def count_changes(self, base: str, head: str) -> tuple[int, int, int]:
         """How many files a pull request changes, and how many lines it adds and removes."""
         lines = [line.split("\t") for line in self.git("diff", "--numstat", f"{base}...{head}").splitlines()]
         added, removed = (sum(int(line[at]) for line in lines if line[at].isdecimal()) for at in (0, 1))
         return len(lines), added, removed
 
-    def changed_by(self, sha: str) -> list[str]:
+    def list_paths_of_commit(self, sha: str) -> list[str]:
         """Paths that one commit changes, compared with its first parent."""
         return self.git(
             "diff-tree", "--root", "-r", "--no-commit-id", "--name-only", "-m", "--first-parent", sha

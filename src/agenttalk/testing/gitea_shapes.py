@@ -97,7 +97,7 @@ class GiteaSerializer:
     def pull(self, repository: GiteaRepository, pull: GiteaPull) -> dict[str, Any]:
         """A pull request, alone or in a webhook: its head is where the branch is now, merged or not."""
         bare, base = repository.bare, repository.bare.head(pull.base_branch)
-        files, added, removed = bare.counted(pull.base_sha, pull.head_sha)
+        files, added, removed = bare.count_changes(pull.base_sha, pull.head_sha)
         return {
             **self._pull(repository, pull, self.state.tip(pull) or pull.head_sha, base, self._reviewers(pull)),
             "additions": added,
@@ -199,7 +199,7 @@ class GiteaSerializer:
 
     def _conflicts(self, repository: GiteaRepository, pull: GiteaPull) -> bool:
         tip = repository.bare.branches().get(pull.base_branch)
-        return tip is not None and not pull.merged and repository.bare.conflicts(tip, pull.head_sha)
+        return tip is not None and not pull.merged and repository.bare.has_conflicts(tip, pull.head_sha)
 
     def change(self, change: GiteaChange) -> dict[str, Any]:
         """Something that was done to an issue, as its timeline shows it."""
@@ -209,11 +209,11 @@ class GiteaSerializer:
     def commit(self, repository: GiteaRepository, sha: str) -> dict[str, Any]:
         """A commit. What it calls its tree is the commit again."""
         bare: BareRepository = repository.bare
-        shown = bare.shown(sha)
+        shown = bare.read_commit(sha)
         person = {"name": shown.name, "email": shown.address, "date": shown.date}
         account = self.user(self.state.users.get(bare.author(sha).lower()))
         words = {"message": shown.message, "author": person, "committer": person, "tree": {"sha": shown.sha}}
-        files = [{"filename": name, "status": "modified"} for name in bare.changed_by(sha)]
+        files = [{"filename": name, "status": "modified"} for name in bare.list_paths_of_commit(sha)]
         told = {"sha": shown.sha, "commit": words, "author": account, "committer": account}
         return {**told, "parents": [{"sha": each} for each in shown.parents], "files": files}
 

@@ -88,7 +88,7 @@ class AcpDialogue:
         """What it has not answered."""
         return next(iter(self._asked.values()), "")
 
-    def words(self) -> bytes:
+    def take_output(self) -> bytes:
         """What is to be said to it."""
         said = bytes(self._out)
         self._out.clear()
@@ -122,7 +122,7 @@ class AcpDialogue:
         yield from self._told_all()
         yield from self._break(why)
 
-    def take(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
+    def receive_line(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
         """A line of what it prints."""
         if self.over or not line.strip():
             return
@@ -142,7 +142,7 @@ class AcpDialogue:
         else:
             yield from self._garbage(line)
 
-    def rule(self, asks: PermissionRequest, *, allow: bool) -> bool:
+    def answer_permission(self, asks: PermissionRequest, *, allow: bool) -> bool:
         """Tell it whether it may. An answer that it does not offer is a refusal."""
         _, options = self._wishes.get(asks.number, (None, ()))
         chosen = permissions.choose_option(options, allow=allow)

@@ -61,7 +61,7 @@ def read_known(root: Path, plan_id: object, task_id: object, *, besides: bytes |
 
 def _active_dag(top: SafeFolder, plan_id: str) -> tuple[TaskDag, DagRef]:
     try:
-        folder = top.sub(root_layout.plan_folder(plan_id))
+        folder = top.open_folder(root_layout.plan_folder(plan_id))
     except MissingError as error:
         raise _unknown(top, plan_id) from error
     with folder:
@@ -132,7 +132,7 @@ def _same_content(folder: SafeFolder, name: str, content: bytes | None) -> bool:
 
 def _command_folders(top: SafeFolder, plan_id: str) -> Iterator[SafeFolder]:
     """Every folder that commands of a plan can lie in, open while it is looked through."""
-    with suppress(MissingError), top.sub(f"{root_layout.plan_folder(plan_id)}/commands") as published:
+    with suppress(MissingError), top.open_folder(f"{root_layout.plan_folder(plan_id)}/commands") as published:
         yield published
     for agent in _names(top, root_layout.AGENTS):
         outbox, inbox = (
@@ -141,12 +141,12 @@ def _command_folders(top: SafeFolder, plan_id: str) -> Iterator[SafeFolder]:
         )
         for path in (outbox, f"{outbox}/{root_layout.SENT}", inbox, *(f"{inbox}/{rest}" for rest in _CLAIMED)):
             # What an agent has instead of a folder, be it a symlink, holds no commands and hides nobody else's.
-            with suppress(MissingError, InputError), top.sub(path) as folder:
+            with suppress(MissingError, InputError), top.open_folder(path) as folder:
                 yield folder
 
 
 def _names(top: SafeFolder, relative: str) -> list[str]:
     """The names in a folder; none when it does not exist."""
-    with suppress(MissingError), top.sub(relative) as folder:
+    with suppress(MissingError), top.open_folder(relative) as folder:
         return list(folder.names())
     return []

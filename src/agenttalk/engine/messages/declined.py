@@ -35,7 +35,7 @@ class DeclineCollector:
         self._deps = deps
         self._quiet = UnchangedFolders()
 
-    async def look(self, board: Store) -> int:
+    async def collect(self, board: Store) -> int:
         """Take over what receivers refused on a board; how many messages."""
         count = 0
         for agent_id, plan_id in await board.read("open_boxes"):
@@ -49,14 +49,14 @@ class DeclineCollector:
         now = self._quiet.now()
         try:
             entry = self._deps.root.entry(path)
-            if entry is None or entry.kind != "folder" or self._quiet.holds(path, entry, now):
+            if entry is None or entry.kind != "folder" or self._quiet.is_unchanged(path, entry, now):
                 return []
-            with self._deps.root.sub(path) as folder:
+            with self._deps.root.open_folder(path) as folder:
                 names = sorted(name for name in folder.names() if root_layout.MESSAGE in name)[:_MOST]
                 found = [letter for name in names for letter in _read(folder, name)]
         except AgentTalkError:
             return []
-        self._quiet.note(path, entry, now, news=False)
+        self._quiet.record(path, entry, now, news=False)
         return found
 
 

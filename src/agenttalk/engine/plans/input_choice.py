@@ -58,7 +58,7 @@ def find_sources(tx: Tx, sheet: PlanDefinition, node: Node, *, given: bool = Fal
     """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
     found: dict[str, None] = dict.fromkeys(node.depends_on)
     for task_id in node.depends_on:
-        wards = sheet.spec(tx, task_id).wards
+        wards = sheet.spec(tx, task_id).conditional_tasks
         row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
         if row is not None and failure.judge_dependency(row[1], row[8]) == "failed":
             found |= dict.fromkeys(wards)

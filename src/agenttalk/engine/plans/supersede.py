@@ -73,7 +73,7 @@ def mark_stale(
     moves: PlanTransaction, sheet: PlanDefinition, task_id: str, why: str, failed: str | None = None
 ) -> None:
     """A task that is done has to run again, because of what it was given; by a task that has `failed`, it may be."""
-    moves.put(sheet, task_id, "COMPLETED", "STALE", reason=why)
+    moves.move_task(sheet, task_id, "COMPLETED", "STALE", reason=why)
     moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=-1, failed=0, skipped=0)
     # Who runs with it goes on until it is known to be another one, unless there will be none.
     _refused(moves, sheet, task_id, running=failed is not None)
@@ -119,7 +119,7 @@ def _begin_anew(
             moves.tx.record("turn.revoked", f"{sheet.plan_id}/{task_id}", {"lease": found, "reason": _WHY})
         return
     if state == "RUNNING":  # somebody works on it by hand
-        moves.put(sheet, task_id, "RUNNING", "SUPERSEDED", reason=_WHY)
+        moves.move_task(sheet, task_id, "RUNNING", "SUPERSEDED", reason=_WHY)
     recalls.recall_command(moves, sheet, delivery, _WHY)
     _wait(moves, sheet, task_id, failed)
 
@@ -141,12 +141,12 @@ def _wait(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, failed: s
     standings = _standings(tx, sheet, node)
     unmet = sum(each == "open" for each in standings.values())
     lost = [each for each, standing in standings.items() if standing == "failed"]
-    gone = bool(lost) and not unmet and not isinstance(moves.pick(sheet, node), PickedInputs)
-    moves.put(sheet, task_id, "READY", "INPUTS_LOST", reason=_WHY)
+    gone = bool(lost) and not unmet and not isinstance(moves.pick_inputs(sheet, node), PickedInputs)
+    moves.move_task(sheet, task_id, "READY", "INPUTS_LOST", reason=_WHY)
     tx.run("set_unmet", plan_id=sheet.plan_id, task_id=task_id, unmet=unmet + int(gone or failed is not None))
     if failed is None and gone:
-        moves.follow_failure(sheet, task_id, lost[0])
-    moves.left = True
+        moves.apply_failure_policy(sheet, task_id, lost[0])
+    moves.has_more_due = True
 
 
 def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
@@ -157,7 +157,7 @@ def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -
         standings = _standings(tx, sheet, sheet.node(tx, task_id))
         unmet = sum(each != "fine" for each in standings.values()) + int(bool(row[18]))
         tx.run("set_unmet", plan_id=plan_id, task_id=task_id, unmet=unmet)
-        moves.left = True
+        moves.has_more_due = True
 
 
 def _standings(tx: Tx, sheet: PlanDefinition, node: Node) -> dict[str, failure.DependencyStanding]:

@@ -71,7 +71,7 @@ def is_repository_known(tx: Tx, source: str, name: str) -> bool:
 
 def apply_renames(tx: Tx, source: str, registry: ForgeRegistry) -> ForgeRegistry:
     """Who is who, with the names that accounts were seen to have now."""
-    return registry.renamed(source, _logins(tx, source))
+    return registry.with_names(source, _logins(tx, source))
 
 
 def _find_stored_name(tx: Tx, source: str, repository: Repository) -> tuple[str, bool]:

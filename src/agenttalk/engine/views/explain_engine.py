@@ -99,7 +99,7 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
     _, _, rounds, missing, request_id, _, _, fact = rest
     [run] = await store.read("run", plan_id=plan_id)
     sheet = read_definition(plan_id, run)
-    sheet.joined = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
+    sheet.joined_checks = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
     turns = await _turns(store, fact)
     about = rounds_of.ledger_subject(plan_id, task_id)
     history = rounds_of.read_rounds(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
@@ -149,7 +149,7 @@ async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[st
 
 def _moves_on(now: _TaskSituation, review: DagReviewRecord | None, turns: Sequence[Mapping[str, Any]]) -> str:
     """What has to happen next, and by whom."""
-    if review is not None and review.undecided and now.state == "PENDING":
+    if review is not None and review.is_undecided and now.state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED
         return words.format(review=review.review_plan, request=review.request_id)
     if now.asked:

@@ -27,7 +27,7 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, "/api/honesty", by_hand)
     if out.as_json:
-        out.data({"ok": True, **found})
+        out.write_json({"ok": True, **found})
         return 0
     _tell(out, found)
     return 0

@@ -67,7 +67,7 @@ def tasks(
         found += answer["tasks"]
         after = answer["next"]
     if out.as_json:
-        out.data(found)
+        out.write_json(found)
         return 0
     for each in found:
         colour = _COLOURS.get(each["status"], "yellow")
@@ -104,7 +104,7 @@ def task(
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
     if out.as_json:
-        out.data(found)
+        out.write_json(found)
         return 0
     colour = _COLOURS.get(found["status"], "yellow")
     out.say(
@@ -170,7 +170,7 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, "/api/toolchain/warnings", by_hand)["warnings"]
     if out.as_json:
-        out.data({"ok": True, "warnings": found})
+        out.write_json({"ok": True, "warnings": found})
         return 0
     for each in found:
         out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
@@ -205,7 +205,7 @@ def outgoing(
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
         away, after = answer["away"], answer["next"]
     if out.as_json:
-        out.data({"ok": True, "outgoing": found, "away": away})
+        out.write_json({"ok": True, "outgoing": found, "away": away})
         return 0
     for each in away:
         again = f"asked again at {each['asked_again_at']}"
@@ -244,7 +244,7 @@ def reconcile(
 
     told = root_access.ask_root(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
     if out.as_json:
-        out.data(told)
+        out.write_json(told)
         return 0 if told["ok"] else 1
     would = "would be " if dry_run else ""
     for each in told["sources"]:
