@@ -39,7 +39,7 @@ SCRIPTS: Final = (
 """Programs that are started and not imported."""
 SELDOM: Final = (
     "agenttalk.adapters.drivers.acp",
-    "agenttalk.adapters.drivers.wishes",
+    "agenttalk.adapters.drivers.acp_tool_calls",
     "agenttalk.adapters.store.postgres",
 )
 """What takes long to load, and few commands need."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.adapters.mailbox import fsio, tree
+from agenttalk.adapters.mailbox import fsio, root_reader
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.rules.commands.generation import generate
@@ -20,7 +20,7 @@ DAG = {"schema_version": "1.1", "plan_id": "shop", "nodes": [{"task_id": "build"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tree.plan_folder(tmp_path, "shop")
+    folder = root_reader.plan_folder(tmp_path, "shop")
     data = wire.write(DAG)
     fsio.write_file(folder / "task_dag.json", data)
     fsio.write_file(folder / "active_dag_ref.json", wire.write(pointer(wire.sha256(data))))
@@ -38,7 +38,7 @@ def drop(root: Path, *names: str) -> None:
 
 def refusal(root: Path, plan_id: str = "shop") -> AgentTalkError:
     with pytest.raises(AgentTalkError) as caught:
-        tree.read_known(root, plan_id, "build")
+        root_reader.read_known(root, plan_id, "build")
     return caught.value
 
 
@@ -54,7 +54,7 @@ def test_the_active_dag_its_tasks_and_the_next_number_are_looked_up(root: Path) 
         "agents/dev/inbox/shop/cmd_build_more_088.msg.json",
         "agents/dev/inbox/shop/artifact_build_077.msg.json",
     )
-    known = tree.read_known(root, "shop", "build")
+    known = root_reader.read_known(root, "shop", "build")
     assert known.dag_ref is not None
     assert known.dag_ref.sha256 == wire.sha256(wire.write(DAG))
     assert known.dag_ref.revision == 3
@@ -70,24 +70,24 @@ def test_the_active_dag_its_tasks_and_the_next_number_are_looked_up(root: Path) 
 def test_a_file_does_not_clash_with_itself(root: Path) -> None:
     drop(root, "agents/pm/outbox/shop/cmd_build_001.msg.json")
     drop(root, "agents/dev/inbox/shop/.pending/m1__cmd_build_001.msg.json")
-    assert tree.read_known(root, "shop", "build", besides=b"{}").command_ids == frozenset()
-    assert tree.read_known(root, "shop", "build", besides=b"[]").command_ids == {"cmd_build_001"}
-    assert tree.read_known(root, "shop", "build", besides=b"").command_ids == {"cmd_build_001"}
+    assert root_reader.read_known(root, "shop", "build", besides=b"{}").command_ids == frozenset()
+    assert root_reader.read_known(root, "shop", "build", besides=b"[]").command_ids == {"cmd_build_001"}
+    assert root_reader.read_known(root, "shop", "build", besides=b"").command_ids == {"cmd_build_001"}
 
 
 def test_boards_have_numbers_but_no_dag(tmp_path: Path) -> None:
     drop(tmp_path, "agents/pm/inbox/_mail/cmd_m1_001.msg.json")
-    known = tree.read_known(tmp_path, "_mail", "m1")
+    known = root_reader.read_known(tmp_path, "_mail", "m1")
     assert (known.dag_ref, known.task_ids, known.last_seq) == (None, None, 1)
 
 
 @pytest.mark.parametrize(("plan_id", "task_id"), [(None, "build"), ("../shop", "build"), (5, 5)])
 def test_ids_that_are_none_never_become_paths(root: Path, plan_id: object, task_id: object) -> None:
-    assert tree.read_known(root, plan_id, task_id) == NOTHING
+    assert root_reader.read_known(root, plan_id, task_id) == NOTHING
 
 
 def test_a_task_that_is_no_id_has_had_no_orders(root: Path) -> None:
-    assert tree.read_known(root, "shop", "../build").last_seq == 0
+    assert root_reader.read_known(root, "shop", "../build").last_seq == 0
 
 
 def test_what_cannot_be_looked_up_is_told(root: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_cannot_be_looked_up_is_told(root: Path) -> None:
 
 
 def test_a_dag_that_is_being_switched_is_not_guessed_at(root: Path) -> None:
-    fsio.write_file(tree.plan_folder(root, "shop") / "task_dag.json", wire.write({**DAG, "x": 1}))
+    fsio.write_file(root_reader.plan_folder(root, "shop") / "task_dag.json", wire.write({**DAG, "x": 1}))
     error = refusal(root)
     assert error.code is Code.ACTIVE_DAG_REF_MISMATCH
     assert error.retriable
@@ -111,12 +111,12 @@ def test_numbers_are_compared_as_numbers_and_absurd_ones_ignored(root: Path) -> 
         "agents/pm/outbox/shop/cmd_build_0002.msg.json",
         "agents/pm/outbox/shop/cmd_build_9999999999999999.msg.json",
     )
-    known = tree.read_known(root, "shop", "build")
+    known = root_reader.read_known(root, "shop", "build")
     assert (known.command_ids, known.last_seq) == ({"cmd_build_002"}, 2)
 
 
 def test_a_dag_in_the_folder_of_another_plan_is_refused(root: Path) -> None:
-    folder = tree.plan_folder(root, "shop")
+    folder = root_reader.plan_folder(root, "shop")
     data = wire.write({**DAG, "plan_id": "other"})
     fsio.write_file(folder / "task_dag.json", data)
     fsio.write_file(folder / "active_dag_ref.json", wire.write(pointer(wire.sha256(data))))
@@ -124,12 +124,12 @@ def test_a_dag_in_the_folder_of_another_plan_is_refused(root: Path) -> None:
 
 
 def test_a_file_that_is_no_json_is_named(root: Path) -> None:
-    fsio.write_file(tree.plan_folder(root, "shop") / "active_dag_ref.json", b"{")
+    fsio.write_file(root_reader.plan_folder(root, "shop") / "active_dag_ref.json", b"{")
     assert "active_dag_ref.json: not JSON" in refusal(root).message
 
 
 def test_a_broken_dag_is_refused(root: Path) -> None:
-    folder = tree.plan_folder(root, "shop")
+    folder = root_reader.plan_folder(root, "shop")
     data = wire.write({**DAG, "nodes": 5})
     fsio.write_file(folder / "task_dag.json", data)
     fsio.write_file(folder / "active_dag_ref.json", wire.write(pointer(wire.sha256(data))))
@@ -145,7 +145,7 @@ def test_what_lies_behind_a_symlink_of_an_agent_does_not_count(
     (root / "agents/pm").symlink_to(away)
     (root / "agents/dev/outbox").symlink_to(away)
     (root / "agents/dev/inbox/shop/.pending").symlink_to(away)
-    assert tree.read_known(root, "shop", "build").command_ids == {"cmd_build_001"}
+    assert root_reader.read_known(root, "shop", "build").command_ids == {"cmd_build_001"}
 
 
 @pytest.mark.parametrize("place", ["agents", "system_runtime/plans/shop", "system_runtime/plans/shop/commands"])
@@ -160,7 +160,7 @@ def test_a_symlink_where_the_numbers_and_dags_lie_is_told_and_not_passed_over(
 
 
 def test_a_dag_that_is_a_link_or_too_large_is_refused(root: Path) -> None:
-    file = tree.plan_folder(root, "shop") / "active_dag_ref.json"
+    file = root_reader.plan_folder(root, "shop") / "active_dag_ref.json"
     (root / "other name").hardlink_to(file)
     assert refusal(root).code is Code.FILE_UNSAFE
     file.unlink()

@@ -13,7 +13,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.contracts.errors import UsageError
-from agenttalk.engine.views import explain_engine, plan_status
+from agenttalk.engine.views import explain_engine_task, plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.budgets.aborts import Abort
@@ -323,7 +323,7 @@ def test_notes_are_not_the_result_and_are_counted_without_any_budget(tmp_path: P
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(task("a", "s"), agents={"s": program(tmp_path, "s", text)}))
         await engine.ended()
-        return await explain_engine.explain_engine_task(engine.deps, "p", "a")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "a")
 
     [turn] = play(tmp_path / "root", use)["attempts"]
     assert (turn["result"], turn["usage"]["tokens"]) == ("the answer\n", 7)

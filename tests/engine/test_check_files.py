@@ -10,7 +10,7 @@ import pytest
 from agenttalk.adapters.mailbox.plan_file_folder import with_check_files
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.plans import submission
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.rules.planfile.compiler import CompiledPlan
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, git, program, promise
@@ -42,7 +42,7 @@ def done(repo: Path, compiled: CompiledPlan) -> dict[str, Any]:
     async def use(engine: Engine) -> dict[str, Any]:
         await submitted(engine, compiled)
         await engine.ended()
-        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
 
     told: dict[str, Any] = play(repo.parent / "root", use, proving=True)
     return told

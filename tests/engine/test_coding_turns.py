@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, RUNS, promise
@@ -384,7 +384,7 @@ def test_what_a_coding_agent_was_refused_is_a_remark_if_its_work_passes(repo: Pa
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(plan(said, agents={"dev": agent}, workspace={"repo": str(repo)}))
         await engine.ended()
-        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     words = "not permitted" if "denials" in last else "the agent failed: Full."

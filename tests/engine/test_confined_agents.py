@@ -14,7 +14,7 @@ from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.sandboxes import Sandboxes
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.agents.program import ProgramAgents
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.core.isolation import IsolationSettings
 from plankit import Engine, plan, play, states, task
@@ -64,7 +64,7 @@ def run(root: Path, compiled: Any, **keys: Any) -> tuple[PlanStanding, dict[str,
     async def use(engine: Engine) -> tuple[PlanStanding, dict[str, Any]]:
         await engine.submit(compiled)
         found = await engine.ended("p")
-        return found, await explain_engine.explain_engine_task(engine.deps, "p", compiled.dag.nodes[0].task_id)
+        return found, await explain_engine_task.explain_engine_task(engine.deps, "p", compiled.dag.nodes[0].task_id)
 
     found: tuple[PlanStanding, dict[str, Any]] = play(root / "root", use, proving=True, **{"words": BEST, **keys})
     return found

@@ -19,7 +19,7 @@ from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans import dag_reviews
-from agenttalk.engine.views import explain_engine, plan_status
+from agenttalk.engine.views import explain_engine_task, plan_status
 from agenttalk.ports import Row, Store
 from plankit import PATIENCE, Engine, plan, play, states, task
 
@@ -170,7 +170,7 @@ def test_a_person_may_decide_otherwise(tmp_path: Path, answer: str, result: str)
         assert (await engine.ended()).result == "waiting"
         with pytest.raises(UsageError, match="not approved"):
             await engine.dispatcher.resume("p", by="ada")
-        told = await explain_engine.explain_engine_task(engine.deps, "p", "work")
+        told = await explain_engine_task.explain_engine_task(engine.deps, "p", "work")
         [request] = await questions.list_open(engine.deps)
         assert request.request_id in told["moves_on"]
         await engine.answer(answer)

@@ -13,7 +13,7 @@ import pytest
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import RunCheck
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
@@ -111,7 +111,7 @@ def test_whoever_breaks_what_another_proved_gets_it_back_and_mends_it(repo: Path
         [(commit, cause)] = [(each["cause"]["commit"], each["cause"]["task_id"]) for each in broken["broken"]]
         assert cause == "two"
         assert "AgentTalk-Task: two" in git(repo, "log", "-1", "--format=%B", commit)
-        promised = (await explain_engine.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
+        promised = (await explain_engine_task.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
         assert [each["id"] for each in promised] == ["noted", "kept:one/adds"]
         return found
 
@@ -344,7 +344,7 @@ def test_who_broke_a_check_is_not_done_again_before_it_passes(repo: Path) -> Non
 
     async def use(engine: Engine) -> PlanStanding:
         found = await engine.until(lambda now: now.state == "ENDED")
-        turns = (await explain_engine.explain_engine_task(engine.deps, "p", "two"))["attempts"]
+        turns = (await explain_engine_task.explain_engine_task(engine.deps, "p", "two"))["attempts"]
         assert [turn["cause"] for turn in turns] == ["FULFILLED", "NOT_FULFILLED", "FULFILLED"]
         assert "'one/adds' failed" in turns[1]["reason"]
         return found
@@ -365,7 +365,7 @@ def test_a_task_whose_promise_follows_from_its_node_keeps_what_it_broke(repo: Pa
 
     async def use(engine: Engine) -> list[str]:
         await engine.until(lambda now: now.state == "ENDED")
-        criteria = (await explain_engine.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
+        criteria = (await explain_engine_task.explain_engine_task(engine.deps, "p", "two"))["promised"]["criteria"]
         return [each["id"] for each in criteria]
 
     assert run(repo, compiled, use) == ["result", "kept:one/adds"]

@@ -12,7 +12,7 @@ from agenttalk.adapters.drivers.python_calls import Turn
 from agenttalk.engine.messages import published_files
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, RUNS, SUITE, coded, git, program, promise, run
@@ -53,7 +53,7 @@ def test_work_that_passes_is_merged_into_the_plans_branch_and_nowhere_else(repo:
     async def use(engine: Engine) -> dict[str, Any]:
         await engine.submit(coded(repo, text))
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:calc.py").endswith("return a + b")
@@ -311,7 +311,7 @@ def test_a_tree_that_cannot_be_taken_is_not_done_and_its_receipt_says_so(repo: P
         await engine.submit(coded(repo, text, max_reexecute_times=0))
         assert states(await engine.ended()) == {"fix": "FAILED"}
         await published_files.publish(engine.deps, await engine.deps.stores.board("default"))
-        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert told["verdict"]["fulfilled"] is False

@@ -32,7 +32,7 @@ from agenttalk.engine.operation import fsck
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs.dispatcher import Dispatcher
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.planfile.compiler import CompiledPlan
@@ -247,7 +247,7 @@ class Actors:
             self.at_work.discard(job.agent_id)
 
     async def _acted(self, job: Job) -> Performance:
-        told = await explain_engine.explain_engine_task(self.deps, job.plan_id, job.task_id)
+        told = await explain_engine_task.explain_engine_task(self.deps, job.plan_id, job.task_id)
         script = self.case.scripts[job.task_id]
         now = script[min(len(told["attempts"]), len(script) - 1)]
         if self.left is not None:

@@ -18,7 +18,7 @@ from agenttalk.contracts.validation import ValidationFeedback
 from agenttalk.engine.messages import dead_letters
 from agenttalk.engine.operation import fsck
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.rules.proof.rework import RoundGrant, TaskAbandonment, WorkAcceptance
 from plankit import Engine, plan, play, states, task
@@ -338,7 +338,7 @@ def test_without_rounds_a_person_is_asked_with_the_whole_history(tmp_path: Path)
         await engine.submit(stuck())
         found = await engine.ended()
         assert states(found) == {"write": "FAILED", "judge": "BLOCKED_WAITING_REVIEW"}
-        told = await explain_engine.explain_engine_task(engine.deps, "p", "write")
+        told = await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
         assert [each["what"] for each in told["history"]] == ["ordered", "exhausted"]
         return (await _limit(engine)).document
 
@@ -402,7 +402,7 @@ def test_a_person_may_accept_it_as_it_is_and_nobody_judges_that_again(tmp_path: 
         assert await questions.list_open(engine.deps) == []
         with pytest.raises(UsageError, match="COMPLETED"):
             await engine.dispatcher.rework("p", "write", WorkAcceptance(), by="ada")
-        return await explain_engine.explain_engine_task(engine.deps, "p", "write")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
 
     told = play(tmp_path, use, proving=True, w=agents.writer(), j=agents.reader(judge), u=agents.reader())
     assert judged == ["version 1", "version 2"]
@@ -498,7 +498,7 @@ def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path
         await engine.dispatcher.rework("p", "write", decided, by="ada")
         found = await engine.until(lambda now: now.state == "ENDED")
         assert set(states(found).values()) == {"COMPLETED"}
-        return await explain_engine.explain_engine_task(engine.deps, "p", "write")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "write")
 
     writer = agents.writer(lambda number: "a price" if number == 2 else "nothing")
     told = play(tmp_path, use, proving=True, w=writer, u=agents.reader())
@@ -537,7 +537,7 @@ def test_what_is_accepted_as_it_is_in_a_repository_is_merged(repo: Path) -> None
         await _answered(engine, "accept")
         found = await engine.until(lambda now: states(now)["fix"] == "COMPLETED" and now.state == "ENDED")
         assert found.result == "done"
-        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", use, proving=True)
     assert git(repo, "show", "agenttalk/p:new.md") == "as it is"

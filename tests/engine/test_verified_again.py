@@ -11,7 +11,7 @@ import pytest
 
 from agenttalk.adapters.drivers.python_calls import Result, Turn
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.engine.views.plan_status import PlanStanding
 from plankit import Engine, plan, play, states, task
 from provekit import FIXES, coded, git, program, promise
@@ -73,7 +73,7 @@ def test_what_came_of_the_attempt_is_known_and_only_proven_again(tmp_path: Path,
         [row] = await board.read("engine_task", plan_id="p", task_id="one")
         assert (row[5], row[13]) == (1, int(died))  # one attempt; a stop is no death
         assert await board.read("performance", plan_id="p", task_id="one") == []
-        return await explain_engine.explain_engine_task(engine.deps, "p", "one")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "one")
 
     told = play(tmp_path / "root", use, proving=True, a=once)
     [turn] = told["attempts"]
@@ -200,7 +200,7 @@ def test_work_that_was_merged_before_the_end_is_merged_once(repo: Path) -> None:
 
     async def again(engine: Engine) -> dict[str, Any]:
         assert states(await engine.ended()) == {"fix": "COMPLETED"}
-        return await explain_engine.explain_engine_task(engine.deps, "p", "fix")
+        return await explain_engine_task.explain_engine_task(engine.deps, "p", "fix")
 
     told = play(repo.parent / "root", again, proving=True)
     assert git(repo, "rev-parse", "agenttalk/p") == tip

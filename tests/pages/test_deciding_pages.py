@@ -13,7 +13,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.doors.pages import codes, diffs, files
 from agenttalk.doors.pages.diffs import DiffBlock
 from agenttalk.engine.people import questions
-from agenttalk.engine.views import explain, explain_engine
+from agenttalk.engine.views import explain, explain_engine_task
 from agenttalk.rules.core import task_states
 from agenttalk.rules.proof import done
 from pages.pagekit import HOSTILE, Guest, text, visit
@@ -151,9 +151,9 @@ def test_every_code_of_the_engine_has_words_in_both_languages() -> None:
 
 def test_what_moves_a_task_on_is_said_in_chinese_too() -> None:
     said = [
-        *explain_engine._NEXT.values(), *explain_engine._ELSEWHERE.values(), *explain._NEXT.values(), explain_engine._NO_ROUND,
-        explain_engine._STALE, explain_engine._HELD, explain_engine._BY_HAND, explain_engine._REVIEWED, explain_engine._NOT_APPROVED,
-        explain._WAITS, explain._RUNS, explain._NO_COMMAND, explain_engine._PAUSED, explain_engine._SKIPPED,
+        *explain_engine_task._NEXT.values(), *explain_engine_task._ELSEWHERE.values(), *explain._NEXT.values(), explain_engine_task._NO_ROUND,
+        explain_engine_task._STALE, explain_engine_task._HELD, explain_engine_task._BY_HAND, explain_engine_task._REVIEWED, explain_engine_task._NOT_APPROVED,
+        explain._WAITS, explain._RUNS, explain._NO_COMMAND, explain_engine_task._PAUSED, explain_engine_task._SKIPPED,
     ]  # fmt: skip
     values = {"plan": "p", "task": "t", "agent": "dev", "review": "r", "request": "q"}
     for each in said:

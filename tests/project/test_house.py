@@ -159,7 +159,11 @@ def test_every_module_that_stands_in_a_text_can_be_loaded() -> None:
     quoted = re.compile(r"agenttalk(?:\.[a-z_]+)+(?::\w+)?")
     found = set()
     for name in modules():
-        texts = (node.value for node in ast.walk(tree(name)) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        texts = (
+            node.value
+            for node in ast.walk(tree(name))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        )
         found |= {text for text in texts if quoted.fullmatch(text) and text.split(".")[1] in LAYERS}
     assert len(found) > 50
     for text in sorted(found):

@@ -23,7 +23,7 @@ from agenttalk.engine.views import toolchain
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses
 from agenttalk.rules.toolchain.accounts import ForgeIdentity, ForgeRegistry
 from agenttalk.testing import FakeGitea
-from agenttalk.testing.gitea_things import GiteaPull, GiteaRepository, GiteaUser
+from agenttalk.testing.gitea_objects import GiteaPull, GiteaRepository, GiteaUser
 from agenttalk.wiring import forge_sources, open_root
 from toolchain.bench import SECRET
 

@@ -21,8 +21,8 @@ import pytest
 
 from agenttalk.adapters.workspaces.landing import LandingResult
 from agenttalk.adapters.workspaces.results import AttemptCommit, MergeCandidate, WorkspaceAttempt
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.rules.core.scope import read_globs
 from effort import DEEP, cases, some
 from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write

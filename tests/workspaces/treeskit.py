@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, MergeCandidate, TreeRefusal, WorkspaceAttempt
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.adapters.workspaces.workspace import NOTHING, PlanWorkspace
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.rules.core.scope import Globs
 
 T = TypeVar("T")

@@ -21,9 +21,9 @@ from agenttalk.doors.api.server import EmbeddedServer
 from agenttalk.testing.faults import FaultyApp, ForgeFault
 from agenttalk.testing.gitea_api import GiteaApi, make_application
 from agenttalk.testing.gitea_hooks import HookDeliveries
-from agenttalk.testing.gitea_shapes import GiteaSerializer
+from agenttalk.testing.gitea_objects import GiteaHook, GiteaRepository, GiteaUser
+from agenttalk.testing.gitea_serializer import GiteaSerializer
 from agenttalk.testing.gitea_state import GiteaState
-from agenttalk.testing.gitea_things import GiteaHook, GiteaRepository, GiteaUser
 
 
 class FakeGitea:

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from agenttalk.testing.bare import GitFailedError, run_http_backend
-from agenttalk.testing.gitea_shapes import GiteaSerializer
+from agenttalk.testing.bare_repository import GitFailedError, run_http_backend
+from agenttalk.testing.gitea_objects import GiteaHook, GiteaRepository, GiteaUser, MovedError, RefusedError
+from agenttalk.testing.gitea_serializer import GiteaSerializer
 from agenttalk.testing.gitea_state import GiteaState
-from agenttalk.testing.gitea_things import GiteaHook, GiteaRepository, GiteaUser, MovedError, RefusedError
 
 Handler = Callable[["GiteaApi", Request], Awaitable[Response]]
 _HERE = "/api/v1/repos/{owner}/{name}"

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from agenttalk.testing.gitea_things import GiteaHook
+from agenttalk.testing.gitea_objects import GiteaHook
 
 _SECONDS: Final = 60.0
 """Real forges give up after 5 s, and tell nobody again. Here that would depend on how busy the machine is."""

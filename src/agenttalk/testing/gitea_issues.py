@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.testing.bare import BareRepository
-from agenttalk.testing.gitea_things import (
+from agenttalk.testing.bare_repository import BareRepository
+from agenttalk.testing.gitea_objects import (
     Emit,
     GiteaChange,
     GiteaComment,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.testing.gitea_issues import GiteaIssues
-from agenttalk.testing.gitea_things import (
+from agenttalk.testing.gitea_objects import (
     Emit,
     GiteaChange,
     GiteaComment,

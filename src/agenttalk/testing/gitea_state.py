@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from agenttalk.testing.gitea_objects import GiteaChange, GiteaRepository, GiteaUser, RefusedError, ScheduledMerge
 from agenttalk.testing.gitea_pulls import GiteaPulls
-from agenttalk.testing.gitea_things import GiteaChange, GiteaRepository, GiteaUser, RefusedError, ScheduledMerge
 
 
 class GiteaState(GiteaPulls):

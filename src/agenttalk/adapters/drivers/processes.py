@@ -11,8 +11,8 @@ from typing import Final
 
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.ancestry import LEASE
+from agenttalk.adapters.drivers.deferred_cancellation import wait_until_finished
 from agenttalk.adapters.drivers.keeper import Process
-from agenttalk.adapters.drivers.uncancelled import wait_until_finished
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.ports import ProcessIdentity
 

@@ -16,9 +16,9 @@ from typing import Any, Final
 from agenttalk.adapters.drivers import dialogues, keeper
 from agenttalk.adapters.drivers.ancestry import LEASE
 from agenttalk.adapters.drivers.budgets import TurnMeter
+from agenttalk.adapters.drivers.deferred_cancellation import wait_uncancelled
 from agenttalk.adapters.drivers.process_tree import LineSplitter, ProcessTree
 from agenttalk.adapters.drivers.sandboxes import ConfinedProgram, Sandboxes
-from agenttalk.adapters.drivers.uncancelled import wait_uncancelled
 from agenttalk.contracts.agent import Tier
 from agenttalk.ports import Confinement, Dialogue, Processes, ProgramTurn, SessionParameters, StdioClient, TurnEnd
 

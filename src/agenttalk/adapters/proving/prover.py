@@ -27,9 +27,9 @@ from agenttalk.adapters.workspaces.results import (
     TreeRefusal,
     WorkspaceAttempt,
 )
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.adapters.workspaces.user_folder import survey_folder
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire

@@ -16,7 +16,7 @@ from agenttalk.adapters.workspaces import merge, snapshots, user_folder
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.adapters.workspaces.results import MergeCandidate
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 

@@ -44,8 +44,8 @@ from agenttalk.adapters.workspaces.results import (
     TreeRefusal,
     WorkspaceAttempt,
 )
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.adapters.workspaces.tree_reader import Listing
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
 

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.model_use import LlmUse, LocalUse
+from agenttalk.engine.agents import inputs
 from agenttalk.engine.agents.program import ProgramAgents, read_input_file
 from agenttalk.engine.agents.transcript import ENDING, Transcript
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
-from agenttalk.engine.plans import inputs
 from agenttalk.ports import Job, Performance, ProgramTurn, TurnEnd
 from agenttalk.rules.agents import model_protocol, model_services, results
 from agenttalk.rules.agents.model_answers import AnswerSpec

@@ -23,7 +23,7 @@ from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import admission, control_files, delivery, incoming, outbox_reader, published_files
 from agenttalk.engine.messages.admission import AdmissionOutcome
 from agenttalk.engine.messages.control_files import CollectOutcome
-from agenttalk.engine.messages.declined import DeclineCollector
+from agenttalk.engine.messages.declined_messages import DeclineCollector
 from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile, OutboxProblem, OutboxRemoval
 from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan

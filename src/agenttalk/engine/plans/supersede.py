@@ -15,7 +15,8 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans import input_choice, recalls
+from agenttalk.engine.plans import inputs as plan_inputs
+from agenttalk.engine.plans import recalls
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -163,7 +164,7 @@ def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -
 def _standings(tx: Tx, sheet: PlanDefinition, node: Node) -> dict[str, failure.DependencyStanding]:
     """What those before a task mean to it."""
     return {
-        each: _standing(tx, sheet, each) for each in input_choice.find_sources(tx, sheet, node) if each != node.task_id
+        each: _standing(tx, sheet, each) for each in plan_inputs.find_sources(tx, sheet, node) if each != node.task_id
     }
 
 
@@ -196,7 +197,7 @@ def _is_outdated(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> 
     node = sheet.node(tx, task_id)
     used = {path: sha256 for path, (sha256, _) in _used(tx, sheet, task_id, producer).items()}
     picked = input_selection.pick_inputs(
-        node, input_choice.find_candidates(tx, sheet, node), final=frozenset(node.depends_on)
+        node, plan_inputs.find_candidates(tx, sheet, node), final=frozenset(node.depends_on)
     )
     if isinstance(picked, PickedInputs):
         return used != _given(picked, producer)
@@ -263,7 +264,7 @@ def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
     """Path inside its output, hash and size of each file of an artifact."""
     payload: Any = json.loads(envelope)["payload"]  # ours, and checked when it was accepted
     return [
-        (input_choice.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
+        (plan_inputs.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
         for file in payload["files"]
     ]
 

@@ -15,7 +15,7 @@ from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans import commands, input_choice, releases
+from agenttalk.engine.plans import commands, inputs, releases
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.ports import Tx
@@ -57,7 +57,7 @@ class PlanTransaction(ABC):
     """Leases of turns that are to end, because what they were given was replaced."""
     undecided: bool = False
     """Whether a release has to be decided now."""
-    made: input_choice.KnownOutputs = field(default_factory=dict)
+    made: inputs.KnownOutputs = field(default_factory=dict)
     """All that tasks made which ended in this transaction, as far as it is certain that there is nothing else."""
     contents: dict[str, bytes] = field(default_factory=dict)
     """Contents that came with them, by their hashes."""

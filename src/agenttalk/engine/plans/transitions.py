@@ -17,7 +17,7 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.core import records
-from agenttalk.engine.plans import input_choice, questions, supersede
+from agenttalk.engine.plans import inputs, questions, supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transaction import AT_ONCE, PlanTransaction, make_task_changed_error
 from agenttalk.ports import Row
@@ -209,7 +209,7 @@ class TaskTransitions(PlanTransaction):
 
     def pick_inputs(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
         """Fill the inputs of a task with what is there."""
-        found = input_choice.find_candidates(self.tx, sheet, node, self.made)
+        found = inputs.find_candidates(self.tx, sheet, node, self.made)
         return input_selection.pick_inputs(node, found, final=frozenset(node.depends_on))
 
     def _wait(self, sheet: PlanDefinition, node: Node, missing: MissingInputs) -> None:
@@ -340,7 +340,7 @@ class TaskTransitions(PlanTransaction):
         A person may say that a task runs although one before it failed. Every other input that is required has to be
         there: what is missing is asked for.
         """
-        candidates = input_choice.find_candidates(self.tx, sheet, node, given=True)
+        candidates = inputs.find_candidates(self.tx, sheet, node, given=True)
         node = input_selection.adapt_to_given_files(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
             candidates = input_selection.apply_choices(candidates, chosen)

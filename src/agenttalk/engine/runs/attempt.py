@@ -15,8 +15,8 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
-from agenttalk.engine.plans import inputs as plan_inputs
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints

@@ -10,10 +10,10 @@ from typing import Any, Final
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans import commands, supersede
-from agenttalk.engine.plans import inputs as plan_inputs
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import make_task_changed_error

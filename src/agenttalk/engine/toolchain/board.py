@@ -26,7 +26,7 @@ from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.engine.toolchain import names
+from agenttalk.engine.toolchain import forge_names
 from agenttalk.ports import KindTask, Row, Tx
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses, ForgeContent, StepStyle, render_task
 from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
@@ -140,14 +140,14 @@ class ToolchainBoard:
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> EventDecision:
-            placed = names.resolve_repository_name(tx, event)
+            placed = forge_names.resolve_repository_name(tx, event)
             return event_tasks.decide(placed, self.read_registry(tx, event.source), read_known_state(tx, placed))
 
         return await store.transact(work)
 
     def read_registry(self, tx: Tx, source: str) -> ForgeRegistry:
         """Who is who, with the names that accounts of a source have now."""
-        return names.apply_renames(tx, source, self.setup.registry)
+        return forge_names.apply_renames(tx, source, self.setup.registry)
 
     async def warn(self, problem: Problem) -> None:
         """Tell operators of something; the same words are told once and counted."""
@@ -189,9 +189,9 @@ class ToolchainBoard:
             moves = self._begin(tx)
             written = []
             for shown in derive_events(found, registry):
-                names.remember_names(tx, shown, registry)
-                event, now = names.resolve_repository_name(tx, shown), self.read_registry(tx, shown.source)
-                names.note_deletion(tx, event, moves.at)
+                forge_names.remember_names(tx, shown, registry)
+                event, now = forge_names.resolve_repository_name(tx, shown), self.read_registry(tx, shown.source)
+                forge_names.note_deletion(tx, event, moves.at)
                 decision = _decided(found, event, now, read_known_state(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
@@ -212,9 +212,9 @@ class ToolchainBoard:
 
     def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, ForgeContent]) -> EventOutcome:
         tx = moves.tx
-        names.remember_names(tx, event, self.setup.registry)
-        placed = names.resolve_repository_name(tx, event)
-        names.note_deletion(tx, placed, moves.at)
+        forge_names.remember_names(tx, event, self.setup.registry)
+        placed = forge_names.resolve_repository_name(tx, event)
+        forge_names.note_deletion(tx, placed, moves.at)
         decision = event_tasks.decide(placed, self.read_registry(tx, event.source), read_known_state(tx, placed))
         return self._write(moves, placed, decision, content)
 
@@ -379,7 +379,7 @@ def read_known_state(tx: Tx, event: ForgeEvent) -> ForgeKnowledge:
             tasks=tuple(_known_task(row) for row in rows),
             sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
             held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
-            gone=names.is_repository_deleted(tx, event),
+            gone=forge_names.is_repository_deleted(tx, event),
         )
     return found
 

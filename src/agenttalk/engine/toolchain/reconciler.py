@@ -19,7 +19,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, PullRequest, Repository, Review
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.toolchain import names
+from agenttalk.engine.toolchain import forge_names
 from agenttalk.engine.toolchain.board import BOARD, EventOutcome, ToolchainBoard, derive_events
 from agenttalk.engine.toolchain.deliveries import ContentReader, WriteAccessReader
 from agenttalk.ports import Forge, Row
@@ -210,7 +210,7 @@ class Reconciler:
         if not self._deps.stores.has_board(BOARD):
             return
         store = await self._deps.stores.board(BOARD)
-        if not await store.transact(lambda tx: names.is_repository_known(tx, looked.source, name)):
+        if not await store.transact(lambda tx: forge_names.is_repository_known(tx, looked.source, name)):
             return
         kind = self._board.setup.places[looked.source].kind
         where = Repository(full_name=name.partition("~")[0], known_as=name)
@@ -228,7 +228,7 @@ class Reconciler:
         if not self._deps.stores.has_board(BOARD):
             return ""
         store = await self._deps.stores.board(BOARD)
-        return await store.transact(lambda tx: names.find_stored_name(tx, source, repository))
+        return await store.transact(lambda tx: forge_names.find_stored_name(tx, source, repository))
 
     async def _entitled(self, found: ForgeSnapshot) -> ForgeSnapshot:
         """With those of the people who speak there that may call agents."""

@@ -13,7 +13,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.adapters.mailbox import tree
+from agenttalk.adapters.mailbox import root_reader
 from agenttalk.contracts.command import make_command_id
 from agenttalk.contracts.core.base import AgentIdText, IdText, Text, is_id
 from agenttalk.contracts.errors import Code, UsageError
@@ -273,7 +273,7 @@ async def _known(service: Service, said: dict[str, Any]) -> Known:
     plan_id, task_id = generation.read_identity(said)
     if plan_id is None:
         return NOTHING
-    found = await asyncio.to_thread(tree.read_known, service.deps.root.path, plan_id, task_id)
+    found = await asyncio.to_thread(root_reader.read_known, service.deps.root.path, plan_id, task_id)
     if not isinstance(plan_id, str) or not isinstance(task_id, str) or not is_id(plan_id) or not is_id(task_id):
         return found
     # What lies in folders follows the store within a second; a command that is not there yet counts all the same.

@@ -161,10 +161,10 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     """Task, command and number of the last attempt that ended."""
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.views import explain_engine
+    from agenttalk.engine.views import explain_engine_task
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explain_engine.explain_engine_task(deps, plan, task)
+        return await explain_engine_task.explain_engine_task(deps, plan, task)
 
     told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
     if not told["attempts"]:
@@ -177,8 +177,8 @@ async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
     import asyncio
 
     from agenttalk.adapters.proving import FOLDER
-    from agenttalk.adapters.workspaces.spec import WorkspaceSettings
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+    from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
     from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.views import plans
 

@@ -184,14 +184,14 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
 
 
 def _known(settings: CommonOptions, document: object, besides: bytes | None = None) -> Known:
-    from agenttalk.adapters.mailbox import tree
+    from agenttalk.adapters.mailbox import root_reader
     from agenttalk.rules.commands import generation
     from agenttalk.rules.commands.validation import NOTHING
 
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
     plan_id, task_id = generation.read_identity(document)
-    return tree.read_known(settings.root, plan_id, task_id, besides=besides)
+    return root_reader.read_known(settings.root, plan_id, task_id, besides=besides)
 
 
 def _log(out: CommandOutput, settings: CommonOptions, what: str, document: object, outcome: dict[str, Any]) -> None:

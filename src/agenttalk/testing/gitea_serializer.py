@@ -6,9 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from agenttalk.testing.bare import BareRepository
-from agenttalk.testing.gitea_state import GiteaState
-from agenttalk.testing.gitea_things import (
+from agenttalk.testing.bare_repository import BareRepository
+from agenttalk.testing.gitea_objects import (
     GiteaChange,
     GiteaComment,
     GiteaIssue,
@@ -19,6 +18,7 @@ from agenttalk.testing.gitea_things import (
     GiteaReview,
     GiteaUser,
 )
+from agenttalk.testing.gitea_state import GiteaState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from agenttalk.testing.bare import BareRepository
+from agenttalk.testing.bare_repository import BareRepository
 
 _WIP: Final = ("wip:", "[wip]")
 
