@@ -473,7 +473,7 @@ class WorkspaceProver:
     async def _prepared(
         self, space: PlanWorkspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
     ) -> PreparedTree | None:
-        """What the repository's own command makes beside its files, e.g. an environment; see `PlanWorkspace.prepare`."""
+        """What the repository's own command makes beside its files, such as an environment."""
         command = job.repo.prepare if job.repo is not None else None
         if not command:
             return None

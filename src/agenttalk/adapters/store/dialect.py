@@ -80,7 +80,7 @@ class Dialect(Protocol):
         """What a foreign error means; None for a fault of the program, which is raised as it is."""
 
 
-class ErrorTranslator:  # noqa: N801 - reads like a function where it is used
+class ErrorTranslator:
     """Foreign errors leave the block in our words, all others as they are."""
 
     __slots__ = ("_committing", "_dialect")

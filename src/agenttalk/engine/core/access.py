@@ -23,7 +23,7 @@ PersonRole = Literal["operator", "viewer", "worker"]
 PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
 _EVER: Final = "9999"
 
-ENGINE_TOKEN_LABEL: Final = "operator"
+ENGINE_TOKEN_LABEL: Final = "operator"  # noqa: S105 - the name of a token, not a token
 """What the token is called that an engine makes for its own root. Nobody else is."""
 ELSEWHERE: Final = "elsewhere"
 """The phase of an attempt that an agent elsewhere has taken."""

@@ -42,9 +42,8 @@ def list_(
         out.write_json({"ok": True, "deadletters": found})
         return 0
     for each in found:
-        out.say(
-            f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {sanitize(each['plan_id'])}/{sanitize(each['name'])}"
-        )
+        where = sanitize(f"{each['plan_id']}/{each['name']}")
+        out.say(f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {where}")
         out.say(f"  {sanitize(each['agent_id'])}: {sanitize(each['reason'])}")
     if not found:
         out.say("[green]✓[/] no dead letters")

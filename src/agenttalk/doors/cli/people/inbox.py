@@ -52,9 +52,8 @@ def _tell(out: CommandOutput, each: dict[str, Any], then: str | None = None) -> 
     asked = each["request"]
     by = asked["created_by"]
     where = "/".join(part for part in (each["plan_id"], by.get("task_id")) if part)
-    out.say(
-        f"[bold]{sanitize(asked['request_id'])}[/]  {sanitize(asked['type'])}  [dim]{sanitize(where)}, {each['asked_at']}[/]"
-    )
+    name, kind = sanitize(asked["request_id"]), sanitize(asked["type"])
+    out.say(f"[bold]{name}[/]  {kind}  [dim]{sanitize(where)}, {each['asked_at']}[/]")
     out.say(f"  {sanitize_line(asked['title'])}")
     needed = asked.get("needed", {})
     files = needed.get("files", [])

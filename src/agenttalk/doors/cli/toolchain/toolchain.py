@@ -134,9 +134,8 @@ def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
     for seen in turn["seen"]:
         if seen["id"].startswith("claim:"):
             mark = "[green]✓[/]" if seen["passed"] else "[red]✗[/]"
-            out.say(
-                f"  {mark} {sanitize_line(seen['id'].removeprefix('claim:'))}: [dim]read:[/] {sanitize_line(seen['detail'])}"
-            )
+            name = sanitize_line(seen["id"].removeprefix("claim:"))
+            out.say(f"  {mark} {name}: [dim]read:[/] {sanitize_line(seen['detail'])}")
     if turn["verify"]:
         _tell_result(out, turn["verify"])
     elif turn["reason"]:
@@ -144,9 +143,8 @@ def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
 
 
 def _tell_remark(out: CommandOutput, remark: dict[str, Any]) -> None:
-    out.say(
-        f"  [cyan]{sanitize_line(remark['author'])}[/] ({sanitize_line(remark['type'])}): {sanitize_line(remark['body'])}"
-    )
+    author, kind = sanitize_line(remark["author"]), sanitize_line(remark["type"])
+    out.say(f"  [cyan]{author}[/] ({kind}): {sanitize_line(remark['body'])}")
 
 
 def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
@@ -249,7 +247,8 @@ def reconcile(
     would = "would be " if dry_run else ""
     for each in told["sources"]:
         out.say(
-            f"[bold]{sanitize_line(each['source'])}[/]: {_count(each['repositories'], 'repository')}, {each['things']} open"
+            f"[bold]{sanitize_line(each['source'])}[/]: "
+            f"{_count(each['repositories'], 'repository')}, {each['things']} open"
         )
         for task in each["made"]:
             out.say(
@@ -262,7 +261,8 @@ def reconcile(
             out.say(f"  [green]+[/] {would}called for again: {sanitize_line(task)}")
         for error in each["errors"]:
             out.say(
-                f"  [red]✗[/] {sanitize_line(error['where'])}: {sanitize_line(error['message'])} [dim]\\[{error['code']}][/]"
+                f"  [red]✗[/] {sanitize_line(error['where'])}: "
+                f"{sanitize_line(error['message'])} [dim]\\[{error['code']}][/]"
             )
         if not any(each[what] for what in ("made", "closed", "restored", "errors")):
             out.say("  [green]✓[/] every open obligation has its task")
