@@ -16,7 +16,7 @@ from agenttalk.engine.runs.dispatcher import Dispatcher
 from agenttalk.engine.views import plan_status
 from agenttalk.engine.views.plan_status import PlanStanding
 from agenttalk.ports import Job, Performance, Performer
-from plankit import proved
+from kits.plankit import proved
 
 PATIENCE = 30.0
 """Seconds within which a plan has to come where it is to come."""

@@ -14,7 +14,7 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
 from crash.engine import Engine
-from treekit import Tree
+from kits.treekit import Tree
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ROUNDS = 12
