@@ -122,7 +122,7 @@ browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the
 	fi
 
 test-browser: $(READY) browser  ## the pages in a real browser
-	$(BIN)/pytest tests/pages
+	$(BIN)/pytest tests/doors/pages
 
 clean:  ## remove everything that was set up
 	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .axe .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -13,7 +13,7 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
-from crash.engine import Engine
+from crash.engine_life import Engine
 from kits.treekit import Tree
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
