@@ -68,6 +68,8 @@ class Scene:
     """A text that the kernel keeps."""
     before: tuple[str, ...] = ()
     """How the engine is started, if not as we are."""
+    offline: bool = False
+    """Whether no agent may use the network."""
     uid: int = field(default_factory=os.getuid)
     """Whose processes they are, and whose files."""
     mark: str = field(default_factory=lambda: f"mark-{secrets.token_hex(8)}")
@@ -105,7 +107,7 @@ class Scene:
                 "argv": [str(each) for each in argv],
                 "limits": LIMITS,
                 "sandbox": self.tier,
-                **ATTACKS[names[0]].keys,
+                **({"network": "off"} if self.offline else ATTACKS[names[0]].keys),
             }
             tasks += [{"id": name, "timeout": ATTACKS[name].timeout, **ATTACKS[name].task} for name in names]
             tasks += [{"id": f"next_{crew}", "timeout": 240, "priority": "LOW", "name": CANARY}]
@@ -166,7 +168,7 @@ def _setuid(root: Path) -> list[Path]:
 
 
 @contextmanager
-def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]:
+def scene(top: Path, tier: str, before: tuple[str, ...] = (), *, offline: bool = False) -> Iterator[Scene]:
     """Everything that can be harmed."""
     for name in ("root/agents/victim", "root/system_runtime", "root/data"):
         (top / name).mkdir(parents=True)
@@ -189,7 +191,9 @@ def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]
         victim, prey, paced = processes
         uid = NOBODY if before else os.getuid()
         used = (stack.enter_context(terminal(uid)), stack.enter_context(segment()), add_key(f"agenttalk-{top}", CANARY))
-        found = Scene(top, home, tier, victim, prey, tcp, udp, abstract, paced, online, *used, before, uid)
+        found = Scene(
+            top, home, tier, victim, prey, tcp, udp, abstract, paced, online, *used, before, offline=offline, uid=uid
+        )
         for each, name in ((abstract, found.mark), (online, f"{found.mark}-online")):
             each.bind(f"\0{name}")
             each.listen()
@@ -318,6 +322,37 @@ def another_user() -> Iterator[tuple[Path, tuple[str, ...]]]:
         yield Path(top), before
 
 
+def carried_out(found: Scene) -> dict[str, str]:
+    """Attack → what came of it."""
+    run(found)
+    assert living(found.mark) == []
+    stood, said_of = states(found.root), ended(found.root)
+    came = {}
+    for name in ATTACKS:
+        state, reason = stood[name]
+        said = str(said_of.get(name, {}).get("result"))
+        if state == "FAILED":
+            came[name] = "refused" if expected(name, found.tier, found.uid).reason in reason else f"failed: {reason}"
+        else:
+            came[name] = "contained" if state == "COMPLETED" and "got:" not in said else f"{state}: {said}"
+    harm = found.harm()
+    return came | {name: "limit" for name, said in came.items() if "got:" in said or name in harm}
+
+
+@pytest.mark.rest
+@pytest.mark.mends("F2", "F6")
+@pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "plain"])
+@pytest.mark.parametrize("who", ["we", "another user"])
+def test_without_the_network_no_attack_gets_further_than_with_it(tmp_path: Path, tier: str, who: str) -> None:
+    needs(tier)
+    with ExitStack() as stack:
+        top, before = (tmp_path, ()) if who == "we" else stack.enter_context(another_user())
+        found = stack.enter_context(scene(top, tier, before, offline=True))
+        came = carried_out(found)
+    allowed = {name: {expected(name, tier, found.uid).verdict, "contained"} for name in ATTACKS}
+    assert {name: verdict for name, verdict in came.items() if verdict not in allowed[name]} == {}
+
+
 @pytest.mark.rest_but("we-bubblewrap")
 @pytest.mark.shows("M04")
 @pytest.mark.mends("F2", "F6", "F15")
@@ -331,19 +366,8 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
     with ExitStack() as stack:
         top, before = (tmp_path, ()) if who == "we" else stack.enter_context(another_user())
         found = stack.enter_context(scene(top, tier, before))
-        run(found)
-        assert living(found.mark) == []
-        stood, said_of = states(found.root), ended(found.root)
-        came = {}
-        for name in ATTACKS:
-            state, reason = stood[name]
-            said = str(said_of.get(name, {}).get("result"))
-            if state == "FAILED":
-                came[name] = "refused" if expected(name, tier, found.uid).reason in reason else f"failed: {reason}"
-            else:
-                came[name] = "contained" if state == "COMPLETED" and "got:" not in said else f"{state}: {said}"
-        harm = found.harm()
-        came |= {name: "limit" for name, said in came.items() if "got:" in said or name in harm}
+        came = carried_out(found)
+        stood = states(found.root)
         assert came == {name: expected(name, tier, found.uid).verdict for name in ATTACKS}
         after = {f"next_{crew}": "COMPLETED" for crew in found.crews()}
         after |= {"next_offline": "FAILED"} if tier == "plain" else {}  # what cannot be kept offline is not begun
