@@ -43,7 +43,7 @@ _HOMES = {
     "open_root": "opening",
     "open_configured_root": "opening",
     "reconcile_forges": "forges",
-    "make_scheduler": "make_scheduler",
+    "make_scheduler": "schedules",
     "serve": "engine",
     "sweep_root": "opening",
     "make_verification_service": "verification",

@@ -201,7 +201,7 @@ async def _try_profile(
         profile.tier, required=profile.isolated_only, network=profile.network == "on", writable=(cwd, base)
     )
     confinement = replace(asked, tier=await driver.tier(asked))
-    reader = agent.reader() if profile.driver == "cli" else make_codec("text")
+    reader = agent.make_codec() if profile.driver == "cli" else make_codec("text")
     account = RunSummary(reader.says_end or profile.driver == "acp")
     turn = ProgramTurn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
     if profile.driver != "script":

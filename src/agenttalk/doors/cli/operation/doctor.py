@@ -261,7 +261,7 @@ def _coding_agents(machine: Machine) -> Iterator[ProbeResult]:
     entries = {f"{key} {name}": each for key, table in tables.items() for name, each in table.items() if each.program}
     with ThreadPoolExecutor(len(entries)) as pool:
         programs = {each.program: each for each in entries.values()}
-        tier: Tier = (machine.settings.words.everyone.sandbox if machine.settings else None) or "best"
+        tier: Tier = (machine.settings.isolation_words.everyone.sandbox if machine.settings else None) or "best"
         found = {name: pool.submit(_coding_agent, each, tier) for name, each in programs.items()}
     for name, entry in entries.items():
         finding = found[entry.program].result()
