@@ -19,7 +19,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from agenttalk.adapters.store.root_lock import RootLock
-lock = RootLock.take(Path(sys.argv[1]), sys.argv[2])
+lock = RootLock.acquire(Path(sys.argv[1]), sys.argv[2])
 if sys.argv[2] == "engine":
     lock.announce(http="http://127.0.0.1:8731", socket="/run/x.sock")
 print("held", flush=True)

@@ -44,7 +44,7 @@ def test_what_was_acknowledged_survives_kill_9(place: Place) -> None:
     for turn in range(8):
         child = subprocess.run(
             [sys.executable, str(CHILD), str(place.root), place.url, str(turn), str(20 + 7 * turn)],
-            env={**os.environ, "PYTHONPATH": str(CHILD.parent.parent)},
+            env={**os.environ, "PYTHONPATH": str(CHILD.parents[2])},
             stdout=subprocess.PIPE,
             timeout=60,
             check=False,

@@ -171,7 +171,7 @@ def test_on_a_virtual_board_the_task_must_exist_and_be_the_senders(tree: Tree, r
     assert tree.codes("_toolchain") == ["TASK_NOT_FOUND", "TASK_NOT_FOUND"]
 
 
-@pytest.mark.parametrize("rule", ["route", "duplicate", "unpack"])
+@pytest.mark.parametrize("rule", ["route", "check_duplicate", "unpack"])
 def test_our_own_fault_keeps_the_message_and_the_router_goes_on(
     tree: Tree, route: Route, monkeypatch: pytest.MonkeyPatch, rule: str
 ) -> None:
