@@ -115,9 +115,11 @@ class DayLimitTracker:
     watches: TurnMonitors | None = None
     """Who looks on at turns under way: a limit holds for them from the moment at which it is set."""
     _known: bool = False
-    _let_go: tuple[str, float | None] | None = None
-    """The day and the limit at which everything that waited was let go on."""
-    _seen: tuple[str, float | None] | None = None
+    _changes: int = 0
+    """How often the limit became another. It may be the same again as before, and work was held up meanwhile."""
+    _let_go: tuple[str, int] | None = None
+    """The day and the change of the limit at which everything that waited was let go on."""
+    _seen: tuple[str, int] | None = None
     """Those at which it was looked last."""
 
     async def refresh(self) -> bool:
@@ -125,6 +127,7 @@ class DayLimitTracker:
         before, first = self.purse.day_cost_usd, not self._known
         now = (await read_limit(self.deps, self.configured)).cost_usd
         self.purse.day_cost_usd, self._known = now, True
+        self._changes += now != before
         if now is not None and (before is None or first):
             day = self.deps.stamp()
             for store in await list_boards(self.deps):
@@ -153,8 +156,8 @@ class DayLimitTracker:
         """They were. A limit that was changed while they were looked at counts as another."""
         self._let_go = self._seen
 
-    def _now(self) -> tuple[str, float | None]:
-        return self.deps.stamp()[:10], self.purse.day_cost_usd
+    def _now(self) -> tuple[str, int]:
+        return self.deps.stamp()[:10], self._changes
 
 
 def _recount(tx: Tx, *, day: str, anew: bool) -> None:
