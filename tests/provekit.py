@@ -20,6 +20,11 @@ class Test(unittest.TestCase):
     def test_add(self):
         self.assertEqual(add(1, 2), 3)
 """
+PYTEST_ALONE = f"{sys.executable} -m pytest -q -p no:cacheprovider" + "".join(
+    f" -p no:{name}"
+    for name in ("anyio", "hypothesispytest", "pytest_cov", "schemathesis", "xdist", "xdist.looponfail")
+)
+"""Without the plugins of our own tests, which take longer to load than all else that it does."""
 RUNS = f"{sys.executable} -m unittest -q test_calc"
 
 

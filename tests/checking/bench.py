@@ -24,8 +24,9 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.ports import Driver
 from agenttalk.rules.proof.evidence import CheckResult
 from agenttalk.wiring import RandomIds, SystemClock
+from provekit import PYTEST_ALONE
 
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=r.xml"
+PYTEST = f"{PYTEST_ALONE} --junitxml=r.xml"
 HERE = (Path(sys.prefix),)
 """Where the interpreter lies, which may be in a folder for temporary files."""
 GOOD = '<testsuite><testcase classname="t" name="a"/></testsuite>'
@@ -43,7 +44,7 @@ class Bench:
     path: Path
     tier: Tier = "plain"
     context: CheckContext = field(
-        default_factory=lambda: CheckContext(path=os.environ["PATH"], limits=CheckLimits(seconds=30), readable=HERE)
+        default_factory=lambda: CheckContext(path=os.environ["PATH"], limits=CheckLimits(seconds=300), readable=HERE)
     )
     resolve: Resolve = resolve_host
     driver: Driver = field(default_factory=lambda: ScriptDriver(LocalProcesses(), grace=0.2))

@@ -12,7 +12,7 @@ import pytest
 
 from agenttalk.engine.views import explain_engine
 from plankit import Engine, plan, play, states, task
-from provekit import FIXES, RUNS, SUITE, git, program, promise, repository
+from provekit import FIXES, PYTEST_ALONE, RUNS, SUITE, git, program, promise, repository
 
 BENDS = "pathlib.Path('test_calc.py').write_text('import unittest\\n')"
 SUITE_CHECK = {"id": "tests-pass", "kind": "run", "run": RUNS}
@@ -301,7 +301,7 @@ pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'page.md').write_text('# Prices')
 @pytest.mark.mends("F14")
 def test_a_test_file_is_moved_where_scope_and_check_permit_it(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
-    run = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=r.xml"
+    run = f"{PYTEST_ALONE} --junitxml=r.xml"
     check = {"id": "t", "kind": "tests", "run": run, "junit": "r.xml", "may_vanish": ["test_old*"], "red_first": "off"}
     repo = repository(tmp_path / "repo", {"test_old.py": "def test_a():\n    pass\n"})
     text = "os.rename('test_old.py', 'test_new.py')"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plankit import plan, states, task
-from provekit import CALC, FIXES, RUNS, SUITE, program, promise, repository, run
+from provekit import CALC, FIXES, PYTEST_ALONE, RUNS, SUITE, program, promise, repository, run
 
 STARTED = "pathlib.Path(r'{}').write_text('started')\n"
 
@@ -37,10 +37,10 @@ def tried(tmp_path: Path, text: str, *checks: dict[str, Any], workspace: bool = 
         ({"kind": "run", "run": "./calc.py"}, "ermission denied"),
         ({"kind": "run", "run": f"{sys.executable} -m no_such_runner"}, "No module named no_such_runner"),
         (
-            {"kind": "run", "run": f"{sys.executable} -m pytest -q -p no:cacheprovider nothing.py"},
+            {"kind": "run", "run": f"{PYTEST_ALONE} nothing.py"},
             "not found: nothing.py",
         ),
-        ({"kind": "run", "run": f"{sys.executable} -m pytest -q -p no:cacheprovider calc.py"}, "no tests ran"),
+        ({"kind": "run", "run": f"{PYTEST_ALONE} calc.py"}, "no tests ran"),
         ({"kind": "run", "run": f"{sys.executable} tests/none.py"}, "can't open file"),
         ({"kind": "tests", "run": ".venv/bin/pytest -q --junitxml=r.xml", "junit": "r.xml"}, "not found"),
         ({"kind": "tests", "run": "echo none", "junit": "r.xml"}, "no test was found"),
@@ -63,7 +63,7 @@ def test_a_test_that_the_work_writes_first_may_be_missing_before(tmp_path: Path)
     made = {
         "id": "works",
         "kind": "run",
-        "run": f"{sys.executable} -m pytest -q -p no:cacheprovider new_test.py",
+        "run": f"{PYTEST_ALONE} new_test.py",
         "red_first": "required",
         "made_by_work": True,
     }
