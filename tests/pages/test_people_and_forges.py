@@ -15,6 +15,8 @@ from pages.browserkit import Eyes, eyes, served
 from plankit import plan, task
 from toolchain.forgekit import told
 
+pytestmark = pytest.mark.rest
+
 __all__ = ["eyes"]
 DEV = Path(agenttalk.__file__).parent / "demo" / "forge_team" / "dev.py"
 PHOTO = b"\x89PNG\r\n\x1a\n\0\xff" + bytes(range(256)) * 300
