@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
-ALL_TESTS := $(BIN)/pytest tests/test_docs.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal
+ALL_TESTS := $(BIN)/pytest tests/project/test_docs.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal
 # Apart, because they count what happens in which order, on two cores by themselves.
 CRASHES := $(BIN)/pytest tests/crash
 CODING := .coding-agents
@@ -40,10 +40,10 @@ test-crash: $(READY)  ## a death at every boundary
 	AGENTTALK_TEST_EFFORT=2 $(BIN)/pytest tests/crash/test_every_boundary.py
 
 test-walk: $(READY)  ## the first tutorial from a fresh clone in an empty folder, everything set up anew
-	AGENTTALK_WALK_FROM_NOTHING=1 $(BIN)/pytest tests/test_walk.py
+	AGENTTALK_WALK_FROM_NOTHING=1 $(BIN)/pytest tests/project/test_walk.py
 
 fuzz: $(READY)  ## a hundred thousand bent documents
-	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest tests/test_fuzz.py
+	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest tests/contracts/test_fuzz.py
 
 test-agents: $(READY) $(CODING)/.ready $(CODING)/aider/.ready  ## real coding agents, offline, against a scripted model
 	$(BIN)/pytest tests/agents --numprocesses=2 --dist=worksteal
@@ -107,7 +107,7 @@ inspector:  ## the MCP inspector for its test, with a Node that it needs, in .in
 	  PATH="$$PWD/node_modules/.bin:$$PATH" npm install --silent --no-audit --no-fund --prefix . @modelcontextprotocol/inspector@2
 
 test-inspector: $(READY) inspector  ## MCP with the real inspector
-	$(BIN)/pytest tests/api/test_mcp_inspector.py
+	$(BIN)/pytest tests/doors/api/mcp/test_mcp_inspector.py
 
 browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the pages, installed when missing
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
@@ -122,7 +122,7 @@ browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the
 	fi
 
 test-browser: $(READY) browser  ## the pages in a real browser
-	$(BIN)/pytest tests/pages
+	$(BIN)/pytest tests/doors/pages
 
 clean:  ## remove everything that was set up
 	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .axe .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -31,7 +31,7 @@ from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.wiring import open_root, parts
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from treekit import Tree, dumped, node
+from kits.treekit import Tree, dumped, node
 
 AGENTS = 10
 FEW, MANY = 1_000, 20_000

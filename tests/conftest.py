@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 import postgres_cluster
 from effort import DEEP, cases
-from sandboxkit import PLAIN_VARIABLE
+from kits.sandboxkit import PLAIN_VARIABLE
 
 sys.dont_write_bytecode = False  # else each worker, and each process that it starts, compiles everything anew
 
@@ -31,7 +31,7 @@ settings.register_profile(
 settings.load_profile("agenttalk")
 
 TESTS: Final = Path(__file__).parent
-MEASURED: Final = frozenset({"contracts", "rules", "forge", "prompts"})
+MEASURED: Final = ("contracts/", "rules/", "adapters/forge/")
 """Folders whose tests have to reach every branch of contracts/ and rules/.
 
 Lines are counted while they run and at no other time: it doubles what a test takes, and a branch that is met only
@@ -75,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if (unknown := _unknown(items)) and not any("::" in word for word in config.args):
         raise pytest.UsageError("; ".join(unknown))
     for item in items:
-        measured = item.path.relative_to(TESTS).parts[0] in MEASURED
+        measured = str(item.path.relative_to(TESTS)).startswith(MEASURED)
         item.add_marker(pytest.mark.measured if measured else pytest.mark.no_cover)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.random)
@@ -118,7 +118,7 @@ def _spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     return [*found, *rest]
 
 
-UNCONFINED: Final = frozenset({"api", "crash", "doors", "honesty", "mail", "pages", "toolchain"})
+UNCONFINED: Final = ("crash/", "doors/", "honesty/", "engine/mail/", "engine/toolchain/")
 """Folders whose subject is not isolation, but for these modules: there the operator says `plain`, because programs leave
 marks for the test beside themselves. Examples, pages of the documentation and the demo are run as they are."""
 CONFINED: Final = frozenset(
@@ -142,8 +142,8 @@ CONFINED: Final = frozenset(
 
 @pytest.fixture(autouse=True)
 def _operators_word(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, module = request.path.relative_to(TESTS).parts[0], request.path.stem
-    if module == "test_seed_commands" or (folder in UNCONFINED and module not in CONFINED):
+    folder, module = str(request.path.relative_to(TESTS)), request.path.stem
+    if module == "test_seed_commands" or (folder.startswith(UNCONFINED) and module not in CONFINED):
         monkeypatch.setenv(PLAIN_VARIABLE, "plain")
 
 

@@ -39,7 +39,7 @@ SCRIPTS: Final = (
 """Programs that are started and not imported."""
 SELDOM: Final = (
     "agenttalk.adapters.drivers.acp",
-    "agenttalk.adapters.drivers.wishes",
+    "agenttalk.adapters.drivers.acp_tool_calls",
     "agenttalk.adapters.store.postgres",
 )
 """What takes long to load, and few commands need."""
@@ -88,7 +88,7 @@ def program() -> str:
 
 def run(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """Call it as somebody does whose terminal is wide, and who has set nothing up."""
-    from sandboxkit import PLAIN_VARIABLE  # the server needs no pytest
+    from kits.sandboxkit import PLAIN_VARIABLE  # the server needs no pytest
 
     clean = {
         key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK") or key == PLAIN_VARIABLE

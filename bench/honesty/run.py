@@ -23,7 +23,7 @@ from bench.honesty import cheats, honest, limits
 from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 from agenttalk.doors import embedding
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.wiring import open_root
 from agenttalk.wiring.plan_files import compile_plan_file
 
@@ -191,7 +191,7 @@ async def played(plan: Path, root: Path) -> tuple[embedding.Outcome, list[dict[s
     """Have the engine run a plan; how it ended, and how each turn of the task did."""
     outcome = await embedding.run(compile_plan_file(plan), root=root)
     async with open_root(root) as deps:
-        told = await explain_engine.explain_engine_task(deps, "p", "work")
+        told = await explain_engine_task.explain_engine_task(deps, "p", "work")
     return outcome, told["attempts"]
 
 

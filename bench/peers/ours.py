@@ -134,11 +134,11 @@ async def create(deps: Any, plan: TaskDag, profiles: dict[str, AgentProfile]) ->
 async def ended(dispatcher: Dispatcher, plans: list[TaskDag]) -> None:
     """Wait until all plans have ended."""
     still_open = {each.plan_id for each in plans}
-    with dispatcher.awaited() as news:
+    with dispatcher.subscribe_ends() as news:
         while still_open:
             await news.wait()
             news.clear()
-            still_open -= dispatcher.take_ended()
+            still_open -= dispatcher.pop_ended_plans()
 
 
 if __name__ == "__main__":

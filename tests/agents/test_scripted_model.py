@@ -106,7 +106,7 @@ def test_a_tool_is_called_and_then_something_is_said(model: ScriptedModel, api: 
     status, data = ask(model, path, answered(api, body))
     assert "It is  done.\\n" in data.decode()
     assert ("7" in data.decode(), "3" in data.decode()) == (True, True)
-    assert [each.path for each in model.asked] == [path.partition("?")[0]] * 2
+    assert [each.path for each in model.requests] == [path.partition("?")[0]] * 2
 
 
 @pytest.mark.parametrize("api", TALKS)
@@ -165,7 +165,7 @@ def test_it_reads_what_is_packed_or_comes_in_pieces(model: ScriptedModel) -> Non
     connection.endheaders(pieces)
     assert connection.getresponse().status == 200
     connection.close()
-    assert model.asked[0].body == model.asked[1].body == body
+    assert model.requests[0].body == model.requests[1].body == body
 
 
 def talk(*tools: str, text: str = "", properties: tuple[str, ...] = (), answered: int = 0) -> Conversation:

@@ -105,6 +105,6 @@ def test_who_stops_too_early_goes_on_in_its_session(spoken: Spoken, name: str) -
     spoken.spoken(name)
     code, task = spoken.run()
     assert (code, task["state"]) == (0, "COMPLETED"), (task["reason"], spoken.events())
-    assert "does not pass: " in str([each.body for each in spoken.model.asked])
+    assert "does not pass: " in str([each.body for each in spoken.model.requests])
     told = spoken.events()
     assert len({each["text"] for each in told if each["kind"] == "session"}) == 1, told

@@ -14,7 +14,7 @@ from agenttalk.contracts.core.base import Document, Instant, Part
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.errors import Code, JsonError
 from effort import cases
-from samples import documents
+from kits.samples import documents
 
 NAMES = sorted(catalogue.DOCUMENTS)
 

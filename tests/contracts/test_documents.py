@@ -23,9 +23,9 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import DecisionRecord, ValidationFeedback
 from effort import cases
-from samples import DIGEST, artifact, command, documents, envelope
+from kits.samples import DIGEST, artifact, command, documents, envelope
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 UNSHRUNK = (Phase.explicit, Phase.generate)
 """Shrinking a whole document takes minutes and says little more."""
 NAMES = sorted(catalogue.DOCUMENTS)

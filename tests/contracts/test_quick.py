@@ -14,7 +14,7 @@ from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.planfile import reader
 from agenttalk.contracts.planfile.model import PlanFile
 from agenttalk.contracts.planfile.yaml_text import YamlSource
-from samples import documents
+from kits.samples import documents
 
 ODD_IDS = ["a", "a.b", "a.b.", "a..b", ".a", "", "a/b", "é", "x" * 128, "x" * 129, "*", "a\n", " a", 3, None]
 ODD_PATHS = [

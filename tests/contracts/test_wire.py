@@ -12,7 +12,7 @@ from hypothesis import given
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, JsonError
-from samples import json_values
+from kits.samples import json_values
 
 
 def refusal(data: bytes, limit: int = wire.ENVELOPE_LIMIT) -> Code:

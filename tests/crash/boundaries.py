@@ -25,7 +25,7 @@ from crash.normal import calm
 
 KILLED = 137
 _TREES = re.compile(r"\w+ workspaces/[^_]")
-"""What is done inside the trees of plans has boundaries of its own (tests/workspaces/test_crashes.py)."""
+"""What is done inside the trees of plans has boundaries of its own (tests/adapters/workspaces/test_crashes.py)."""
 
 
 class Boundaries:
@@ -222,6 +222,7 @@ def _wrap_calls(boundaries: Boundaries) -> None:
 
 def _replace(where: Any, **new: Any) -> None:
     for name, value in new.items():
+        assert hasattr(where, name), name
         setattr(where, name, value)
 
 

@@ -193,7 +193,10 @@ def _process_without_keeper() -> None:
 
 def _verify_what_is_not_kept() -> None:
     """Verifying begins, and nothing is written down of what is verified."""
-    _replace(resume, keep_performance=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"))
+    _replace(
+        resume,
+        keep_performance=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"),
+    )
 
 
 def _about(job: Any) -> dict[str, str]:
@@ -202,7 +205,7 @@ def _about(job: Any) -> dict[str, str]:
 
 def _join_after_commit() -> None:
     """Whoever broke a check is sent back, and then it is recorded that it has to keep the check."""
-    real_join, real_look = regressions._join, PlanCloser._look_once
+    real_join, real_look = regressions._join, PlanCloser._try_to_end
     late: list[tuple[Any, ...]] = []
 
     async def look_once(self: PlanCloser) -> bool:
@@ -212,7 +215,7 @@ def _join_after_commit() -> None:
         return more
 
     _replace(regressions, _join=lambda _, *about: late.append(about))
-    _replace(PlanCloser, _look_once=look_once)
+    _replace(PlanCloser, _try_to_end=look_once)
 
 
 def _later(do: Callable[..., None], about: tuple[Any, ...], moves: Any) -> None:
@@ -221,6 +224,7 @@ def _later(do: Callable[..., None], about: tuple[Any, ...], moves: Any) -> None:
 
 def _replace(where: Any, **new: Any) -> None:
     for name, value in new.items():
+        assert hasattr(where, name), name
         setattr(where, name, value)
 
 
@@ -244,7 +248,7 @@ def _post_without_looking() -> None:
     async def found(*_: object) -> None:
         return None
 
-    _replace(ForgePoster, _found=found)
+    _replace(ForgePoster, _find_earlier_post=found)
 
 
 BUGS: dict[str, Callable[[], None]] = {

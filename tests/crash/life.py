@@ -13,8 +13,8 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.messages.router import Router
-from crash.engine import Engine
-from treekit import Tree
+from crash.engine_life import Engine
+from kits.treekit import Tree
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ROUNDS = 12
@@ -77,7 +77,7 @@ class Life:
         tick = await self.beats[agent_id].run_once()
         if tick.errors:
             raise RuntimeError(f"{agent_id} has errors: {tick.errors}")
-        return tick.worked
+        return tick.has_worked
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crash import living, messages, running, shipping, telling, work, writing
 from crash.life import Scenario, Step
+from crash.scenes import living, messages, running, shipping, telling, work, writing
 
 
 async def _nothing(_: object) -> None:

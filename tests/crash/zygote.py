@@ -29,12 +29,13 @@ from agenttalk.engine.people import human_driver
 from agenttalk.engine.plans import submission, transaction
 from agenttalk.rules.core.isolation import IsolationSetting, IsolationSettings
 from agenttalk.wiring import open_root
-from crash import bugs, durable, scenarios
+from crash import bugs, scenarios
 from crash.boundaries import KILLED, Boundaries, install
 from crash.life import Clock, Life, Scenario
 from crash.orphans import orphans
+from crash.scenes import durable
 from crash.snapshot import Snapshot, differences, leased, premature, snapshot
-from treekit import Tree
+from kits.treekit import Tree
 
 LONGEST = 60.0
 """Seconds; whoever takes longer hangs."""

@@ -11,8 +11,8 @@ import pytest
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.wiring import open_root
-from provekit import CALC, SUITE, repository
-from treekit import Tree, node, output
+from kits.provekit import CALC, SUITE, repository
+from kits.treekit import Tree, node, output
 
 Route = Callable[[], RouterReport]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agenttalk.doors.cli.main import call
-from seedkit import EXAMPLES, PROMPTS_ONLY
-from treekit import Tree, node, output
+from kits.seedkit import EXAMPLES, PROMPTS_ONLY
+from kits.treekit import Tree, node, output
 
 WORKS = """
 import json, os, pathlib, sys

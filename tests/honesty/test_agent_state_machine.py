@@ -28,8 +28,8 @@ from agenttalk.rules.core.tokens import attempt_token, read_token
 from agenttalk.rules.messages import routing
 from agenttalk.rules.proof import check_results, done
 from effort import cases, tried
-from hostilekit import AGENTS, CHECK, COFFEE, HEADING, OPERATOR, OUTPUTS, PLAN, QUESTION, Program, Row, World, kept
-from treekit import dumped, sha256
+from kits.hostilekit import AGENTS, CHECK, COFFEE, HEADING, OPERATOR, OUTPUTS, PLAN, QUESTION, Program, Row, World, kept
+from kits.treekit import dumped, sha256
 
 AT: Final = "2026-03-01T12:00:00Z"
 TASKS: Final = sorted(AGENTS)

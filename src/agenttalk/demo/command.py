@@ -27,7 +27,7 @@ def demo(
     """Show what AgentTalk does, in a folder of its own and without keys; ends green when all went as it should."""
     from agenttalk.demo import scenes  # here, so that asking for help does not load every model
 
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     if serve:
         return _served(out, port)
@@ -35,7 +35,7 @@ def demo(
     done = sum(result["ok"] for result in results)
     good = done == len(results)
     if out.as_json:
-        out.data({"ok": good, "scenes": results})
+        out.write_json({"ok": good, "scenes": results})
     else:
         colour, mark = ("green", "✓") if good else ("red", "✗")
         out.say(f"[bold {colour}]{mark} {done} of {len(results)} scenes went as they should.[/]")
@@ -51,7 +51,7 @@ def _served(out: CommandOutput, port: int) -> int:
 
     def tell(where: ServerAddresses) -> None:
         if out.as_json:
-            out.data({"ok": True, "http": where.http, "socket": where.socket, "pages": where.pages})
+            out.write_json({"ok": True, "http": where.http, "socket": where.socket, "pages": where.pages})
         else:
             out.say("Three plans are running. Open this link (it works once), and end with Ctrl-C:")
             out.say(sanitize(where.pages))

@@ -43,14 +43,14 @@ async def _played(out: CommandOutput, root: Path) -> bool:
             story, maintainer = _TaskNarrator(out, root), place.state.user("maintainer")
             _say(out, "  the maintainer opens an issue and assigns it")
             issue = place.state.create_issue(repository, maintainer, "The price", "How much is it?", ["agent-dev"])
-            await story.ended(1)
+            await story.wait_for_ended(1)
             _say(out, "  the build of the pull request is red")
             pull = max(repository.pulls)
-            place.ran(REPO, repository.pulls[pull].head_sha, pull=pull)
-            await story.ended(6)
+            place.finish_workflow(REPO, repository.pulls[pull].head_sha, pull=pull)
+            await story.wait_for_ended(6)
             _say(out, "  the maintainer has a question")
             place.state.create_comment(repository, maintainer, issue.number, "@agent-dev how much is one?")
-            found = await story.ended(7)
+            found = await story.wait_for_ended(7)
     merged = repository.pulls[pull]
     by = merged.merged_by.login if merged.merged_by else "nobody"
     _say(out, f"  #{pull} was merged by {by}, after: {', '.join(each.state for each in merged.reviews)}")
@@ -66,7 +66,7 @@ class _TaskNarrator:
     root: Path
     told: set[str] = field(default_factory=set)
 
-    async def ended(self, count: int) -> list[dict[str, Any]]:
+    async def wait_for_ended(self, count: int) -> list[dict[str, Any]]:
         """All tasks, once so many have ended."""
         client = engine_client.connect_to_running_engine(self.root)
         if client is None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.adapters.mailbox import fsio, tree
+from agenttalk.adapters.mailbox import fsio, root_reader
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.doors.cli.core.output import CommandOutput, sanitize
@@ -123,7 +123,7 @@ def _profile(root: Path, agent: str, program: str) -> None:
 
 
 def _order(root: Path, sender: str, task: str, prompt: str, **fields: Any) -> None:
-    known = tree.read_known(root, PLAN, task)
+    known = root_reader.read_known(root, PLAN, task)
     answer = generation.generate({"plan_id": PLAN, "task_id": task, "prompt": prompt, **fields}, known)
     if answer.command is None:
         raise ValueError(answer.errors)

@@ -60,8 +60,8 @@ async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
         service = running.service
         await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
         async with asyncio.timeout(PATIENCE):
-            with running.dispatcher.awaited() as news:
-                while (await service.standing("proof"))["result"] == "running":
+            with running.dispatcher.subscribe_ends() as news:
+                while (await service.read_plan_status("proof"))["result"] == "running":
                     await news.wait()
                     news.clear()
         told.extend([await service.explain("proof", task) for task in ("specify", "build")])

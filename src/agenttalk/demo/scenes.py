@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenttalk.adapters.mailbox import fsio, tree
+from agenttalk.adapters.mailbox import fsio, root_reader
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.errors import Code, Problem
@@ -122,7 +122,7 @@ def _refused(out: CommandOutput, root: Path) -> bool:
 
 def _tampered(out: CommandOutput, root: Path) -> bool:
     """A command is changed on its way, and another was made for a DAG that is no longer in force."""
-    known = tree.read_known(root, PLAN, "implement")
+    known = root_reader.read_known(root, PLAN, "implement")
     fields = {"plan_id": PLAN, "task_id": "implement", "prompt": "Implement the price function."}
     good = generation.generate(fields, known, with_hash=True).command
     if good is None:
@@ -170,7 +170,7 @@ def _lay_tree(root: Path) -> None:
     for agent in ("lead", "pm", "backend"):
         (root / "agents" / agent).mkdir(parents=True)
     data = wire.write(DAG)
-    folder = tree.plan_folder(root, PLAN)
+    folder = root_reader.plan_folder(root, PLAN)
     fsio.write_file(folder / "task_dag.json", data)
     pointer = {"plan_id": PLAN, "dag_kind": "business", "task_dag_sha256": wire.sha256(data), "task_dag_revision": 1}
     fsio.write_file(folder / "active_dag_ref.json", wire.write(pointer))
@@ -179,16 +179,16 @@ def _lay_tree(root: Path) -> None:
 def _generate(out: CommandOutput, params: dict[str, Any], root: Path) -> GenerateResult:
     if not out.as_json:
         out.say("  ".join(f"[blue]{key}[/]={shorten_json(value)}" for key, value in params.items()))
-    answer = generation.generate(params, tree.read_known(root, params["plan_id"], params["task_id"]))
+    answer = generation.generate(params, root_reader.read_known(root, params["plan_id"], params["task_id"]))
     if not out.as_json:
-        out.repairs(answer.repairs if answer.ok else (), err=False)
+        out.show_repairs(answer.repairs if answer.ok else (), err=False)
     _problems(out, answer.errors)
     return answer
 
 
 def _problems(out: CommandOutput, problems: Iterable[Problem]) -> None:
     if not out.as_json:
-        out.problems(problems, err=False)
+        out.show_problems(problems, err=False)
 
 
 def _line(out: CommandOutput, text: str) -> None:

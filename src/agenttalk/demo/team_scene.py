@@ -37,10 +37,10 @@ def play_team(out: CommandOutput, root: Path) -> bool:
     async def job(running: Engine) -> None:
         service = running.service
         await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
-        with running.dispatcher.followed() as news:
+        with running.dispatcher.subscribe_changes() as news:
             while True:
                 news.clear()
-                seen.update(await service.standing(compiled.dag.plan_id))
+                seen.update(await service.read_plan_status(compiled.dag.plan_id))
                 _tell(out, seen, told)
                 if seen["result"] in {"done", "failed"}:
                     return

@@ -116,10 +116,10 @@ async def run(
 
     async def job(running: Engine) -> None:
         await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
-        with running.dispatcher.awaited() as news:
+        with running.dispatcher.subscribe_ends() as news:
             while True:
                 news.clear()
-                look = running.service.standing if wait else running.service.settled
+                look = running.service.read_plan_status if wait else running.service.read_settled_status
                 seen[:] = [await look(compiled.dag.plan_id)]
                 if seen[0]["result"] != "running" and (not wait or seen[0]["state"] == "ENDED"):
                     return

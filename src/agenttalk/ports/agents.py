@@ -90,7 +90,7 @@ class StdioClient(Protocol):
     def begin(self, pen: ProgramInput) -> None:
         """The program was asked for, and may be spoken to."""
 
-    def part(self) -> None:
+    def request_end(self) -> None:
         """It is to end, because its time is over or somebody wants it so. The pen still writes for a moment."""
 
 
@@ -215,7 +215,7 @@ class JobMonitor(Protocol):
     def note(self, note: Note) -> None:
         """What was used since the attempt began, and what is being done."""
 
-    def unsafe(self, what: str) -> None:
+    def report_unsafe(self, what: str) -> None:
         """Something was tried that is forbidden."""
 
 
@@ -265,14 +265,14 @@ class Job:
     """What the task is called, if its plan says so."""
 
     @property
-    def checked(self) -> bool:
+    def has_checks(self) -> bool:
         """Whether there are checks: then what its agent says of its own failure is a claim, too."""
         return bool(self.command.promise and self.command.promise.checks)
 
     @property
-    def proven(self) -> bool:
+    def needs_proof(self) -> bool:
         """Whether somebody else than the agent has to look at its work."""
-        return self.repo is not None or self.checked
+        return self.repo is not None or self.has_checks
 
 
 class OutputContent(NamedTuple):

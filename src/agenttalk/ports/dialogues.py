@@ -63,10 +63,10 @@ class Dialogue(Protocol):
     def begin(self) -> None:
         """Say the first words."""
 
-    def take(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
+    def receive_line(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
         """A line of what it prints."""
 
-    def rule(self, asks: PermissionRequest, *, allow: bool) -> bool:
+    def answer_permission(self, asks: PermissionRequest, *, allow: bool) -> bool:
         """Tell it whether it may; False when it could not be told so, and was refused."""
 
     def cancel(self) -> None:
@@ -75,7 +75,7 @@ class Dialogue(Protocol):
     def give_up(self, why: str) -> Iterator[AgentEvent]:
         """Say no more to it, because it does not keep to the protocol."""
 
-    def words(self) -> bytes:
+    def take_output(self) -> bytes:
         """What is to be said to it since this was asked last."""
 
 
@@ -87,5 +87,5 @@ DialogueFactory = Callable[[SessionParameters], Dialogue]
 class DialogueDriver(Protocol):
     """A driver whose programs can be spoken with by a protocol."""
 
-    def dialogue(self, opening: SessionParameters) -> Dialogue:
+    def open_dialogue(self, opening: SessionParameters) -> Dialogue:
         """Begin a dialogue, as `DialogueFactory` says."""

@@ -48,7 +48,7 @@ class Folder(Protocol):
     def path(self) -> Path:
         """Where it lies, for messages and for programs that are started in it."""
 
-    def sub(self, relative: str, *, create: bool = False) -> AbstractContextManager[Folder]:
+    def open_folder(self, relative: str, *, create: bool = False) -> AbstractContextManager[Folder]:
         """A folder inside this one; with `create`, what is missing of it is made. Close it after use."""
 
     def names(self) -> Iterator[str]:
@@ -66,7 +66,7 @@ class Folder(Protocol):
     def read(self, relative: str, limit: int) -> bytes:
         """The bytes of a regular file that has at most `limit` of them."""
 
-    def part(self, relative: str, start: int, size: int) -> bytes:
+    def read_part(self, relative: str, start: int, size: int) -> bytes:
         """Up to `size` bytes of a regular file, however large it is, from `start` on."""
 
     def stream(self, relative: str, limit: int, *, linked: bool = False) -> AbstractContextManager[BinaryIO]:
@@ -95,5 +95,5 @@ class Folder(Protocol):
     def remove(self, relative: str) -> bool:
         """Remove a file or an empty folder. False if there was none."""
 
-    def make(self, relative: str, *, private: bool = False) -> None:
+    def make_folder(self, relative: str, *, private: bool = False) -> None:
         """Make a folder and those on the way to it. A private one is closed to other users, also if it was there."""

@@ -44,7 +44,7 @@ class Forge(Protocol):
     async def repositories(self) -> tuple[str, ...]:
         """Repositories that are this account's or that it works on, however many pages they take."""
 
-    async def newest(self, repository: str) -> tuple[str, str]:
+    async def find_newest_commit(self, repository: str) -> tuple[str, str]:
         """The default branch, and its newest commit; raises FORGE_MISSING where there is none."""
 
     async def repository(self, name: str) -> Repository:
@@ -62,7 +62,7 @@ class Forge(Protocol):
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
 
-    async def sees(self, repository: str) -> bool:
+    async def can_see(self, repository: str) -> bool:
         """Whether the repository exists for this account."""
 
     async def pull_head(self, repository: str, number: int) -> str:
@@ -71,13 +71,13 @@ class Forge(Protocol):
     async def commit(self, repository: str, sha: str) -> Commit:
         """A commit."""
 
-    async def content(self, repository: str, sha: str) -> str:
+    async def content_hash(self, repository: str, sha: str) -> str:
         """A text that two commits share exactly when their files are the same."""
 
     async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
         """Who moved the head of a pull request, the oldest first."""
 
-    async def asked(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
+    async def read_review_requests(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
         """A pull request with those who are really asked for a review now, and who have had their say; its reviews."""
 
     async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:

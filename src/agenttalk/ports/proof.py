@@ -22,7 +22,7 @@ class WorkProof:
     """What was found out about the work of a turn, by others than whoever did it."""
 
     evidence: tuple[Evidence, ...] = ()
-    told: tuple[dict[str, Any], ...] = ()
+    check_records: tuple[dict[str, Any], ...] = ()
     """What came of each check, for the ledger."""
     refused: str = ""
     """Why the tree that the agent left cannot be taken."""
@@ -67,16 +67,16 @@ class Baseline:
 class CheckResultStore(Protocol):
     """What was found out before, kept where the next start finds it. Only the engine writes here."""
 
-    async def baseline(self, job: Job) -> Baseline | None:
+    async def find_baseline(self, job: Job) -> Baseline | None:
         """How the checks of a job's task stood before its work; None if nobody has looked yet."""
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that. The tip that was kept first stays."""
 
-    async def known(self, job: Job, key: str, check_id: str) -> CheckResult | None:
+    async def find_result(self, job: Job, key: str, check_id: str) -> CheckResult | None:
         """What came of a check that rests on the same (`evidence.cache_key`); it says when it was seen."""
 
-    async def keep(self, job: Job, key: str, result: CheckResult) -> None:
+    async def keep_result(self, job: Job, key: str, result: CheckResult) -> None:
         """Keep a result under its key, with whom it was made for. What is there already stays."""
 
 
@@ -103,7 +103,7 @@ class Shipment:
 class ShipmentReport:
     """What came of looking at a shipment."""
 
-    told: tuple[dict[str, Any], ...] = ()
+    check_records: tuple[dict[str, Any], ...] = ()
     """What came of each check, with `id` and `passed`."""
     commit: str = ""
     """Where the plan's branch stands, if it has one."""
@@ -149,7 +149,7 @@ class AcceptedWork:
 class Prover(Protocol):
     """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
 
-    async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
+    async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """What a machine finds wrong with files: their format, fields that are missing, what their schema forbids."""
 
     async def survey(self, repo: Workspace) -> tuple[Sequence[str], Sequence[str]]:
@@ -182,22 +182,22 @@ class Prover(Protocol):
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> ShipmentReport:
         """Make checks at the `tip` of the plan's branch, or on the `artifacts` that are shipped, as each check says."""
 
-    def leave(self, job: Job) -> None:
+    def release_attempt(self, job: Job) -> None:
         """An attempt is over. Those go on who waited for it because it had conflicted with others before."""
 
-    async def head(self, plan_id: str, repo: Workspace) -> str:
+    async def find_head(self, plan_id: str, repo: Workspace) -> str:
         """Where the branch of a plan stands; empty when it is gone. Nothing is made, and nothing else looked at."""
 
-    async def tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
+    async def find_tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
         """Where the branch of a job's plan stands now, and what each glob matches there."""
 
-    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
+    async def recheck(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
         """Make a check of a job's promise at a commit of the plan's branch; `kept` says what its evidence rests on.
 
         Nothing is run if its result is known. Changes nothing.
         """
 
-    async def arrived(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
+    async def list_arrivals(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
         """What came onto the plan's branch behind a commit, the oldest first, each with the task whose work it is.
 
         None stands for what somebody else put there. There is nothing if the commit does not lead to the tip.

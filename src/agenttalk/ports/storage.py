@@ -38,7 +38,7 @@ class Tx(Protocol):
     def run_each(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> list[Row]:
         """Run one named statement for each of many parameters; the rows of all answers, one after the other."""
 
-    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
+    def run_later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
         """Run one named statement before the work is over, and before any other that looks at the same tables.
 
         Rows of one statement that wait are written together. Statements that wait are run in the order in which they
@@ -48,13 +48,13 @@ class Tx(Protocol):
         Returns a mark: as long as it `waits`, `params` may still be amended.
         """
 
-    def waits(self, mark: object) -> bool:
+    def is_waiting(self, mark: object) -> bool:
         """Whether a row that was handed over to be written later is not written yet."""
 
-    def number(self, table: Literal["messages", "deliveries"]) -> int:
+    def next_id(self, table: Literal["messages", "deliveries"]) -> int:
         """The id of a row that is to be inserted into a table with this transaction."""
 
-    def expect(self, many: int) -> None:
+    def reserve_ids(self, many: int) -> None:
         """So many messages, deliveries and facts are about to be written: ids that must be asked for are, at once."""
 
     def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
@@ -63,7 +63,7 @@ class Tx(Protocol):
         A body of bytes is JSON in its canonical form already.
         """
 
-    def effect(self, kind: str, key: str, body: JsonValue) -> bool:
+    def queue_effect(self, kind: str, key: str, body: JsonValue) -> bool:
         """Queue something to be done once this is committed; False when the board had that key before.
 
         A key is never forgotten, so asking twice for the same effect asks once.
@@ -98,13 +98,13 @@ class Store(Protocol):
         when whoever awaits it is cancelled.
         """
 
-    def handed_over(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
+    def submit(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
         """The same as `transact`, begun at once. It cannot be cancelled: whoever awaits it is when it is done."""
 
     async def read(self, query_name: str, /, **params: Value) -> list[Row]:
         """Run one named query on what is committed. Sees every work whose `transact` has returned."""
 
-    async def woken(self, seen: int) -> int:
+    async def wait_for_effects(self, seen: int) -> int:
         """Wait until effects were queued since the state `seen` (0 at first), and return the new state.
 
         A hint, not a promise: after a crash or a lost connection look at the effects themselves.
@@ -129,7 +129,7 @@ class Blobs(Protocol):
     async def size(self, digest: str) -> int:
         """How many bytes it has. Raises BLOB_MISSING."""
 
-    async def piece(self, digest: str, first: int, many: int) -> bytes:
+    async def read_piece(self, digest: str, first: int, many: int) -> bytes:
         """Some of its bytes, from a place on; fewer at its end. They are not checked. Raises BLOB_MISSING."""
 
 
@@ -156,5 +156,5 @@ class Stores(Protocol):
     async def blobs(self, name: str) -> Blobs:
         """The contents of a board."""
 
-    def has(self, name: str) -> bool:
+    def has_board(self, name: str) -> bool:
         """Whether a board was ever made."""

@@ -5,3 +5,9 @@ from agenttalk.testing.faults import ForgeFault
 from agenttalk.testing.scripted_model import ScriptedModel
 
 __all__ = ["FakeGitea", "ForgeFault", "ScriptedModel"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Fault":
+        raise AttributeError("agenttalk.testing.Fault is called ForgeFault now")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

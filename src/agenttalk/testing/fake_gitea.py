@@ -21,9 +21,9 @@ from agenttalk.doors.api.server import EmbeddedServer
 from agenttalk.testing.faults import FaultyApp, ForgeFault
 from agenttalk.testing.gitea_api import GiteaApi, make_application
 from agenttalk.testing.gitea_hooks import HookDeliveries
-from agenttalk.testing.gitea_shapes import GiteaSerializer
+from agenttalk.testing.gitea_objects import GiteaHook, GiteaRepository, GiteaUser
+from agenttalk.testing.gitea_serializer import GiteaSerializer
 from agenttalk.testing.gitea_state import GiteaState
-from agenttalk.testing.gitea_things import GiteaHook, GiteaRepository, GiteaUser
 
 
 class FakeGitea:
@@ -63,7 +63,7 @@ class FakeGitea:
             yield forge
         finally:
             await forge.stop()
-            await forge.deliveries.settled()
+            await forge.deliveries.wait_until_settled()
 
     @property
     def faults(self) -> list[ForgeFault]:
@@ -71,7 +71,7 @@ class FakeGitea:
         return self._app.faults
 
     @property
-    def asked(self) -> list[str]:
+    def requests(self) -> list[str]:
         """Every request so far, such as `GET /api/v1/user`."""
         return self._app.asked
 
@@ -157,28 +157,28 @@ class FakeGitea:
         repository = self.state.repository(*full_name.split("/"))
         before = repository.bare.branches()
         sha = repository.bare.commit(branch, files, message, address or who)
-        self.state.pushed(repository, self.state.user(who), before)
+        self.state.note_push(repository, self.state.user(who), before)
         return sha
 
     def force_push(self, full_name: str, branch: str, sha: str, who: str) -> None:
         """Have a branch be at any commit, or be gone when none is named."""
         repository = self.state.repository(*full_name.split("/"))
         before = repository.bare.branches()
-        repository.bare.move(f"refs/heads/{branch}", sha)
-        self.state.pushed(repository, self.state.user(who), before)
+        repository.bare.move_ref(f"refs/heads/{branch}", sha)
+        self.state.note_push(repository, self.state.user(who), before)
 
     def amend(
         self, full_name: str, branch: str, files: Mapping[str, str | None], who: str, message: str = "Amended"
     ) -> str:
         """Replace the newest commit of a branch by one with other words, and with other files if there are any."""
         bare = self.state.repository(*full_name.split("/")).bare
-        old = bare.shown(bare.head(branch))
-        sha = bare.committed(f"amended/{branch}", bare.changed_tree(old.sha, files), old.parents, message, who)
-        bare.move(f"refs/heads/amended/{branch}", "")
+        old = bare.read_commit(bare.head(branch))
+        sha = bare.commit_tree(f"amended/{branch}", bare.write_changed_tree(old.sha, files), old.parents, message, who)
+        bare.move_ref(f"refs/heads/amended/{branch}", "")
         self.force_push(full_name, branch, sha, who)
         return sha
 
-    def ran(
+    def finish_workflow(
         self, full_name: str, sha: str, *, workflow: str = "ci.yml", good: bool = False, pull: int | None = None
     ) -> None:
         """A workflow has ended. Gitea tells it by statuses and a run, Forgejo by a run of another form."""
@@ -219,10 +219,10 @@ class FakeGitea:
         }  # fmt: skip
         name = "action_run_success" if good else "action_run_failure"
         body = {"action": "success" if good else "failure", "run": run, "prior_status": "running"}
-        self.deliveries.tell(repository.hooks, name, name, body)
+        self.deliveries.send_event(repository.hooks, name, name, body)
 
     @contextmanager
-    def holding(self, order: Sequence[int] | None = None) -> Iterator[None]:
+    def hold_deliveries(self, order: Sequence[int] | None = None) -> Iterator[None]:
         """Keep what happens in the block back, and then tell it in another order."""
         self.deliveries.held = True
         try:
@@ -234,4 +234,4 @@ class FakeGitea:
         if exact in {"status", "workflow_run", "workflow_job"} and self.kind == "forgejo":
             return  # it has no such event
         body = self.shapes().event(repository, who, what)
-        self.deliveries.tell(repository.hooks, coarse, exact, body)
+        self.deliveries.send_event(repository.hooks, coarse, exact, body)

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from agenttalk.testing.bare import GitFailedError, run_http_backend
-from agenttalk.testing.gitea_shapes import GiteaSerializer
+from agenttalk.testing.bare_repository import GitFailedError, run_http_backend
+from agenttalk.testing.gitea_objects import GiteaHook, GiteaRepository, GiteaUser, MovedError, RefusedError
+from agenttalk.testing.gitea_serializer import GiteaSerializer
 from agenttalk.testing.gitea_state import GiteaState
-from agenttalk.testing.gitea_things import GiteaHook, GiteaRepository, GiteaUser, MovedError, RefusedError
 
 Handler = Callable[["GiteaApi", Request], Awaitable[Response]]
 _HERE = "/api/v1/repos/{owner}/{name}"
@@ -39,7 +39,7 @@ class GiteaApi:
     def user(self, request: Request) -> GiteaUser:
         """Who asks; raises RefusedError for anybody unknown."""
         kind, _, value = request.headers.get("authorization", "").partition(" ")
-        found = self.state.holder(value) if kind.lower() in {"token", "bearer"} else self._basic(kind, value)
+        found = self.state.user_of_token(value) if kind.lower() in {"token", "bearer"} else self._basic(kind, value)
         if found is None:
             raise RefusedError(401, "token is required")
         return found
@@ -54,7 +54,7 @@ class GiteaApi:
         user = self.state.users.get(login.lower())
         if user is not None and password and password == user.password:
             return user
-        return self.state.holder(password) or self.state.holder(login)
+        return self.state.user_of_token(password) or self.state.user_of_token(login)
 
     def repository(self, request: Request) -> GiteaRepository:
         """The repository that a path names. It does not exist for those who may not see it."""
@@ -63,7 +63,7 @@ class GiteaApi:
             raise RefusedError(404, "The target couldn't be found.")
         return found
 
-    def listed(self, request: Request, items: list[Any]) -> Response:
+    def respond_page(self, request: Request, items: list[Any]) -> Response:
         """One page of a list."""
         page = max(1, int(request.query_params.get("page", "1")))
         size = min(self.page, int(request.query_params.get("limit", "30")))
@@ -153,7 +153,7 @@ async def _own_repositories(api: GiteaApi, request: Request) -> Response:
     who = api.user(request)
     known = [(each, each.writers | each.readers) for each in api.state.repositories.values()]
     shown = [each for each, names in known if each.owner is who or who.login in names]
-    return api.listed(request, [api.shapes.repository(each, who) for each in shown])
+    return api.respond_page(request, [api.shapes.repository(each, who) for each in shown])
 
 
 async def _show_repository(api: GiteaApi, request: Request) -> Response:
@@ -180,12 +180,12 @@ async def _rename_user(api: GiteaApi, request: Request) -> Response:
     if not api.user(request).is_admin:
         raise RefusedError(403, "user should be an admin")
     data = await _body(request)
-    api.state.rename_user(api.state.found_user(request.path_params["login"]), str(data["new_username"]))
+    api.state.rename_user(api.state.require_user(request.path_params["login"]), str(data["new_username"]))
     return Response(status_code=204)
 
 
 async def _collaborator(api: GiteaApi, request: Request) -> Response:
-    repository, login = api.repository(request), api.state.found_user(request.path_params["login"]).login
+    repository, login = api.repository(request), api.state.require_user(request.path_params["login"]).login
     for names in (repository.writers, repository.readers):
         names.discard(login)
     if request.method == "PUT":
@@ -221,7 +221,7 @@ async def _write_file(api: GiteaApi, request: Request) -> Response:
     files: dict[str, str | None] = {request.path_params["path"]: content}
     message = data.get("message") or "Change"
     sha = repository.bare.commit(branch, files, message, who.login, base=data.get("branch", "main"))
-    api.state.pushed(repository, who, before)
+    api.state.note_push(repository, who, before)
     return JSONResponse({"commit": {"sha": sha}}, 201)
 
 
@@ -233,7 +233,7 @@ async def _issues(api: GiteaApi, request: Request) -> Response:
         found += [pull.issue for pull in repository.pulls.values()]
     since = request.query_params.get("since", "")
     shown = [each for each in found if state in {"all", each.state} and each.updated >= since]
-    return api.listed(request, [api.shapes.issue(repository, each) for each in shown])
+    return api.respond_page(request, [api.shapes.issue(repository, each) for each in shown])
 
 
 async def _make_issue(api: GiteaApi, request: Request) -> Response:
@@ -276,7 +276,7 @@ async def _timeline(api: GiteaApi, request: Request) -> Response:
     pull = repository.pulls.get(number)
     pushed = [api.shapes.push(each) for each in pull.pushes] if pull else []
     changed = [api.shapes.change(each) for each in api.state.issue_of(repository, number).changes]
-    return api.listed(request, sorted([*written, *pushed, *changed], key=lambda each: str(each["created_at"])))
+    return api.respond_page(request, sorted([*written, *pushed, *changed], key=lambda each: str(each["created_at"])))
 
 
 async def _assignees(api: GiteaApi, request: Request) -> Response:
@@ -309,7 +309,7 @@ async def _pulls(api: GiteaApi, request: Request) -> Response:
     shown = [each for each in repository.pulls.values() if state in {"all", each.issue.state}]
     if request.query_params.get("sort") == "recentupdate":
         shown.sort(key=lambda each: each.issue.updated, reverse=True)
-    return api.listed(request, [api.shapes.listed_pull(repository, each) for each in shown])
+    return api.respond_page(request, [api.shapes.listed_pull(repository, each) for each in shown])
 
 
 async def _make_pull(api: GiteaApi, request: Request) -> Response:
@@ -341,8 +341,8 @@ async def _files(api: GiteaApi, request: Request) -> Response:
     api.user(request)
     repository = api.repository(request)
     pull = api.state.pull_of(repository, _number(request))
-    changed = repository.bare.changed(pull.base_sha, pull.head_sha)
-    return api.listed(request, [{"filename": name, "status": "changed"} for name in changed])
+    changed = repository.bare.list_changed_paths(pull.base_sha, pull.head_sha)
+    return api.respond_page(request, [{"filename": name, "status": "changed"} for name in changed])
 
 
 async def _merge(api: GiteaApi, request: Request) -> Response:
@@ -361,7 +361,7 @@ async def _reviews(api: GiteaApi, request: Request) -> Response:
     pull = api.state.pull_of(api.repository(request), _number(request))
     shown = [each for each in pull.reviews if each.state != "PENDING" or each.author is who]
     asked = [api.shapes.request(user, pull.issue.updated) for user in pull.requested]
-    return api.listed(request, [*(api.shapes.review(each) for each in shown), *asked])
+    return api.respond_page(request, [*(api.shapes.review(each) for each in shown), *asked])
 
 
 async def _make_review(api: GiteaApi, request: Request) -> Response:
@@ -414,7 +414,7 @@ async def _statuses(api: GiteaApi, request: Request) -> Response:
     repository, ref = api.repository(request), request.path_params["sha"]
     sha = repository.bare.head(ref) or ref
     found = [each for each in repository.statuses if each["sha"] == sha]
-    return api.listed(request, [api.shapes.status(each) for each in reversed(found)])
+    return api.respond_page(request, [api.shapes.status(each) for each in reversed(found)])
 
 
 async def _make_status(api: GiteaApi, request: Request) -> Response:
@@ -430,7 +430,7 @@ async def _compare(api: GiteaApi, request: Request) -> Response:
     base, _, head = request.path_params["range"].partition("...")
     base, head = bare.head(base) or base, bare.head(head) or head
     try:
-        commits = bare.between(base, head)
+        commits = bare.commits_between(base, head)
     except GitFailedError as error:
         raise RefusedError(404, "The target couldn't be found.") from error
     told = [api.shapes.commit(repository, each) for each in reversed(commits)]
@@ -492,7 +492,7 @@ async def _git(api: GiteaApi, request: Request) -> Response:
         "REMOTE_USER": who.login,
     }
     status, headers, content = await run_http_backend(api.state.folder, environment, body)
-    api.state.pushed(repository, who, before)
+    api.state.note_push(repository, who, before)
     return Response(content, status, headers=headers)
 
 

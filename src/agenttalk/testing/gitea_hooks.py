@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from agenttalk.testing.gitea_things import GiteaHook
+from agenttalk.testing.gitea_objects import GiteaHook
 
 _SECONDS: Final = 60.0
 """Real forges give up after 5 s, and tell nobody again. Here that would depend on how busy the machine is."""
@@ -50,14 +50,14 @@ class HookDeliveries:
         self.held = False
         """Whether they wait until `release`."""
 
-    def tell(self, hooks: Sequence[GiteaHook], coarse: str, exact: str, body: dict[str, Any]) -> None:
+    def send_event(self, hooks: Sequence[GiteaHook], coarse: str, exact: str, body: dict[str, Any]) -> None:
         """Send an event to every hook that wants it."""
         for hook in hooks:
             if hook.active and _wants(hook, coarse, exact):
                 for _ in range(self.copies):
-                    self._queue(self.made(hook, coarse, exact, body))
+                    self._queue(self.make_delivery(hook, coarse, exact, body))
 
-    def made(self, hook: GiteaHook, coarse: str, exact: str, body: dict[str, Any]) -> HookDelivery:
+    def make_delivery(self, hook: GiteaHook, coarse: str, exact: str, body: dict[str, Any]) -> HookDelivery:
         """A delivery with the headers of the real forge, which also pretends to be others."""
         text = json.dumps(body, indent=2, ensure_ascii=False).encode()
         digest = hmac.new(hook.secret.encode(), text, hashlib.sha256).hexdigest() if hook.secret else ""
@@ -95,7 +95,7 @@ class HookDeliveries:
         """What waits until `release`."""
         return list(self._waiting)
 
-    async def settled(self) -> None:
+    async def wait_until_settled(self) -> None:
         """Wait until every delivery that was begun has been answered, or has failed."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.testing.bare import BareRepository
-from agenttalk.testing.gitea_things import (
+from agenttalk.testing.bare_repository import BareRepository
+from agenttalk.testing.gitea_objects import (
     Emit,
     GiteaChange,
     GiteaComment,
@@ -48,13 +48,13 @@ class GiteaIssues:
             self.users[login.lower()] = GiteaUser(next(self._ids), login, password, is_admin=is_admin)
         return self.users[login.lower()]
 
-    def found_user(self, login: str) -> GiteaUser:
+    def require_user(self, login: str) -> GiteaUser:
         """An account that must be there."""
         if login.lower() not in self.users:
             raise RefusedError(422, f"user does not exist [uid: 0, name: {login}]")
         return self.users[login.lower()]
 
-    def holder(self, token: str) -> GiteaUser | None:
+    def user_of_token(self, token: str) -> GiteaUser | None:
         """Whose token it is."""
         return next((user for user in self.users.values() if token in user.tokens), None)
 
@@ -72,7 +72,7 @@ class GiteaIssues:
         key = f"{owner}/{name}".lower()
         if key in self.repositories:
             raise RefusedError(409, "The repository with the same name already exists.")
-        bare = BareRepository.made(self.folder / owner.lower() / f"{name.lower()}.git")
+        bare = BareRepository.create(self.folder / owner.lower() / f"{name.lower()}.git")
         bare.commit("main", {"README.md": f"# {name}\n"}, "Initial commit", owner)
         self.repositories[key] = GiteaRepository(next(self._ids), self.user(owner), name, bare)
         return self.repositories[key]
@@ -126,7 +126,7 @@ class GiteaIssues:
         """Open an issue. Who may not write sets no assignees, and is not told so."""
         if not title:
             raise RefusedError(422, "title is required")
-        given = [self.found_user(login) for login in assignees]
+        given = [self.require_user(login) for login in assignees]
         now = self.now()
         issue = GiteaIssue(next(repository.numbers), title, body, who, now, now)
         issue.assignees = given if repository.may_write(who) else []
@@ -146,7 +146,7 @@ class GiteaIssues:
             raise RefusedError(403, "user should be the poster or have write permission")
         self._edit_texts(repository, who, issue, changes)
         if isinstance(changes.get("assignees"), list) and repository.may_write(who):  # else dropped silently
-            self._assign(repository, who, issue, [self.found_user(each) for each in changes["assignees"]])
+            self._assign(repository, who, issue, [self.require_user(each) for each in changes["assignees"]])
         state = changes.get("state")
         if state in {"open", "closed"} and state != issue.state:
             issue.state, issue.updated = state, self.now()

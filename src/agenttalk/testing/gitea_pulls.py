@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.testing.gitea_issues import GiteaIssues
-from agenttalk.testing.gitea_things import (
+from agenttalk.testing.gitea_objects import (
     Emit,
     GiteaChange,
     GiteaComment,
@@ -63,7 +63,7 @@ class GiteaPulls(GiteaIssues):
             raise RefusedError(404, _MISSING)
         if source is not repository:
             repository.bare.git("fetch", "--quiet", str(source.bare.path), sha)
-        if not repository.bare.between(target, sha):
+        if not repository.bare.commits_between(target, sha):
             raise RefusedError(422, "there are no changes between the head and the base")
         if any(
             p.issue.state == "open" and (p.head_branch, p.base_branch) == (branch, base)
@@ -75,8 +75,8 @@ class GiteaPulls(GiteaIssues):
         common = repository.bare.merge_base(target, sha)
         pull = GiteaPull(issue, branch, base, sha, common, source.full_name)
         repository.pulls[issue.number] = pull
-        repository.bare.move(f"refs/pull/{issue.number}/head", sha)
-        commits = tuple(repository.bare.between(target, sha))
+        repository.bare.move_ref(f"refs/pull/{issue.number}/head", sha)
+        commits = tuple(repository.bare.commits_between(target, sha))
         pull.pushes.append(GiteaPush(next(self._ids), who, commits, forced=False, at=now))
         asked = list(reviewers)
         while self._reviewers_first and asked:
@@ -90,7 +90,7 @@ class GiteaPulls(GiteaIssues):
         self, repository: GiteaRepository, who: GiteaUser, number: int, login: str, *, remove: bool = False
     ) -> GiteaPull:
         """Ask somebody for a review, or no longer."""
-        pull, user = self.pull_of(repository, number), self.found_user(login)
+        pull, user = self.pull_of(repository, number), self.require_user(login)
         if user is pull.issue.author:
             raise RefusedError(422, "poster of pr can't be reviewer")
         if (user in pull.requested) is not remove:
@@ -247,16 +247,16 @@ class GiteaPulls(GiteaIssues):
         good = [each for each in newest.values() if each.state == "APPROVED" and not each.dismissed]
         if len(good) < repository.approvals:
             raise RefusedError(405, "Does not have enough approvals")
-        if repository.needs_checks and self.checks(repository, pull.head_sha) != "success":
+        if repository.needs_checks and self.status_of_checks(repository, pull.head_sha) != "success":
             raise RefusedError(405, "Not all required status checks successful")
 
-    def checks(self, repository: GiteaRepository, sha: str) -> str:
+    def status_of_checks(self, repository: GiteaRepository, sha: str) -> str:
         """What the newest statuses of a commit come to; empty when there are none."""
         newest = {each["context"]: each["state"] for each in repository.statuses if each["sha"] == sha}
         states = set(newest.values())
         return next((each for each in ("failure", "error", "pending", "success") if each in states), "")
 
-    def pushed(self, repository: GiteaRepository, who: GiteaUser, before: Mapping[str, str]) -> None:
+    def note_push(self, repository: GiteaRepository, who: GiteaUser, before: Mapping[str, str]) -> None:
         """Tell what follows from branches that moved: new heads of pull requests."""
         for branch, sha in repository.bare.branches().items():
             if before.get(branch) == sha:
@@ -275,9 +275,9 @@ class GiteaPulls(GiteaIssues):
         if source is not target:
             target.bare.git("fetch", "--quiet", str(source.bare.path), sha)
         before, pull.head_sha, now = pull.head_sha, sha, self.now()
-        target.bare.move(f"refs/pull/{pull.issue.number}/head", sha)
+        target.bare.move_ref(f"refs/pull/{pull.issue.number}/head", sha)
         forced = target.bare.merge_base(before, sha) != before
-        commits = (before, sha) if forced else tuple(target.bare.between(before, sha))
+        commits = (before, sha) if forced else tuple(target.bare.commits_between(before, sha))
         pull.pushes.append(GiteaPush(next(self._ids), who, commits, forced, now))
         what = {"action": "synchronized", "pull": pull, "before": before, "after": sha}
         self._emit(target, "pull_request", "pull_request_sync", who, what)
@@ -289,7 +289,7 @@ class GiteaPulls(GiteaIssues):
         tip = self.tip(pull) if pull is not None and issue.state == "open" else ""
         if pull is not None and tip and tip != pull.head_sha:
             pull.head_sha = tip
-            repository.bare.move(f"refs/pull/{issue.number}/head", tip)
+            repository.bare.move_ref(f"refs/pull/{issue.number}/head", tip)
 
     def tip(self, pull: GiteaPull) -> str:
         """Where the branch of a pull request is now; empty when it is gone."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from agenttalk.testing.gitea_objects import GiteaChange, GiteaRepository, GiteaUser, RefusedError, ScheduledMerge
 from agenttalk.testing.gitea_pulls import GiteaPulls
-from agenttalk.testing.gitea_things import GiteaChange, GiteaRepository, GiteaUser, RefusedError, ScheduledMerge
 
 
 class GiteaState(GiteaPulls):
@@ -39,7 +39,11 @@ class GiteaState(GiteaPulls):
     def schedule(self, repository: GiteaRepository, who: GiteaUser, number: int, head: str, style: str) -> bool:
         """Have a pull request merged as soon as its checks are good; False when that can be done at once."""
         pull = self.pull_of(repository, number)
-        if pull.merged or pull.issue.state == "closed" or self.checks(repository, pull.head_sha) in {"", "success"}:
+        if (
+            pull.merged
+            or pull.issue.state == "closed"
+            or self.status_of_checks(repository, pull.head_sha) in {"", "success"}
+        ):
             return False
         if pull.scheduled is not None:
             raise RefusedError(409, "pull request is already scheduled to auto merge when checks succeed")
@@ -51,6 +55,6 @@ class GiteaState(GiteaPulls):
 
     def _merge_scheduled(self, repository: GiteaRepository, sha: str) -> None:
         for pull in [each for each in repository.pulls.values() if each.scheduled and each.head_sha == sha]:
-            if pull.scheduled is not None and self.checks(repository, sha) == "success":
+            if pull.scheduled is not None and self.status_of_checks(repository, sha) == "success":
                 with suppress(RefusedError):
                     self.merge(repository, pull.scheduled.who, pull.issue.number, "", pull.scheduled.style)

@@ -180,3 +180,21 @@ def folder_of(text: str) -> str:
     """Where the agent works, as it told the model; empty when it did not."""
     found = (pattern.search(text) for pattern in _FOLDERS)
     return next((match[1].rstrip("/.,") for match in found if match), "")
+
+
+_RENAMED: Final = {
+    "Call": "CallStep",
+    "Fault": "ModelFault",
+    "Garbage": "GarbageAnswer",
+    "Refuse": "RefuseStep",
+    "Reply": "ScriptedReply",
+    "Say": "SayStep",
+    "Shell": "ShellStep",
+    "Step": "ScriptStep",
+    "Write": "WriteStep",
+}
+
+
+def __getattr__(name: str) -> object:
+    now = f": it is called {_RENAMED[name]} now" if name in _RENAMED else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{now}")

@@ -46,7 +46,7 @@ class ScriptedModel:
         self.script = script
         self.faults = deque(faults)
         self.tools = tools
-        self.asked: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self._tokens = tokens or TokenCounts()
         self._numbers = count(1)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -70,7 +70,7 @@ class ScriptedModel:
         self._thread.join()
 
     def _answer(self, path: str, body: Body, door: _ModelHandler) -> None:
-        self.asked.append(ReceivedRequest(path, body))
+        self.requests.append(ReceivedRequest(path, body))
         api, told = api_of(path), answer_token_count(path, self._tokens)
         if api is None:
             door.send(200 if told else 404, told or {"error": {"message": f"there is no {path}", "type": "not_found"}})

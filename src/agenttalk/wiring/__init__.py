@@ -25,13 +25,13 @@ __all__ = [
     "agent_api",
     "collect_periodically",
     "make_local_prover",
-    "open_root",
-    "open_configured_root",
-    "reconcile_forges",
     "make_scheduler",
+    "make_verification_service",
+    "open_configured_root",
+    "open_root",
+    "reconcile_forges",
     "serve",
     "sweep_root",
-    "make_verification_service",
 ]
 
 _HOMES = {
@@ -43,7 +43,7 @@ _HOMES = {
     "open_root": "opening",
     "open_configured_root": "opening",
     "reconcile_forges": "forges",
-    "make_scheduler": "make_scheduler",
+    "make_scheduler": "schedules",
     "serve": "engine",
     "sweep_root": "opening",
     "make_verification_service": "verification",

@@ -90,7 +90,7 @@ async def serve(
                 open_watcher(FolderWatcher(root, boxes=("inbox", "outbox"), plans=True)) as watch,
             ):
                 lock.announce(http=where.http, socket=where.socket, passing=job is not None)
-                key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
+                key = running.service.sessions.make_link("operator", name, lasts=FIRST_LINK)
                 tell(where._replace(pages=f"{where.http}/login?key={key}"))
                 with spare_existing_objects(), _guarding(lock, stop):
                     await _until(
@@ -128,7 +128,7 @@ async def _locked(root: Path) -> RootLock:
     deadline = asyncio.get_running_loop().time() + LOCKED
     while True:
         try:
-            return RootLock.take(root, "engine")
+            return RootLock.acquire(root, "engine")
         except MachineError as error:
             late = asyncio.get_running_loop().time() > deadline
             if late or error.code is not Code.ENGINE_RUNNING or running_engine(root) is not None:
@@ -139,7 +139,7 @@ async def _locked(root: Path) -> RootLock:
 async def _let_operator_in(root: Path, deps: Deps) -> None:
     """The operator of a root has a token, which nobody else gets to see."""
     own = operator_folder.ensure_token(root)
-    deps.discretion.keep({"the operator's token": own})
+    deps.secret_guard.register_values({"the operator's token": own})
     await access.admit(deps, own, "operator", access.ENGINE_TOKEN_LABEL)
 
 
@@ -160,7 +160,7 @@ def _assembled(
         processes,
         max_running=settings.limits.max_running,
         day_cost_usd=settings.limits.cost_usd_per_day,
-        profile=settings.profile,
+        profile=settings.profile_of,
         environ=os.environ,
         performers=performers,
         prover=make_prover(root, deps, driver, settings.checks, forge_sources.build_read_back(settings, forges).check),
@@ -194,7 +194,7 @@ def _schedule(running: Engine, root: Path, deps: Deps, settings: Settings, *, al
     """Have schedules looked after, and settings read again. A single plan, `alone`, begins no others."""
     known = make_scheduler(root, deps, settings)
     if not alone:
-        running.look_after(known)
+        running.use_schedules(known)
     running.service.schedules = known  # people may look at them all the same
     running.service.reload = SettingsReloader(root, deps, running, known, settings, settings).reload
 
@@ -233,7 +233,7 @@ async def _until(
     doing.cancel()
     with suppress(asyncio.CancelledError):
         await doing
-    await running.show()
+    await running.publish_plans()
     for told in (running.notifications, running.tracing):
         if told is not None:
             with suppress(TimeoutError):  # what is not told by then is told by the next engine

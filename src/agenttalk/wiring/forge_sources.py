@@ -277,15 +277,15 @@ async def open_clients(
 
 def _client(name: str, said: SourceSettings, token: str, known: ForgeRegistry) -> AbstractAsyncContextManager[Forge]:
     def is_agent(user: ForgeUser) -> bool:
-        return known.agent(user) is not None
+        return known.agent_of(user) is not None
 
     if said.kind == "github":
         from agenttalk.adapters.forge.github import GitHub
 
-        return GitHub.opened(name, api_url_of(said), token, is_agent=is_agent)
+        return GitHub.connect(name, api_url_of(said), token, is_agent=is_agent)
     from agenttalk.adapters.forge.gitea import Gitea
 
-    return Gitea.opened(name, said.base_url.rstrip("/"), token, is_agent=is_agent)
+    return Gitea.connect(name, said.base_url.rstrip("/"), token, is_agent=is_agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class ForgeReader:
     known: dict[tuple[str, str, str], tuple[float, bool]] = field(default_factory=dict)
     """Who may write where, and until when that is believed."""
 
-    async def rights(self, source: str, repository: str, login: str) -> bool | None:
+    async def may_write(self, source: str, repository: str, login: str) -> bool | None:
         """Whether an account may write; None when the forge does not say it."""
         forge = self.forges.get(source)
         if forge is None:
@@ -317,7 +317,7 @@ class ForgeReader:
         self.known[about] = (now + _BELIEVED, may)
         return may
 
-    async def gather(self, event: ForgeEvent, task: ProposedTask) -> ForgeContent:
+    async def read_content(self, event: ForgeEvent, task: ProposedTask) -> ForgeContent:
         """Comments of a review, jobs that are red, files that changed. Raises ForgeError."""
         forge = self.forges.get(event.source)
         number = task.context.get("pr_number")
@@ -346,7 +346,7 @@ class ForgeReader:
             )
         return ForgeContent()
 
-    async def asked(self, event: ForgeEvent) -> ForgeEvent:
+    async def read_reviewers(self, event: ForgeEvent) -> ForgeEvent:
         """The event with those who are really asked for a review. Raises ForgeError."""
         forge, pull = self.forges.get(event.source), event.pull_request
         if forge is None or pull is None or not pull.is_open:
@@ -355,7 +355,7 @@ class ForgeReader:
             return event  # what these tell names too many, and never too few
         try:
             async with asyncio.timeout(GATHER):
-                asked, _ = await forge.asked(event.repository.full_name, pull)
+                asked, _ = await forge.read_review_requests(event.repository.full_name, pull)
                 return event.model_copy(update={"pull_request": asked})
         except TimeoutError as error:
             raise ForgeError(Code.FORGE_UNREACHABLE, f"{event.source} did not answer in time") from error
@@ -371,7 +371,7 @@ class ForgeReader:
             if same_user(each.author, event.sender)
         ]
 
-    async def search(self, event: ForgeEvent, lookups: Sequence[Lookup]) -> list[ForgeEvent]:
+    async def find_pull_requests(self, event: ForgeEvent, lookups: Sequence[Lookup]) -> list[ForgeEvent]:
         """Pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
         forge = self.forges.get(event.source)
         found: list[ForgeEvent] = []
@@ -385,7 +385,7 @@ class ForgeReader:
                 pulls = [await forge.pull_request(each.repository, each.number)]
             else:
                 pulls = [pull for pull in await forge.open_pull_requests(each.repository) if pull.head_sha == each.sha]
-            pulls = [(await forge.asked(each.repository, pull))[0] for pull in pulls]
+            pulls = [(await forge.read_review_requests(each.repository, pull))[0] for pull in pulls]
             found += [
                 ForgeEvent(
                     source=event.source,

@@ -30,10 +30,10 @@ def connect_forges(
     return ForgeConnections(
         sources,
         _setup(deps, settings),
-        asked=reading.asked,
-        gather=reading.gather,
-        search=reading.search,
-        rights=reading.rights,
+        asked=reading.read_reviewers,
+        gather=reading.read_content,
+        search=reading.find_pull_requests,
+        rights=reading.may_write,
         forges=forges,
         reconcile_every=settings.toolchain.reconcile_every,
     )
@@ -47,9 +47,9 @@ async def reconcile_forges(root: Path, deps: Deps, settings: Settings, *, dry_ru
         if forges:
             board = ToolchainBoard(deps, _setup(deps, settings), lambda: "")
             reading = forge_sources.ForgeReader(forges, settings.toolchain.risk.high)
-            service.reconciler = Reconciler(deps, board, forges, gather=reading.gather, rights=reading.rights)
+            service.reconciler = Reconciler(deps, board, forges, gather=reading.read_content, rights=reading.may_write)
         return await service.reconcile(dry_run=dry_run, by="operator")
 
 
 def _setup(deps: Deps, settings: Settings) -> ToolchainSetup:
-    return forge_sources.build_setup(settings, lambda agent: profile_of(deps, agent, settings.profile))
+    return forge_sources.build_setup(settings, lambda agent: profile_of(deps, agent, settings.profile_of))

@@ -169,7 +169,7 @@ def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Rem
 def _folders(top: SafeFolder, path: str) -> list[str]:
     """The folders in one; none if it is not there, or a link leads to it."""
     try:
-        with top.sub(path) as here:
+        with top.open_folder(path) as here:
             return sorted(entry.name for entry in here.scan() if entry.kind == "folder" and entry.is_text)
     except AgentTalkError:
         return []
@@ -194,7 +194,7 @@ def _of_task(top: SafeFolder, path: str, plan_id: str, at: datetime) -> Iterator
 
 def _names(top: SafeFolder, path: str) -> list[tuple[str, str]]:
     try:
-        with top.sub(path) as here:
+        with top.open_folder(path) as here:
             return sorted((entry.name, entry.kind) for entry in here.scan())
     except AgentTalkError:
         return []
@@ -221,8 +221,8 @@ def _remove(root: Path, item: RemovableItem) -> bool:
     above, _, name = item.path.rpartition("/")
     with suppress(AgentTalkError), SafeFolder.open(root) as top:
         names = [name] if item.kind == "transcripts" else [f"{name}/{each}" for each in _rubbish(top, item.path)]
-        with top.sub(above) as here:
-            here.make(TRASH)
+        with top.open_folder(above) as here:
+            here.make_folder(TRASH)
             for each in names:
                 _discard(here, each)
             _emptied(here)
@@ -263,7 +263,7 @@ def _finish(root: Path, ended: Mapping[tuple[str, str], datetime], now: datetime
                 above = f"{root_layout.agent_folder(agent)}/workspace/{plan_id}"
                 for where in (above, *(f"{above}/{task}/{_TURNS}" for task in _folders(top, above))):
                     if TRASH in _folders(top, where):
-                        with suppress(AgentTalkError), top.sub(where) as here:
+                        with suppress(AgentTalkError), top.open_folder(where) as here:
                             _emptied(here)
                 for task in _folders(top, above):
                     if (plan_id, "") in ended or (plan_id, task) in ended:

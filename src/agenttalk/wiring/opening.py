@@ -77,7 +77,7 @@ async def open_root(  # noqa: PLR0913 - each is a wish of its own
                 limits or EngineLimits(),
                 shared=bool(url),
                 unrouted=unrouted,
-                walls=walls,
+                sandbox_paths=walls,
                 operator=OperatorIsolation(words or IsolationSettings()),
                 traced=traced,
                 answers_by_file=answers_by_file,
@@ -124,12 +124,12 @@ async def open_configured_root(
         kinds=_LetterKinds(settings) if kinds is None else kinds,
         traced=settings.telemetry.endpoint is not None,
         answers_by_file=settings.people.answers_by_file,
-        words=settings.words,
+        words=settings.isolation_words,
         unrouted=settings.folders.unrouted == "run",
     ) as deps:
         own = operator_folder.token_of(root)
-        deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))
-        with _discreet_logs(deps.discretion):
+        deps.secret_guard.register_values(settings.read_secrets(root) | ({"the operator's token": own} if own else {}))
+        with _discreet_logs(deps.secret_guard):
             yield deps
 
 

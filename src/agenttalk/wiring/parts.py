@@ -46,7 +46,7 @@ async def open_part(root: Path, name: str) -> AsyncIterator[Deps]:
         message = f"the parts on their own work with SQLite only, and the store of {root} is PostgreSQL"
         hint = "start 'agenttalk serve': beside it they send what they are asked for to it"
         raise UsageError(Code.STORE_INCOMPATIBLE, message, hint=hint)
-    with RootLock.take(root, "part"), PartLock.take(root, name):
+    with RootLock.acquire(root, "part"), PartLock.acquire(root, name):
         async with wiring.open_configured_root(root, configured) as deps:
             await asyncio.to_thread(wiring.sweep_root, root)
             yield deps
@@ -80,7 +80,7 @@ async def run_heartbeat(
     """Work an agent's inbox: until nothing is left to do now, or with `stop` until it is set."""
     async with open_part(root, f"heartbeat-{agent_id}") as deps, wiring.agent_api(deps, root) as api:
         processes = LocalProcesses()
-        profile = partial(profile_of, deps, agent_id, settings.load(root).profile)
+        profile = partial(profile_of, deps, agent_id, settings.load(root).profile_of)
         beat = OnDemandHeartbeat(
             deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ, profile=profile
         )
@@ -105,7 +105,7 @@ async def run_loop(
         while not stop.is_set():
             done = await step()
             tell(done)
-            changed = asyncio.create_task(wake.changed(pause(done)))
+            changed = asyncio.create_task(wake.wait_for_change(pause(done)))
             await asyncio.wait({stopped, changed}, return_when=asyncio.FIRST_COMPLETED)
             if not changed.done():
                 changed.cancel()

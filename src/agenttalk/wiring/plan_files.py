@@ -62,7 +62,7 @@ def merge_profiles(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]
             own = AgentProfile.from_bytes(data).as_json()
         said = plan.agents[AgentId(agent_id)].as_json() if agent_id in plan.agents else {}
         said = isolation.raise_isolation(own, said)
-        found[agent_id] = AgentProfile.from_json(configured.profile(agent_id, {**own, "agent_id": agent_id, **said}))
+        found[agent_id] = AgentProfile.from_json(configured.profile_of(agent_id, {**own, "agent_id": agent_id, **said}))
     return found
 
 
@@ -93,7 +93,7 @@ def find_overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
 
 def add_unheeded_warnings(compiled: CompiledPlan, root: Path | None) -> CompiledPlan:
     """The same, with what it asks for in vain because the operator says otherwise."""
-    words = settings.load(root).words if root is not None else isolation.IsolationSettings()
+    words = settings.load(root).isolation_words if root is not None else isolation.IsolationSettings()
     return replace(compiled, warnings=(*compiled.warnings, *isolation.find_unheeded(compiled.profiles, words)))
 
 

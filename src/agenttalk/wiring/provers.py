@@ -30,8 +30,8 @@ def make_prover(
         prepare_network=settings.prepare_network == "on",
         sandbox=settings.sandbox,
         isolation=deps.operator.words.everyone.isolation or "best",
-        masked=deps.walls.hidden,
-        readable=deps.walls.readable,
+        masked=deps.sandbox_paths.hidden,
+        readable=deps.sandbox_paths.readable,
         allowed=tuple(map(read_allowed, settings.allow)),
     )
     return WorkspaceProver(root, checker, context, deps.clock, deps.stores.blobs, StoredFindings(deps))

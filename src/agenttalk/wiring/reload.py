@@ -34,15 +34,15 @@ class SettingsReloader:
         """Read them, and have hold what can. Raises AgentTalkError when they are wrong: nothing changes."""
         read = await asyncio.to_thread(settings.load, self.root)
         live, restart = find_changes(self.holds, read).live, find_changes(self.started, read).restart
-        self.deps.discretion.keep(read.secrets(self.root))
+        self.deps.secret_guard.register_values(read.read_secrets(self.root))
         self.holds = read
-        self.deps.operator.words = read.words
+        self.deps.operator.words = read.isolation_words
         if live:
             self.schedules.configured = read.schedules
             logging.getLogger().setLevel(read.log.level.upper())
             limits = read.limits
             await self.running.configure(
-                read.profile, max_running=limits.max_running, day_cost_usd=limits.cost_usd_per_day
+                read.profile_of, max_running=limits.max_running, day_cost_usd=limits.cost_usd_per_day
             )
         told = {"changed": list(live), "needs_restart": list(restart)}
         system = await self.deps.stores.board(boards.SYSTEM)

@@ -23,7 +23,7 @@ _VALUE: Final = re.compile(r"[\x20-\x7e\t]{0,4000}\Z")
 def make_trace_exporter(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> TraceExporter:
     """Who tells the tracing system what happens. Raises UsageError for headers that are none."""
     known = read_headers(root, said)
-    deps.discretion.keep({f"the header {name} of telemetry": value for name, value in known.items()})
+    deps.secret_guard.register_values({f"the header {name} of telemetry": value for name, value in known.items()})
 
     async def send(body: bytes) -> SpanExportResult:
         return SpanExportResult(*await otlp_exporter.send_spans(said.traces_url, known, body))

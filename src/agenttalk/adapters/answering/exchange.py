@@ -40,7 +40,7 @@ class UsageReporter:
     estimated: bool = False
     cost_usd: float = 0.0
 
-    def answered(self, text: str) -> None:
+    def report_answer(self, text: str) -> None:
         """Tell what the model said, and what it has used by now."""
         shown = text.encode("utf-8", "replace").decode()
         self.tell(model_protocol.format_line("text", text=shown[:_SHOWN]))

@@ -94,5 +94,5 @@ def _read_answer(server: Any, wanted: dict[str, Any], account: UsageReporter) ->
     account.written += int(used.get("completion_tokens") or 0)
     account.requests += 1
     text = choice["message"].get("content") or ""
-    account.answered(text)
+    account.report_answer(text)
     return text, choice.get("finish_reason") != "length"

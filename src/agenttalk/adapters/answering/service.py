@@ -161,7 +161,7 @@ class _Conversation:
             account.cost_usd = model_services.compute_price(self._use.prices, account.read, account.written)
         elif cost is not None:
             account.cost_usd = float(cost)
-        account.answered(text)
+        account.report_answer(text)
         self._fault = _first_fault(response, text, called=bool(calls))
 
 

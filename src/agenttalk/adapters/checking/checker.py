@@ -274,7 +274,7 @@ class Checker:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
         await asyncio.to_thread(_unshadowed, check, checkout, sealed.facts.standing)
         if check.cwd is not None:
-            with checkout.sub(check.cwd) as inside:
+            with checkout.open_folder(check.cwd) as inside:
                 cwd = inside.path
         else:
             cwd = checkout.path

@@ -15,7 +15,7 @@ from acp import schema
 from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from pydantic import BaseModel, ValidationError
 
-from agenttalk.adapters.drivers import wishes
+from agenttalk.adapters.drivers import acp_tool_calls
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import JsonError
 from agenttalk.ports import PermissionRequest, SessionParameters
@@ -88,7 +88,7 @@ class AcpDialogue:
         """What it has not answered."""
         return next(iter(self._asked.values()), "")
 
-    def words(self) -> bytes:
+    def take_output(self) -> bytes:
         """What is to be said to it."""
         said = bytes(self._out)
         self._out.clear()
@@ -122,7 +122,7 @@ class AcpDialogue:
         yield from self._told_all()
         yield from self._break(why)
 
-    def take(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
+    def receive_line(self, line: bytes) -> Iterator[AgentEvent | PermissionRequest]:
         """A line of what it prints."""
         if self.over or not line.strip():
             return
@@ -142,7 +142,7 @@ class AcpDialogue:
         else:
             yield from self._garbage(line)
 
-    def rule(self, asks: PermissionRequest, *, allow: bool) -> bool:
+    def answer_permission(self, asks: PermissionRequest, *, allow: bool) -> bool:
         """Tell it whether it may. An answer that it does not offer is a refusal."""
         _, options = self._wishes.get(asks.number, (None, ()))
         chosen = permissions.choose_option(options, allow=allow)
@@ -213,10 +213,10 @@ class AcpDialogue:
     def _wish(self, call: schema.ToolCall | schema.ToolCallUpdate, *, asks: bool = False) -> ToolRequest:
         """What a tool is called for. A call is told of in pieces, of which the later ones say what changes."""
         known = self._tools.get(call.tool_call_id, ToolRequest("other", ""))
-        tool = wishes.find_own_tool(call) if self._opening.servers else ""
+        tool = acp_tool_calls.find_own_tool(call) if self._opening.servers else ""
         if tool or (known.tool and not asks):  # who asks has to say itself that it asks for ours
-            return wishes.read_own_call(call, tool or known.tool, known)
-        return wishes.read_tool_call(call, known)
+            return acp_tool_calls.read_own_call(call, tool or known.tool, known)
+        return acp_tool_calls.read_tool_call(call, known)
 
     def _updated(self, params: object) -> Iterator[AgentEvent]:
         told = _checked(schema.SessionNotification, params)
@@ -226,7 +226,7 @@ class AcpDialogue:
         if isinstance(update, schema.AgentMessageChunk):
             if isinstance(update.content, schema.TextContentBlock) and len(self._pieces) < _PIECES:
                 self._pieces.append(update.content.text.replace("\0", "\ufffd"))
-            if tokens := _tokens(wishes.read_meta(update.field_meta, "usage"), "totalTokens"):
+            if tokens := _tokens(acp_tool_calls.read_meta(update.field_meta, "usage"), "totalTokens"):
                 self._tokens += tokens
                 billed = BilledTokens(self._tokens)  # nobody says which of them were written, which cost more
                 yield AgentEvent("usage", used=UsageTotals(self._tokens, self._cost), request="turn", billed=billed)
@@ -377,7 +377,7 @@ class AcpDialogue:
         reason = result.get("stopReason") if isinstance(result, dict) else None
         found = _checked(schema.PromptResponse, result)
         if found is not None:
-            counted = wishes.read_meta(found.field_meta, "quota", "token_count")
+            counted = acp_tool_calls.read_meta(found.field_meta, "quota", "token_count")
             tokens = found.usage.total_tokens if found.usage else _tokens(counted, "input_tokens", "output_tokens")
             if tokens:
                 yield AgentEvent("usage", used=UsageTotals(measure_usage({"tokens": tokens}).tokens, self._cost))

@@ -52,9 +52,9 @@ class TurnMeter:
     async def watch(self, flooding: asyncio.Future[None]) -> str:
         """Return, saying what it is, when too much of something is used; else never."""
         if self._budget.memory is None:
-            return await self._repeat(self.look, FIRST, flooding)
+            return await self._repeat(self.find_excess, FIRST, flooding)
         # Memory is used up sooner than a disk, and looked at sooner: it does not wait for who looks through folders.
-        looks = ((self.look, FIRST), (self.look_at_memory, QUICKLY))
+        looks = ((self.find_excess, FIRST), (self.find_memory_excess, QUICKLY))
         watches = [asyncio.create_task(self._repeat(look, pause, flooding)) for look, pause in looks]
         try:
             done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
@@ -74,13 +74,13 @@ class TurnMeter:
                 return over
             pause = min(max(pause, _SHARE * (time.monotonic() - began)), _LONGEST)
 
-    async def last(self, *, flooded: bool) -> str:
+    async def find_final_excess(self, *, flooded: bool) -> str:
         """What was too much in the end, when no process is left; empty if nothing, or if it was too short to matter."""
         if flooded:
             return self._flooded()
         if not self._looked and not self._budget.exact:
             return ""
-        return await asyncio.to_thread(self.look)
+        return await asyncio.to_thread(self.find_excess)
 
     async def clear(self) -> None:
         """Remove what was written, as far as it may be."""
@@ -89,7 +89,7 @@ class TurnMeter:
     def _flooded(self) -> str:
         return f"it printed more than {_shown(self._budget.output)}"
 
-    def look(self) -> str:
+    def find_excess(self) -> str:
         """What is used too much of, but for memory; empty if nothing."""
         self._looked = True
         try:
@@ -103,7 +103,7 @@ class TurnMeter:
             return ""
         return ""
 
-    def look_at_memory(self) -> str:
+    def find_memory_excess(self) -> str:
         """Whether too much memory is used; empty if not, or if nothing limits it."""
         most = self._budget.memory
         try:

@@ -55,7 +55,7 @@ class Process:
         self.started = int(fields[19])
 
     @property
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether it can still do anything. The first thread may have ended before the others."""
         return self.state not in {b"Z", b"X"} or self.threads > 1
 
@@ -113,7 +113,7 @@ def signal_descendants(root: int, *signals: int, spare: int = 0) -> list[Process
         parent = parents.pop()
         for pid in list_children(parent):
             process = None if pid == spare else read_process(pid)
-            if process and process.parent == parent and process.lives:
+            if process and process.parent == parent and process.is_alive:
                 send_signals(process, *signals)
                 found.append(process)
                 parents.append(pid)

@@ -184,7 +184,7 @@ class ProcessTree:
         self._count(data)
         self.stdout += data[: max(0, self._keep - len(self.stdout))]
         if self._lines is not None:
-            self._lines.take(data)
+            self._lines.add_piece(data)
         if self._pieces is not None:
             self._pieces(data)
 
@@ -227,7 +227,7 @@ class LineSplitter:
         self._rest = b""
         self._skips = False
 
-    def take(self, data: bytes) -> None:
+    def add_piece(self, data: bytes) -> None:
         """The next piece."""
         *lines, rest = data.split(b"\n")
         for line in lines:

@@ -11,8 +11,8 @@ from typing import Final
 
 from agenttalk.adapters.drivers import keeper
 from agenttalk.adapters.drivers.ancestry import LEASE
+from agenttalk.adapters.drivers.deferred_cancellation import wait_until_finished
 from agenttalk.adapters.drivers.keeper import Process
-from agenttalk.adapters.drivers.uncancelled import wait_until_finished
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.ports import ProcessIdentity
 
@@ -46,7 +46,7 @@ class LocalProcesses:
         if not self._seeing:
             return _answers(owner.pid)
         process = keeper.read_process(owner.pid)
-        return process is not None and process.started == owner.started and process.lives
+        return process is not None and process.started == owner.started and process.is_alive
 
     async def end(self, lease: str) -> int:
         """Kill every process of the lease, confirm that none is left, and say how many there were.
@@ -102,7 +102,7 @@ def _stopped(entry: bytes) -> list[Process]:
     for pid in keeper.list_processes():
         if pid != os.getpid() and entry in keeper.read_proc_file(pid, "environ").split(b"\0"):
             process = keeper.read_process(pid)
-            if process and process.lives:
+            if process and process.is_alive:
                 keeper.send_signals(process, signal.SIGSTOP)
                 found.append(process)
     return found

@@ -119,7 +119,7 @@ class PythonPerformer:
             if limit.expired():
                 return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
             return Performance("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
-        return await self._told(job, turn, said, time.monotonic() - began)
+        return await self._read_answer(job, turn, said, time.monotonic() - began)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
         """Have the function judge an input; what it returns."""
@@ -150,7 +150,7 @@ class PythonPerformer:
     async def _content(self, job: Job, file: InputContent) -> bytes:
         return file.data if file.data is not None else await (await self._blobs(job.board)).get(file.sha256)
 
-    async def _told(self, job: Job, turn: Turn, said: Any, seconds: float) -> Performance:
+    async def _read_answer(self, job: Job, turn: Turn, said: Any, seconds: float) -> Performance:
         result = said if isinstance(said, Result) else Result(result=said)
         unfit = explain_unfitness(result.self_assessment) if job.profile.self_assessment else None
         if unfit is not None:

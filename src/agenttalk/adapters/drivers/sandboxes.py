@@ -102,7 +102,7 @@ class Sandboxes:
         return seccomp.describe_problem() or self._landlock(network=asked.network)
 
     @asynccontextmanager
-    async def around(
+    async def confine(
         self, asked: Confinement, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], own: Mapping[str, str]
     ) -> AsyncIterator[ConfinedProgram]:
         """A program in its sandbox, with temporary files that are gone afterwards. Raises UnconfinedError.

@@ -16,9 +16,9 @@ from typing import Any, Final
 from agenttalk.adapters.drivers import dialogues, keeper
 from agenttalk.adapters.drivers.ancestry import LEASE
 from agenttalk.adapters.drivers.budgets import TurnMeter
+from agenttalk.adapters.drivers.deferred_cancellation import wait_uncancelled
 from agenttalk.adapters.drivers.process_tree import LineSplitter, ProcessTree
 from agenttalk.adapters.drivers.sandboxes import ConfinedProgram, Sandboxes
-from agenttalk.adapters.drivers.uncancelled import wait_uncancelled
 from agenttalk.contracts.agent import Tier
 from agenttalk.ports import Confinement, Dialogue, Processes, ProgramTurn, SessionParameters, StdioClient, TurnEnd
 
@@ -61,7 +61,7 @@ class ScriptDriver:
         try:
             env = self._environment(turn)
             asked = turn.confinement or Confinement("plain")
-            async with self._sandboxes.around(asked, turn.argv, turn.cwd, env, turn.env) as confined:
+            async with self._sandboxes.confine(asked, turn.argv, turn.cwd, env, turn.env) as confined:
                 ended = await self._run(turn, confined)
                 return _said_by_sandbox(replace(ended, sandbox=confined.tier))
         except ValueError as error:
@@ -71,7 +71,7 @@ class ScriptDriver:
         """In which sandbox a turn would run here. Raises ValueError rather than say a lower one."""
         return await self._sandboxes.choose(asked)
 
-    def dialogue(self, opening: SessionParameters) -> Dialogue:
+    def open_dialogue(self, opening: SessionParameters) -> Dialogue:
         """A dialogue with a program that speaks the Agent Client Protocol. Raises ValueError where it is not spoken."""
         return dialogues.open_acp_dialogue(opening)
 
@@ -109,7 +109,7 @@ class ScriptDriver:
                 tree.close()
                 over = await _stopped(watching)
         if meter is not None and tree.refusal is None:
-            over = over or await meter.last(flooded=tree.flooding.done())
+            over = over or await meter.find_final_excess(flooded=tree.flooding.done())
             if over:
                 await meter.clear()
         return _read_end(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
@@ -145,14 +145,14 @@ class ScriptDriver:
         try:
             await wait(awaited, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
         except CancelledError:
-            talk.part()
+            talk.request_end()
             await wait_uncancelled(tree.ended, self._grace)
             raise
         if watching is not None and watching.done():
             return False
         late = not tree.ended.done() and not tree.hushed.done()
         if late:
-            talk.part()
+            talk.request_end()
         await wait({tree.ended}, timeout=self._grace)
         if not tree.ended.done():
             tree.ask_to_end()

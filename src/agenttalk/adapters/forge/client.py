@@ -92,7 +92,7 @@ class ForgeClient:
 
     @classmethod
     @asynccontextmanager
-    async def opened(
+    async def connect(
         cls,
         base_url: str,
         headers: Mapping[str, str],
@@ -156,13 +156,13 @@ class ForgeClient:
         same = (there.scheme, there.host, there.port) == (base.scheme, base.host, base.port)
         return str(there.copy_with(query=None)) if same and there.path.startswith(base.path) else ""
 
-    async def pages(
+    async def read_pages(
         self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None
     ) -> list[Any]:
         """All items of a list. A forge may give fewer per page than it is asked for."""
-        return [item async for page in self.each_page(path, size=size, query=query) for item in page]
+        return [item async for page in self.iterate_pages(path, size=size, query=query) for item in page]
 
-    async def each_page(
+    async def iterate_pages(
         self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None
     ) -> AsyncIterator[list[Any]]:
         """The pages of a list, one after the other. Who has seen enough reads no further."""

@@ -63,7 +63,7 @@ class Gitea(RestForge):
 
     @classmethod
     @asynccontextmanager
-    async def opened(
+    async def connect(
         cls,
         source: str,
         base_url: str,
@@ -75,7 +75,7 @@ class Gitea(RestForge):
     ) -> AsyncIterator[Gitea]:
         """The forge at `https://git.example.test`, as the one whose token it is."""
         headers = {"Authorization": f"token {token}", "Accept": "application/json", "User-Agent": "agenttalk"}
-        async with ForgeClient.opened(
+        async with ForgeClient.connect(
             f"{base_url.rstrip('/')}/api/v1", headers, patience=patience, sleep=sleep
         ) as caller:
             yield cls(source, caller, is_agent=is_agent)
@@ -96,11 +96,11 @@ class Gitea(RestForge):
     async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
         """The newest status of each context of a commit. Lists call the state `status`, webhooks `state`."""
         path = f"{to_path(repository)}/commits/{quote(sha, safe='')}/statuses"
-        found = await self.caller.pages(path, size=self.page)
+        found = await self.caller.read_pages(path, size=self.page)
         every = [
             self._status(each, sha) for each in sorted(found, key=lambda data: fields.read_number(data, "id") or 0)
         ]
-        return fields.pick_newest((each, self.by_service(each.creator)) for each in every)
+        return fields.pick_newest((each, self.is_by_service(each.creator)) for each in every)
 
     def _status(self, data: Mapping[str, Any], sha: str) -> Status:
         return Status(
@@ -128,12 +128,14 @@ class Gitea(RestForge):
         """Who moved the head: the timeline tells it, with the commits as JSON in a text."""
         path = f"{to_path(repository)}/issues/{number}/timeline"
         found = [
-            each for each in await self.caller.pages(path, size=self.page) if read_text(each, "type") == "pull_push"
+            each
+            for each in await self.caller.read_pages(path, size=self.page)
+            if read_text(each, "type") == "pull_push"
         ]
         told = [(fields.read_user(fields.read_object(each, "user"), self.source), _commits(each)) for each in found]
         return tuple(Push(by=by, commits=commits) for by, commits in told if by is not None)
 
-    def handed_in(self, data: Mapping[str, Any]) -> str:
+    def read_submission_time(self, data: Mapping[str, Any]) -> str:
         """When a review was handed in: `submitted_at` is the time of its draft. Who takes it back changes it, too."""
         begun = fields.read_time(data, "submitted_at")
         return begun if fields.read_flag(data, "dismissed") else max(begun, fields.read_time(data, "updated_at"))

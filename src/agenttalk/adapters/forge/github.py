@@ -68,7 +68,7 @@ class GitHub(RestForge):
 
     @classmethod
     @asynccontextmanager
-    async def opened(
+    async def connect(
         cls,
         source: str,
         api_url: str,
@@ -85,13 +85,13 @@ class GitHub(RestForge):
             "X-GitHub-Api-Version": "2022-11-28",
             "User-Agent": "agenttalk",
         }
-        async with ForgeClient.opened(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as caller:
+        async with ForgeClient.connect(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as caller:
             yield cls(source, caller, is_agent=is_agent)
 
     async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
         """Comments on an issue or pull request, the oldest first."""
         path = f"{to_path(repository)}/issues/{number}/comments"
-        return tuple(map(self.read_comment, await self.caller.pages(path, size=self.page)))
+        return tuple(map(self.read_comment, await self.caller.read_pages(path, size=self.page)))
 
     async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
         """The newest status of each context, and the newest run of each check.
@@ -99,7 +99,7 @@ class GitHub(RestForge):
         Only the list says who wrote a status; the combined status does not. Runs of checks are apps' alone.
         """
         here = f"{to_path(repository)}/commits/{quote(sha, safe='')}"
-        listed = await self.caller.pages(f"{here}/statuses", size=self.page)
+        listed = await self.caller.read_pages(f"{here}/statuses", size=self.page)
         checks = (await self.caller.ask("GET", f"{here}/check-runs", query={"per_page": 100})).part
         found = [
             Status(
@@ -124,7 +124,7 @@ class GitHub(RestForge):
             )
             for each in fields.read_objects(checks, "check_runs") or ()
         ]
-        return fields.pick_newest((each, self.by_service(each.creator)) for each in found)
+        return fields.pick_newest((each, self.is_by_service(each.creator)) for each in found)
 
     def _app(self, data: Mapping[str, Any]) -> ForgeUser | None:
         """The account of an app."""
@@ -142,7 +142,7 @@ class GitHub(RestForge):
         if not where:
             return ()
         query: dict[str, str | int] = {"ref": read_text(head, "ref"), "direction": "asc"}
-        found = await self.caller.pages(f"{to_path(where)}/activity", size=self.page, query=query)
+        found = await self.caller.read_pages(f"{to_path(where)}/activity", size=self.page, query=query)
         told = [
             (fields.read_user(fields.read_object(each, "actor"), self.source), read_text(each, "after"))
             for each in found
@@ -153,7 +153,7 @@ class GitHub(RestForge):
         """What a branch asks of those who merge into it: by its rules, and by its protection as far as it is shown."""
         here, quoted = to_path(repository), quote(name, safe="")
         data = (await self.caller.ask("GET", f"{here}/branches/{quoted}")).part
-        rules = await self.caller.pages(f"{here}/rules/branches/{quoted}", size=self.page)
+        rules = await self.caller.read_pages(f"{here}/rules/branches/{quoted}", size=self.page)
         asked = [
             fields.read_number(fields.read_object(each, "parameters"), "required_approving_review_count")
             for each in rules

@@ -55,14 +55,14 @@ class ReadBack:
         forge = self.forges.get(task.source)
         if forge is None:
             return []
-        account = self.registry.account(task.source, task.agent_id)
+        account = self.registry.account_of(task.source, task.agent_id)
         if account is None:
             text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
             return [read_back.make_failure_evidence(text, None, turn.at)]
         since = task.event_at or task.made_at
         reviewed = self.registry.default_reviewer not in {None, task.agent_id}
         about = (task.action_type, account, task.context, task.head_sha, since)
-        order = ReadBackOrder(*about, self.registry.deploys, task.task_id, reviewed)
+        order = ReadBackOrder(*about, self.registry.is_deployment_name, task.task_id, reviewed)
         own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
         said = report_claims.read_reports(own, len(task.steps))
 
@@ -190,7 +190,7 @@ async def _read(forge: Forge, look: ForgeQuery) -> Any:
     try:
         return await _READERS[look.what](forge, look.repository, look.key)
     except ForgeError as error:
-        if error.code is Code.FORGE_MISSING and await forge.sees(look.repository):
+        if error.code is Code.FORGE_MISSING and await forge.can_see(look.repository):
             return None
         if error.code is Code.FORGE_MISSING or error.status in {401, 403}:
             raise _unseen(look.repository, error) from error
@@ -227,7 +227,7 @@ _READERS: Final[Mapping[str, Callable[[Forge, str, str], Awaitable[Any]]]] = {
     "open_pulls": lambda forge, repository, _: forge.open_pull_requests(repository),
     "head": lambda forge, repository, key: forge.pull_head(repository, int(key)),
     "commit": lambda forge, repository, key: forge.commit(repository, key),
-    "content": lambda forge, repository, key: forge.content(repository, key),
+    "content": lambda forge, repository, key: forge.content_hash(repository, key),
     "pushes": lambda forge, repository, key: forge.pushes(repository, int(key)),
     "files": lambda forge, repository, key: forge.changed_files(repository, int(key)),
     "pulls_since": lambda forge, repository, key: forge.pull_requests_since(repository, key),

@@ -68,10 +68,10 @@ class RestForge:
 
     async def repositories(self) -> tuple[str, ...]:
         """Repositories that are this account's or that it works on."""
-        found = await self.caller.pages("/user/repos", size=self.page)
+        found = await self.caller.read_pages("/user/repos", size=self.page)
         return tuple(name for name in (read_text(each, "full_name") for each in found) if name)
 
-    async def newest(self, repository: str) -> tuple[str, str]:
+    async def find_newest_commit(self, repository: str) -> tuple[str, str]:
         """The default branch, and its newest commit. Gitea calls it `id`, GitHub `sha`."""
         branch = read_text((await self.caller.ask("GET", to_path(repository))).part, "default_branch")
         path = f"{to_path(repository)}/branches/{quote(branch, safe='')}"
@@ -85,7 +85,7 @@ class RestForge:
         """A pull request as it is now."""
         return self.read_pull((await self.caller.ask("GET", f"{to_path(repository)}/pulls/{number}")).part)
 
-    async def sees(self, repository: str) -> bool:
+    async def can_see(self, repository: str) -> bool:
         """Whether the repository exists for this account: forges hide what they do not show."""
         answer = await self.caller.ask("GET", to_path(repository), bearing=frozenset({404}))
         return answer.status < 300
@@ -96,7 +96,7 @@ class RestForge:
         data = (await self.caller.ask("GET", path)).part
         return _understood(lambda: fields.read_commit(data))
 
-    async def content(self, repository: str, sha: str) -> str:
+    async def content_hash(self, repository: str, sha: str) -> str:
         """A text that is the same for two commits whose files are the same: objects below the top have their hashes."""
         path, found = f"{to_path(repository)}/git/trees/{quote(sha, safe='')}", list[str]()
         for page in range(1, _MOST_TREES + 1):
@@ -109,13 +109,13 @@ class RestForge:
                 return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
         raise ForgeError(Code.FORGE_ANSWER_INVALID, f"the top of {repository} at {sha[:10]} has too many files")
 
-    def by_service(self, creator: ForgeUser | None) -> bool:
+    def is_by_service(self, creator: ForgeUser | None) -> bool:
         """Whether a status is a service's word. That of nobody known is nobody's."""
         return creator is not None and not self._is_agent(creator)
 
-    async def asked(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
+    async def read_review_requests(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
         """A pull request with those who are asked now, which its own list need not tell; and its reviews."""
-        found = await self.caller.pages(f"{to_path(repository)}/pulls/{pull.number}/reviews", size=self.page)
+        found = await self.caller.read_pages(f"{to_path(repository)}/pulls/{pull.number}/reviews", size=self.page)
         every = tuple(each for each in map(self.read_review, found) if each is not None)
         reviews = [each for each in every if not same_user(each.author, pull.author)]
         verdicts = {each.author: each for each in reviews if each.verdict != "COMMENT"}
@@ -136,18 +136,18 @@ class RestForge:
 
     async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:
         """Paths that a pull request changes."""
-        found = await self.caller.pages(f"{to_path(repository)}/pulls/{number}/files", size=self.page)
+        found = await self.caller.read_pages(f"{to_path(repository)}/pulls/{number}/files", size=self.page)
         return tuple(read_text(each, "filename") for each in found)
 
     async def reviews(self, repository: str, number: int) -> tuple[Review, ...]:
         """Reviews that were handed in, the oldest first."""
-        found = await self.caller.pages(f"{to_path(repository)}/pulls/{number}/reviews", size=self.page)
+        found = await self.caller.read_pages(f"{to_path(repository)}/pulls/{number}/reviews", size=self.page)
         return tuple(review for review in map(self.read_review, found) if review is not None)
 
     async def review_comments(self, repository: str, number: int, review: int) -> tuple[Comment, ...]:
         """Comments on lines of one review."""
         path = f"{to_path(repository)}/pulls/{number}/reviews/{review}/comments"
-        return tuple(map(self.read_comment, await self.caller.pages(path, size=self.page)))
+        return tuple(map(self.read_comment, await self.caller.read_pages(path, size=self.page)))
 
     async def issue(self, repository: str, number: int) -> ForgeIssue:
         """An issue as it is now."""
@@ -170,14 +170,14 @@ class RestForge:
 
     async def open_pull_requests(self, repository: str) -> tuple[PullRequest, ...]:
         """All pull requests that are open."""
-        found = await self.caller.pages(f"{to_path(repository)}/pulls", size=self.page, query={"state": "open"})
+        found = await self.caller.read_pages(f"{to_path(repository)}/pulls", size=self.page, query={"state": "open"})
         return tuple(map(self.read_pull, found))
 
     async def pull_requests_since(self, repository: str, at: str) -> tuple[PullRequest, ...]:
         """Pull requests, open or not, that changed since then, the newest first. Older ones are not read."""
         found: list[PullRequest] = []
         path = f"{to_path(repository)}/pulls"
-        async for page in self.caller.each_page(path, size=self.page, query={"state": "all", **self.newest_first}):
+        async for page in self.caller.iterate_pages(path, size=self.page, query={"state": "all", **self.newest_first}):
             read = list(map(self.read_pull, page))
             found += [each for each in read if each.updated_at >= at]
             if read and read[-1].updated_at < at:
@@ -187,13 +187,13 @@ class RestForge:
     async def open_issues(self, repository: str) -> tuple[ForgeIssue, ...]:
         """All issues that are open. Some forges list pull requests among them."""
         query: dict[str, str | int] = {"state": "open", "type": "issues"}
-        found = await self.caller.pages(f"{to_path(repository)}/issues", size=self.page, query=query)
+        found = await self.caller.read_pages(f"{to_path(repository)}/issues", size=self.page, query=query)
         return tuple(issue for issue in map(self.read_issue, found) if not issue.is_pull)
 
     async def issues_since(self, repository: str, since: str) -> tuple[ForgeIssue, ...]:
         """All issues that changed since a time, closed ones too."""
         query: dict[str, str | int] = {"state": "all", "type": "issues", "since": since}
-        found = await self.caller.pages(f"{to_path(repository)}/issues", size=self.page, query=query)
+        found = await self.caller.read_pages(f"{to_path(repository)}/issues", size=self.page, query=query)
         return tuple(issue for issue in map(self.read_issue, found) if not issue.is_pull)
 
     async def submit_review(
@@ -239,7 +239,7 @@ class RestForge:
     async def changes(self, repository: str, number: int) -> tuple[Change, ...]:
         """What was done to an issue or pull request, the oldest first."""
         path = f"{to_path(repository)}/issues/{number}/{self.history}"
-        found = [self.read_change(each) for each in await self.caller.pages(path, size=self.page)]
+        found = [self.read_change(each) for each in await self.caller.read_pages(path, size=self.page)]
         return tuple(each for each in found if each is not None)
 
     def read_change(self, data: Mapping[str, Any]) -> Change | None:
@@ -270,11 +270,11 @@ class RestForge:
             body=fields.read_body(data, "body"),
             id=fields.read_number(data, "id"),
             commit=read_text(data, "commit_id"),
-            submitted_at=self.handed_in(data),
+            submitted_at=self.read_submission_time(data),
             dismissed=fields.read_flag(data, "dismissed"),
         )
 
-    def handed_in(self, data: Mapping[str, Any]) -> str:
+    def read_submission_time(self, data: Mapping[str, Any]) -> str:
         """When a review was handed in."""
         return read_time(data, "submitted_at")
 

@@ -69,7 +69,7 @@ class SafeFolder:
         with translate_errors(path, Code.FILE_UNREADABLE):
             return cls(os.open(path, FOLDER & ~os.O_NOFOLLOW), path, ways or syscalls.find_native_calls())
 
-    def sub(self, relative: str, *, create: bool = False) -> SafeFolder:
+    def open_folder(self, relative: str, *, create: bool = False) -> SafeFolder:
         """Open a folder inside this one; with `create`, make what is missing of it."""
         path = _checked(self, relative)
         with translate_errors(path, Code.FILE_UNWRITABLE if create else Code.FILE_UNREADABLE):
@@ -120,7 +120,7 @@ class SafeFolder:
         with _opened(self, relative, limit) as (_, pieces):
             return b"".join(pieces)
 
-    def part(self, relative: str, start: int, size: int) -> bytes:
+    def read_part(self, relative: str, start: int, size: int) -> bytes:
         """Up to `size` bytes of a file, however large, from `start` on."""
         with _opened(self, relative, None, start=start) as (_, pieces):
             found = b""
@@ -207,9 +207,9 @@ class SafeFolder:
             return False
         return True
 
-    def make(self, relative: str, *, private: bool = False) -> None:
+    def make_folder(self, relative: str, *, private: bool = False) -> None:
         """Make a folder and those on the way to it, as far as they are missing. A private one is ours alone."""
-        with self.sub(relative, create=True) as made:
+        with self.open_folder(relative, create=True) as made:
             if private:
                 with translate_errors(made.path, Code.FILE_UNWRITABLE):
                     os.fchmod(made.descriptor, stat.S_IRWXU)

@@ -45,7 +45,7 @@ def sweep(root: SafeFolder, older_than_seconds: float, now_ns: int) -> int:
     swept = _sweep(root, before, deep=0) + _sweep_below(root, root_layout.RUNTIME, before, deep=_DEEP)
     for data in ("data", "data/blobs"):
         swept += _sweep_below(root, data, before, deep=0, names=_DRAFT)
-    with suppress(AgentTalkError), root.sub(root_layout.AGENTS) as agents:
+    with suppress(AgentTalkError), root.open_folder(root_layout.AGENTS) as agents:
         for agent in agents.names():
             swept += _sweep_below(agents, agent, before, deep=0)
             for part in ("inbox", "outbox", "workspace"):
@@ -56,7 +56,7 @@ def sweep(root: SafeFolder, older_than_seconds: float, now_ns: int) -> int:
 def _sweep_below(
     above: SafeFolder, relative: str, before: int, *, deep: int, names: re.Pattern[str] = _TEMPORARY
 ) -> int:
-    with suppress(AgentTalkError), above.sub(relative) as folder:
+    with suppress(AgentTalkError), above.open_folder(relative) as folder:
         return _sweep(folder, before, deep=deep, names=names)
     return 0
 

@@ -79,7 +79,7 @@ class FolderWatcher:
         await self._grow(self._root)
         self._found.clear()
 
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
+    async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
         """Wait until something changed, at most `timeout` seconds; the changed folders, or none.
 
         A folder is told by its path from the root, such as `agents/pm/outbox/plan_shop`. A new one is told
@@ -305,14 +305,14 @@ class _Tree:
             if not node.path:
                 self._look(node, self._root, name)
                 return
-            with self._root.sub("/".join(node.path)) as folder:
+            with self._root.open_folder("/".join(node.path)) as folder:
                 self._look(node, folder, name)
 
     def _look(self, node: _Node, folder: SafeFolder, name: str) -> None:
         """Watch what has this name now, if it is a folder."""
         if name in node.below:
             self._forget(node.below.pop(name))
-        with suppress(AgentTalkError, PermissionError), folder.sub(name) as below:
+        with suppress(AgentTalkError, PermissionError), folder.open_folder(name) as below:
             node.below[name] = _Node((*node.path, name))
             self._watch(node.below[name], below)
 

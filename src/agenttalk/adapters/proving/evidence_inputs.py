@@ -112,7 +112,7 @@ async def previous_of(space: PlanWorkspace, job: Job) -> str | None:
     before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"
     found = None
     for number in range(1, _ATTEMPTS):
-        taken = await space.taken(WorkspaceAttempt(job.task_id, before, number))
+        taken = await space.find_taken(WorkspaceAttempt(job.task_id, before, number))
         if taken is None:
             break
         found = taken.commit
@@ -154,7 +154,7 @@ def lay_over(top: Path, files: Mapping[str, bytes]) -> None:
 
 async def merge_commit_of(space: PlanWorkspace, job: Job, candidate: MergeCandidate) -> str:
     """The commit that brought the work: an earlier one, if there was nothing left to merge."""
-    before = await space.merged(job.command.command_id) if candidate.commit == candidate.onto else None
+    before = await space.find_merge(job.command.command_id) if candidate.commit == candidate.onto else None
     return before or candidate.commit
 
 
@@ -164,7 +164,7 @@ async def find_tampered(
     """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
     if candidate.onto == since:
         return []
-    changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
+    changed = set(protected.filter_paths(change.path for change in await space.changes(since, candidate.tree)))
     for commit in ours if changed else ():
         changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
     return [check_words.CHANGED_ON_BRANCH(path=scope.display_path(path)) for path in sorted(changed)]
@@ -183,7 +183,7 @@ async def find_changed_check_files(
     if not held:
         return ()
     found: dict[str, list[str]] = {}
-    merges = [(f"{commit}^1", commit, task) for commit, task in await space.arrived(base) if task is not None]
+    merges = [(f"{commit}^1", commit, task) for commit, task in await space.list_arrivals(base) if task is not None]
     for before, after, task in (*merges, (candidate.onto, candidate.tree, job.task_id)):
         for path in held.intersection(change.path for change in await space.changes(before, after)):
             found.setdefault(path, []).append(task)
@@ -206,7 +206,7 @@ def breach_of(promise: CompletionPromise | None, protected: Protection, taken: A
     if promise is None:
         return ()
     allowed = scope.make_scope(promise.allowed_scope, promise.disallowed_scope)
-    return allowed.breaches(change.path for change in taken.changes if not protected.covers(change.path))
+    return allowed.find_breaches(change.path for change in taken.changes if not protected.covers(change.path))
 
 
 async def find_strange_files(
@@ -250,7 +250,7 @@ def proof_of_dropped(taken: AttemptCommit, candidate: MergeCandidate) -> WorkPro
 async def find_twins(space: PlanWorkspace, performance: Performance, candidate: MergeCandidate) -> list[str]:
     """Outputs that also lie in the tree, and are another file there: what is checked must be what is delivered."""
     found = []
-    known = (await space.covered(candidate.tree)).files if performance.outputs else {}
+    known = (await space.find_covered(candidate.tree)).files if performance.outputs else {}
     for each in performance.outputs:
         path = output_path_of(each)
         data = await space.read(candidate.tree, path) if path in known else None
@@ -283,7 +283,7 @@ async def find_runner_paths(space: PlanWorkspace, tree: str, promise: Completion
         for check in runs
         for path in check_results.list_shadowing_files(check)
     }
-    return frozenset(named & (await space.covered(tree)).files.keys()) if named else frozenset()
+    return frozenset(named & (await space.find_covered(tree)).files.keys()) if named else frozenset()
 
 
 async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -> tuple[str, ...]:
@@ -291,8 +291,8 @@ async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -
 
     All are watched; the first ones are mounts of their own.
     """
-    said = (await space.covered(tree, protected.said)).files
-    rest = (path for path in (await space.covered(tree, protected)).files if path not in said)
+    said = (await space.find_covered(tree, protected.said)).files
+    rest = (path for path in (await space.find_covered(tree, protected)).files if path not in said)
     return (*said, *sorted(rest, key=test_runners.is_test))
 
 
@@ -327,5 +327,5 @@ def report_of(performance: Performance) -> str | None:
 def proof_of(results: Sequence[CheckResult]) -> WorkProof:
     """A proof from the results of checks."""
     told = [findings_json.to_json(each) for each in results]
-    evidence_found = tuple(each.evidence(fresh=True) for each in results)
+    evidence_found = tuple(each.to_evidence(fresh=True) for each in results)
     return WorkProof(evidence_found, tuple(told), results=tuple(results))

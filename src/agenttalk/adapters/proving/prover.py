@@ -27,9 +27,9 @@ from agenttalk.adapters.workspaces.results import (
     TreeRefusal,
     WorkspaceAttempt,
 )
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.adapters.workspaces.user_folder import survey_folder
 from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.core import wire
@@ -114,7 +114,7 @@ class WorkspaceProver:
     _trees: dict[str, FileTree] = field(default_factory=dict)
     """The trees where plans began."""
 
-    async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
+    async def find_faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """What a machine finds wrong with files; see the port."""
         found = rework.find_format_faults(criteria, files)
         if found or not (criteria.required_fields or criteria.json_schema):
@@ -143,7 +143,7 @@ class WorkspaceProver:
         if rework.is_after_conflict(job.command):  # once is enough: nobody merges before it has
             await self._turnstile.hold(job.plan_id, job.lease)
         tip = await space.ensure()
-        merged = await space.merged(job.command.command_id)  # and we died before that was written down
+        merged = await space.find_merge(job.command.command_id)  # and we died before that was written down
         await self._stood(job, await space.commit(f"{merged}^1") if merged else tip, space)
         prepared = await self._prepared(space, job, tip)
         _, held = await self._protection(space, promise, job.neighbours)
@@ -180,15 +180,15 @@ class WorkspaceProver:
         breach = look.breach_of(promise, protected, taken)
         if breach:
             return WorkProof(breach=look.shorten_paths(breach), hidden=any(path in taken.veiled for path in breach))
-        base = await self.findings.baseline(job) or _UNSEEN
+        base = await self.findings.find_baseline(job) or _UNSEEN
         since = base.onto or taken.onto
         for _ in range(_TRIES):
-            candidate = await space.candidate(taken, at=self.clock.now(), protected=protected, since=since)
+            candidate = await space.make_candidate(taken, at=self.clock.now(), protected=protected, since=since)
             if isinstance(candidate, CandidateConflict):
                 return WorkProof(
                     conflict=f"{', '.join(look.shorten_paths(candidate.paths))}\n{scope.display_path(candidate.text)}"
                 )
-            ours, others = await space.landed(since, candidate.onto)
+            ours, others = await space.split_commits(since, candidate.onto)
             foreign = tuple(others[: look.BREACHES])
             dropped = look.proof_of_dropped(taken, candidate)
             odd = await look.find_tampered(space, protected, candidate, since, ours)
@@ -222,10 +222,10 @@ class WorkspaceProver:
         """Move the branch to a candidate; False when it is another one meanwhile, or somebody else has to go first."""
         if self._turnstile.is_open(job.plan_id, job.lease):
             return await space.advance(candidate)
-        await self._turnstile.passed(job.plan_id, job.lease)
+        await self._turnstile.wait_turn(job.plan_id, job.lease)
         return False
 
-    def leave(self, job: Job) -> None:
+    def release_attempt(self, job: Job) -> None:
         """Let others merge; see the port."""
         self._turnstile.let_go(job.plan_id, job.lease)
 
@@ -258,7 +258,7 @@ class WorkspaceProver:
         base = await space.base()
         tree = self._trees.get(base)
         if tree is None:
-            tree = FileTree.of((await space.covered(base)).files)
+            tree = FileTree.from_paths((await space.find_covered(base)).files)
             if len(self._trees) >= _KEPT:
                 self._trees.clear()
             self._trees[base] = tree
@@ -266,18 +266,18 @@ class WorkspaceProver:
 
     async def _taken(self, space: PlanWorkspace, job: Job) -> AttemptCommit | TreeRefusal:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
-        before = await space.taken(look.attempt_of(job)) if job.again else None
-        return before or await space.take(look.attempt_of(job), at=self.clock.now())
+        before = await space.find_taken(look.attempt_of(job)) if job.again else None
+        return before or await space.take_work(look.attempt_of(job), at=self.clock.now())
 
     async def accept(self, left: AcceptedWork) -> str:
         """Merge what an attempt left; see the port."""
         space = await self._opened(left.plan_id, left.repo)
-        taken = await space.taken(WorkspaceAttempt(left.task_id, left.command_id, left.attempt))
+        taken = await space.find_taken(WorkspaceAttempt(left.task_id, left.command_id, left.attempt))
         if taken is None:
             raise InputError(Code.NAME_UNKNOWN, f"nothing is kept of the last attempt at {left.task_id}")
         _, protected = await self._protection(space, left.promise, left.neighbours)
         for _ in range(_TRIES):
-            candidate = await space.candidate(taken, at=self.clock.now(), protected=protected)
+            candidate = await space.make_candidate(taken, at=self.clock.now(), protected=protected)
             if isinstance(candidate, CandidateConflict):
                 paths = ", ".join(look.shorten_paths(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what others did meanwhile: {paths}")
@@ -332,7 +332,7 @@ class WorkspaceProver:
         files = {
             path: data if data is not None else await blobs.get(sha256) for path, (sha256, data) in contents.items()
         }
-        base = await self.findings.baseline(job) or _UNSEEN
+        base = await self.findings.find_baseline(job) or _UNSEEN
         return facts, await self._check(job, facts, base, lambda: self._laid_out(files))
 
     async def _exhibited(
@@ -385,19 +385,19 @@ class WorkspaceProver:
     async def _checked(self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener) -> CheckResult:
         """What a check finds: what it found before, if nothing that it may rest on has changed."""
         key = None if look.has_unknown_inputs(job) else evidence.exact_key(await self.fingerprint(check, facts))
-        known = await self.findings.known(job, key, check.id) if key is not None else None
+        known = await self.findings.find_result(job, key, check.id) if key is not None else None
         if known is not None:
             return known
         result = await self._made(check, facts, checkout, await self._own_files(job, check))
         if key is not None and key == evidence.exact_key(result.fingerprint) and look.may_keep(check, result):
-            await self.findings.keep(job, key, result)
+            await self.findings.keep_result(job, key, result)
         return result
 
-    async def head(self, plan_id: str, repo: Repository) -> str:
+    async def find_head(self, plan_id: str, repo: Repository) -> str:
         """Where the branch of a plan stands; see the port."""
         return await (await self._opened(plan_id, repo)).head()
 
-    async def tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
+    async def find_tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
         """Where the plan's branch stands; see the port."""
         space = await self._space(job)
         commit = await space.ensure()
@@ -406,13 +406,13 @@ class WorkspaceProver:
         inputs = {look.PREPARED: await space.prepare_key(tree, command)} if command else {}
         return BranchTip(commit, EvidenceBasis(tree, await look.hash_covered(space, tree, globs), inputs=inputs))
 
-    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
+    async def recheck(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> CheckResult:
         """Make a check at a commit; see the port."""
         space = await self._space(job)
         tree = await space.tree(commit)
         tier = _tier(job.profile.tier)
         prepared = await self._prepared(space, job, tree, tier=tier)
-        before = (await self.findings.baseline(job) or _UNSEEN).results.get(check.id)
+        before = (await self.findings.find_baseline(job) or _UNSEEN).results.get(check.id)
         _, protected = await self._protection(space, job.command.promise, {})
         facts = CheckFacts(
             tree=tree,
@@ -428,9 +428,9 @@ class WorkspaceProver:
         result = await self._checked(job, check, facts, _checkout(space, tree, prepared))
         return evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before))
 
-    async def arrived(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
+    async def list_arrivals(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
         """What came onto the plan's branch; see the port."""
-        return await (await self._space(job)).arrived(since)
+        return await (await self._space(job)).list_arrivals(since)
 
     async def fingerprint(self, check: AnyCheck, facts: CheckFacts) -> Fingerprint:
         """What a check's result would rest on."""
@@ -473,7 +473,7 @@ class WorkspaceProver:
     async def _prepared(
         self, space: PlanWorkspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
     ) -> PreparedTree | None:
-        """What the repository's own command makes beside its files, e.g. an environment; see `PlanWorkspace.prepare`."""
+        """What the repository's own command makes beside its files, such as an environment."""
         command = job.repo.prepare if job.repo is not None else None
         if not command:
             return None
@@ -495,7 +495,7 @@ class WorkspaceProver:
 
     async def _stood(self, job: Job, onto: str, space: PlanWorkspace | None) -> None:
         """See how checks stand before the work, once for a task. Raises InputError if one is green and must be red."""
-        base = await self.findings.baseline(job)
+        base = await self.findings.find_baseline(job)
         known = dict(base.results) if base is not None else {}
         onto = base.onto if base is not None else onto
         missing = [
@@ -562,7 +562,7 @@ def _checkout(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) ->
 
     @asynccontextmanager
     async def make() -> AsyncIterator[ProofCheckout]:
-        async with space.sealed(tree, prepared=prepared) as sealed:
+        async with space.open_sealed(tree, prepared=prepared) as sealed:
             yield ProofCheckout(sealed, prepared is None or prepared.isolated)
 
     return make

@@ -67,7 +67,7 @@ class BoardBlobs:
         rows = await self._board.read("blob_size", hash=_checked(digest))
         return int(rows[0][0]) if rows else await asyncio.to_thread(self._file_size, digest)
 
-    async def piece(self, digest: str, first: int, many: int) -> bytes:
+    async def read_piece(self, digest: str, first: int, many: int) -> bytes:
         """Read a part of it."""
         rows = await self._board.read("blob_piece", hash=_checked(digest), first=first + 1, many=many)
         return bytes(rows[0][0] or b"") if rows else await asyncio.to_thread(self._file_piece, digest, first, many)

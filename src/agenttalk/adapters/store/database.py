@@ -81,7 +81,7 @@ class BoardStore:
         result: T = await self.database.writer.ask(self.name, work)
         return result
 
-    def handed_over(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
+    def submit(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
         """The same, begun at once, and not to be cancelled."""
         answer: UncancellableFuture[T] = UncancellableFuture(loop=asyncio.get_running_loop())
         self.database.writer.answer_to(answer, self.name, work)
@@ -92,7 +92,7 @@ class BoardStore:
         rows: list[Row] = await self.database.reader.ask(self.name, (query_name, params))
         return rows
 
-    async def woken(self, seen: int) -> int:
+    async def wait_for_effects(self, seen: int) -> int:
         """Wait for effects."""
         self.database.listen()
         return await self.database.signal.wait(seen)
@@ -118,7 +118,7 @@ class DatabaseReader(BatchWorker[Question]):
             try:
                 job.value = self._ask(self._queries[name], {**params, "board": job.board})
             except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
-                job.error = self._dialect.translated(error) or error
+                job.error = self._dialect.translate_error(error) or error
 
     def end(self) -> None:
         """Close the connection."""

@@ -76,11 +76,11 @@ class Dialect(Protocol):
     def listen(self, heard: Callable[[], None]) -> Listener | None:
         """Call `heard`, from any thread, whenever somebody queued effects; None when nobody else can."""
 
-    def translated(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
+    def translate_error(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
         """What a foreign error means; None for a fault of the program, which is raised as it is."""
 
 
-class ErrorTranslator:  # noqa: N801 - reads like a function where it is used
+class ErrorTranslator:
     """Foreign errors leave the block in our words, all others as they are."""
 
     __slots__ = ("_committing", "_dialect")
@@ -95,6 +95,6 @@ class ErrorTranslator:  # noqa: N801 - reads like a function where it is used
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Say in our words what went wrong."""
         if isinstance(error, Exception):
-            meaning = self._dialect.translated(error, committing=self._committing)
+            meaning = self._dialect.translate_error(error, committing=self._committing)
             if meaning is not None:
                 raise meaning from error

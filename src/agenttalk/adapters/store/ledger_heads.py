@@ -61,7 +61,7 @@ class HeadsFile:
             self._known = {}
             LOG.warning("%s", error.message, extra={"action": "heads.read"})
 
-    def known(self, chain: str) -> ChainHead | None:
+    def find_head(self, chain: str) -> ChainHead | None:
         """What was written down before."""
         return self._known.get(chain)
 

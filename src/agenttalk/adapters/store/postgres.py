@@ -150,7 +150,7 @@ class Postgres:
         """A session of its own that waits for NOTIFY."""
         return PostgresListener(self, heard)
 
-    def translated(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
+    def translate_error(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
         """Errors of psycopg. Messages are the server's; they do not hold the password."""
         what = f"PostgreSQL: {str(error).strip() or type(error).__name__}"
         match error:

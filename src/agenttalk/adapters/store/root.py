@@ -69,7 +69,7 @@ def open_postgres(url: str, schema: str) -> Postgres:
 class Witness(Protocol):
     """Somebody outside of the root who writes down how far its chains have come. Called from several threads."""
 
-    def known(self, chain: str) -> ChainHead | None:
+    def find_head(self, chain: str) -> ChainHead | None:
         """What was written down before."""
 
     def dispute(self, chain: str) -> None:
@@ -115,7 +115,7 @@ class RootStores:
         """Of each database that is open: how often was committed, and how many works that were."""
         return {chain: (each.writer.commits, each.writer.works) for chain, each in dict(self._databases).items()}
 
-    def has(self, name: str) -> bool:
+    def has_board(self, name: str) -> bool:
         """Whether a board was ever made. PostgreSQL has one schema for all projects, so there it always was."""
         return bool(self._url) or database_path(self._root, name).is_file()
 
@@ -133,7 +133,7 @@ class RootStores:
         part: Part = "system" if chain == SYSTEM else "board"
         opened = partial(Database, chain, self._dialect(chain), self._clock, part=part, on_head=on_head)
         database = self._databases[chain] = await asyncio.to_thread(opened)
-        known = self._witness.known(chain) if self._witness else None
+        known = self._witness.find_head(chain) if self._witness else None
         if self._witness and known:
             rows = await database.reader.ask(chain, ("sealed_facts", {"after": known.link - 1, "limit": 1}))
             if not rows or (rows[0][1], bytes(rows[0][8])) != known:

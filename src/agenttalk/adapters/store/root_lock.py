@@ -42,7 +42,7 @@ class RootLock:
         self.kind = kind
 
     @classmethod
-    def take(cls, root: Path, kind: Literal["engine", "part"]) -> Self:
+    def acquire(cls, root: Path, kind: Literal["engine", "part"]) -> Self:
         """An engine is alone on a root; parts (route, heartbeat, monitor) are together. Raises ENGINE_RUNNING."""
         path = root / "data" / "engine.lock"
         files.make_folder(path.parent)
@@ -108,7 +108,7 @@ class PartLock:
         self._descriptor = descriptor
 
     @classmethod
-    def take(cls, root: Path, name: str) -> Self:
+    def acquire(cls, root: Path, name: str) -> Self:
         """Raises ENGINE_RUNNING when another process is that part."""
         path = root / "data" / "parts" / f"{name}.lock"
         files.make_folder(path.parent)

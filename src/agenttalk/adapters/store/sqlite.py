@@ -109,7 +109,7 @@ class Sqlite:
         """One process writes a SQLite file, or tells nobody."""
         return None
 
-    def translated(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
+    def translate_error(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
         """Errors of apsw. A commit without room is undone; one that could not be synced may still be found later."""
         what = f"{self.path}: {error}"
         match error:
@@ -132,7 +132,7 @@ class Sqlite:
             case _:
                 return None
 
-    def beside(self) -> apsw.Connection:
+    def connect_beside(self) -> apsw.Connection:
         """A plain connection to a database that is there, for whoever copies it while others write."""
         connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
         _prepare(connection)

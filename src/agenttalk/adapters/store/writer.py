@@ -102,7 +102,7 @@ class WriteBatch:
         try:
             return self._connection.execute(statement, params)
         except Exception as error:
-            self.failed = self._dialect.translated(error) or error
+            self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
 
     def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
@@ -120,10 +120,10 @@ class WriteBatch:
                 self._queries[query_name], [{**row, "board": self.board} for row in rows]
             )
         except Exception as error:
-            self.failed = self._dialect.translated(error) or error
+            self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
 
-    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
+    def run_later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
         """One named statement, before the work is over."""
         params["board"] = self.board
         rows = self._waiting.get(query_name)
@@ -135,11 +135,11 @@ class WriteBatch:
             self._lost[query_name] = lost
         return rows
 
-    def waits(self, mark: object) -> bool:
+    def is_waiting(self, mark: object) -> bool:
         """Whether the rows of a statement are still together."""
         return any(rows is mark for rows in self._waiting.values())
 
-    def number(self, table: Literal["messages", "deliveries"]) -> int:
+    def next_id(self, table: Literal["messages", "deliveries"]) -> int:
         """The id of a new row. Where nobody else writes, it is the one after the last."""
         found = next(self._free.get(table, _NONE), None)
         if found is None:
@@ -149,7 +149,7 @@ class WriteBatch:
             found = next(numbers)
         return found
 
-    def expect(self, many: int) -> None:
+    def reserve_ids(self, many: int) -> None:
         """Ask for ids at once. Where nobody else writes, they need not be asked for."""
         if self._dialect.shared:
             rows = self._connection.execute(self._queries["free_rows"], {"many": many})
@@ -175,14 +175,14 @@ class WriteBatch:
         try:
             changes = self._connection.execute_all([(self._silent[query_name], rows) for query_name, rows in due])
         except Exception as error:
-            self.failed = self._dialect.translated(error) or error
+            self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
         for (query_name, rows), changed in zip(due, changes, strict=True):
             lost = self._lost.pop(query_name, None)
             if lost is not None and changed != len(rows):
                 raise lost if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
 
-    def known(self) -> DatabaseState | None:
+    def read_state(self) -> DatabaseState | None:
         """What the next batch need not look for, if this one is committed and nobody else writes meanwhile."""
         if self.version is None:
             return None
@@ -209,7 +209,7 @@ class WriteBatch:
         try:
             return self._connection.execute_many(self._silent[query_name], rows)
         except Exception as error:
-            self.failed = self._dialect.translated(error) or error
+            self.failed = self._dialect.translate_error(error) or error
             raise self.failed from error
 
     def record(self, kind: str, subject: str, body: wire.JsonValue | bytes) -> int:
@@ -222,7 +222,7 @@ class WriteBatch:
         entry = LedgerEntry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
         head = ChainHead(link + 1, ledger.hash_entry(prev, entry, link + 1))
         fact: dict[str, Value] = {"seq": entry.seq, "link": head.link, "at": self.at, "kind": kind, "subject": subject}
-        self.later("append_sealed", fact | {"body": data, "prev": prev, "hash": head.hash})
+        self.run_later("append_sealed", fact | {"body": data, "prev": prev, "hash": head.hash})
         self.chain = (head, entry.seq)
         return entry.seq
 
@@ -233,7 +233,7 @@ class WriteBatch:
         if seq is None:
             found: int = self.run("append_fact", **fact)[0][0]
             return found
-        self.later("append_sealed", {**fact, "seq": seq, "link": None, "prev": None, "hash": None})
+        self.run_later("append_sealed", {**fact, "seq": seq, "link": None, "prev": None, "hash": None})
         return seq
 
     def _newest(self) -> tuple[ChainHead, int]:
@@ -248,7 +248,7 @@ class WriteBatch:
                 return ChainHead(link, digest), seq
             self.seal()
 
-    def effect(self, kind: str, key: str, body: wire.JsonValue) -> bool:
+    def queue_effect(self, kind: str, key: str, body: wire.JsonValue) -> bool:
         """Queue an effect."""
         new = bool(self.run("queue_effect", kind=kind, key=key, body=wire.write(body)))
         self.effects = self.effects or new
@@ -341,7 +341,7 @@ class DatabaseWriter(BatchWorker[Work]):
                     return
                 self._known = None
                 self._sync(batch)
-                self._known = batch.known()
+                self._known = batch.read_state()
         finally:
             self._rollback()
         self.commits += 1

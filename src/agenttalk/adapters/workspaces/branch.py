@@ -16,7 +16,7 @@ from agenttalk.adapters.workspaces import merge, snapshots, user_folder
 from agenttalk.adapters.workspaces.objects import GitObjects
 from agenttalk.adapters.workspaces.paths import WorkspaceFolder
 from agenttalk.adapters.workspaces.results import MergeCandidate
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 
@@ -46,8 +46,8 @@ class PlanBranch:
         if found:
             return found
         start = self._objects.read_refs(self.own).get(f"{self.own}/tip") or base
-        self._objects.put(f"{self.own}/base", base)
-        self._objects.move(self.ref, start, None, why=f"plan {self._plan} begins")
+        self._objects.set_ref(f"{self.own}/base", base)
+        self._objects.move_ref(self.ref, start, None, why=f"plan {self._plan} begins")
         return self._objects.resolve(self.ref) or start
 
     def base(self) -> str:
@@ -57,7 +57,7 @@ class PlanBranch:
     def _begun(self, found: str | None) -> str:
         """Where it began; it begins now if it did not before. Raises UsageError when it is there, and not by us."""
         with self._beginning:
-            self._began = self._began or self._objects.noted(f"{self.own}/base") or self._begins(found)
+            self._began = self._began or self._objects.find_noted(f"{self.own}/base") or self._begins(found)
         return self._began
 
     def _begins(self, found: str | None) -> str:
@@ -65,9 +65,9 @@ class PlanBranch:
             message = f"there is a branch {self.name} already, which this root did not make"
             hint = f"give the plan another plan_id, or delete what is there: git branch -D {self.name}"
             raise UsageError(Code.NAME_TAKEN, message, hint=hint)
-        self._objects.drop(self._objects.read_refs(self.own))  # of a plan whose branch somebody has deleted
+        self._objects.drop_refs(self._objects.read_refs(self.own))  # of a plan whose branch somebody has deleted
         base = self._first()
-        self._objects.note(f"{self.own}/base", base)
+        self._objects.keep_noted(f"{self.own}/base", base)
         return base
 
     def _first(self) -> str:
@@ -94,7 +94,7 @@ class PlanBranch:
         message = f"The folder as plan {self._plan} found it\n\n{merge.PLAN}: {self._plan}\n"
         return self._objects.commit(found, (), message, merge.EPOCH)
 
-    def merged(self, command: str) -> str | None:
+    def find_merge(self, command: str) -> str | None:
         """The commit by which a command's work came onto it, told by its trailers; None if it did not."""
         tip = self.tip()
         own = self._objects.read_refs(self.own)
@@ -103,7 +103,7 @@ class PlanBranch:
                 return commit
         return None
 
-    def landed(self, since: str, tip: str) -> tuple[list[str], list[str]]:
+    def split_commits(self, since: str, tip: str) -> tuple[list[str], list[str]]:
         """Its commits behind `since`: those by which the plan's own work came there, and all others.
 
         Its own say so by their trailers, and name an attempt whose commit is kept under that name. The newest first.
@@ -116,7 +116,7 @@ class PlanBranch:
             (ours if is_ours else others).append(commit)
         return ours, others
 
-    def arrived(self, since: str) -> list[tuple[str, str | None]]:
+    def list_arrivals(self, since: str) -> list[tuple[str, str | None]]:
         """Everything that came onto it behind a commit, the oldest first, with the task whose work it is."""
         own = self._objects.read_refs(self.own)
         return merge.list_arrivals(self._objects, self._plan, own, self.own, since, self.tip())
@@ -131,9 +131,9 @@ class PlanBranch:
                 message = f"the branch {self.name} is checked out in {str(holder)!r} and cannot be moved"
                 raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
             why = f"{candidate.attempt.key} of {candidate.attempt.task}"
-            if not self._objects.move(self.ref, candidate.commit, tip, why=why):
+            if not self._objects.move_ref(self.ref, candidate.commit, tip, why=why):
                 return False
-        self._objects.put(f"{self.own}/tip", self._objects.resolve(self.ref) or candidate.commit)
+        self._objects.set_ref(f"{self.own}/tip", self._objects.resolve(self.ref) or candidate.commit)
         return True
 
     def mend(self) -> dict[str, str]:
@@ -143,5 +143,5 @@ class PlanBranch:
             self._objects.unlock(ref)
         tip = self._objects.resolve(self.ref)
         if tip and own.get(f"{self.own}/tip") != tip:  # a death between moving the branch and noting where it stands
-            self._objects.put(f"{self.own}/tip", tip)
+            self._objects.set_ref(f"{self.own}/tip", tip)
         return own

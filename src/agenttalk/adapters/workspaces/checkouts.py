@@ -50,7 +50,7 @@ class Checkouts:
         path = top / "tree"
         path.mkdir()
         self._objects.checkout(tree, path, top / "index")
-        links = self.linked(path, self._objects.listing(tree))
+        links = self.link_paths(path, self._objects.listing(tree))
         return SealedCheckout(path, tuple(links.values()))
 
     @threaded
@@ -63,7 +63,7 @@ class Checkouts:
         index = folder.parent / "index"
         index.unlink(missing_ok=True)
         self._objects.checkout(tree, folder, index)
-        links = self.linked(folder, listing)
+        links = self.link_paths(folder, listing)
         made = tuple(folder / path for path in environment.paths)
         return SealedCheckout(folder, tuple(links.values()), made, environment)
 
@@ -85,7 +85,7 @@ class Checkouts:
     def _remove(self, top: Path) -> None:
         folders.remove(top, self._trash)
 
-    def linked(self, top: Path, listing: Listing, prepared: PreparedTree | None = None) -> dict[str, Path]:
+    def link_paths(self, top: Path, listing: Listing, prepared: PreparedTree | None = None) -> dict[str, Path]:
         """Put links to the folder's and to prepared paths into a checkout; where each of them leads."""
         if not self._looked:
             preparation.refuse_leads(self._folder, tuple(self._links), self._copies, "workspace.link")

@@ -44,7 +44,7 @@ class CloneIndex:
         found = sorted(path for path in self.paths if path not in before and path not in taken)
         return tuple(path for path in found[:_TOLD] if (top / path).is_file())
 
-    def veils(self, paths: Iterable[str]) -> frozenset[str]:
+    def find_veiled(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of some paths that git would not show."""
         return frozenset(path for path in paths if path in self.unseen or self.excluded.covers(path))
 

@@ -105,14 +105,14 @@ class Landing:
             return LandingRefusal(f"the branch is checked out in {str(elsewhere[0])!r}")
         moved = LandingRefusal("the branch was moved meanwhile")
         if not holders:
-            return None if self._objects.move(ref, new, old, why="merge a plan") else moved
+            return None if self._objects.move_ref(ref, new, old, why="merge a plan") else moved
         changes = self._objects.changes(old, new)
         if refused := self._unready(old, new, changes):
             return refused
-        self._objects.put(self._from, old)
-        self._objects.put(self._to, new)
-        if not self._objects.move(ref, new, old, why="merge a plan"):
-            self._objects.drop([self._from, self._to])
+        self._objects.set_ref(self._from, old)
+        self._objects.set_ref(self._to, new)
+        if not self._objects.move_ref(ref, new, old, why="merge a plan"):
+            self._objects.drop_refs([self._from, self._to])
             return moved
         self.recover()
         return None
@@ -198,12 +198,12 @@ class Landing:
         if old and new:
             if self._place.plain:
                 self._write(self._objects.changes(old, new))
-                self._objects.put(self._folder_ref, new)
+                self._objects.set_ref(self._folder_ref, new)
             elif self._objects.resolve("HEAD", git_dir=self._place.git_dir) == new:
                 self._write(self._objects.changes(old, new))
                 self._write_index(old, new)
         noted = [ref for ref, commit in ((self._from, old), (self._to, new)) if commit]
-        self._objects.drop(noted)
+        self._objects.drop_refs(noted)
 
     def _write(self, changes: tuple[TreeChange, ...]) -> None:
         """Files that are as before become as after; those that are neither are the user's, and stay."""
@@ -299,8 +299,8 @@ class Landing:
         changes = self._objects.changes(held, tip)
         if refused := self._in_the_way(changes):
             return refused
-        self._objects.put(self._from, held)
-        self._objects.put(self._to, tip)
+        self._objects.set_ref(self._from, held)
+        self._objects.set_ref(self._to, tip)
         self.recover()
         return LandingResult(tip, "fast-forward")
 

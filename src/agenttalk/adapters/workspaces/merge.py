@@ -91,7 +91,7 @@ def restore_protected(objects: GitObjects, commit: str, protected: PathMatcher) 
     meant = {change for change in changes if protected.covers(change.path)}
     above = {parent for change in meant if change.before for parent in tree_reader.parents(change.path)}
     meant |= {change for change in changes if change.path in above and change.after}  # files where folders must be
-    tree = objects.altered(commit, {change.path: change.before for change in meant})
+    tree = objects.alter_tree(commit, {change.path: change.before for change in meant})
     return MergedTree(tree, tuple(sorted(meant)))
 
 

@@ -16,14 +16,14 @@ class MergeTurns:
         """Whether nobody else holds that of a plan."""
         return self._holders.get(plan, who) == who
 
-    async def passed(self, plan: str, who: str) -> None:
+    async def wait_turn(self, plan: str, who: str) -> None:
         """Wait until nobody else holds it."""
         while not self.is_open(plan, who):
             await self._freed.setdefault(plan, asyncio.Event()).wait()
 
     async def hold(self, plan: str, who: str) -> None:
         """Hold it from now on, once nobody else does."""
-        await self.passed(plan, who)
+        await self.wait_turn(plan, who)
         self._holders[plan] = who
 
     def let_go(self, plan: str, who: str) -> None:

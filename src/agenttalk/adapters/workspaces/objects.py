@@ -53,7 +53,7 @@ class GitObjects:
         self._depot = depot
         self._at = GitLocation(depot, objects=objects)
 
-    def ready(self, *, merging: str) -> None:
+    def ensure_depot(self, *, merging: str) -> None:
         """Make the depot, if it is not there. `merging` is the attribute that says how texts are merged."""
         self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs).line
         if not (self._depot / "config").exists():
@@ -92,7 +92,7 @@ class GitObjects:
         lines = self.git.call(*wanted, at=self.refs).out.decode().splitlines()
         return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
 
-    def move(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
+    def move_ref(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
         """Compare and swap: move a ref that stands at `old` (None: is not there). False if it stands elsewhere."""
         zero = "0" * len(new)
         wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
@@ -109,20 +109,20 @@ class GitObjects:
             self.git.call(*wanted, at=self.refs)
         return True
 
-    def put(self, ref: str, new: str) -> None:
+    def set_ref(self, ref: str, new: str) -> None:
         """Set a ref of our own, wherever it stood."""
         self.git.call("update-ref", "--no-deref", ref, new, at=self.refs)
 
-    def note(self, ref: str, commit: str) -> None:
+    def keep_noted(self, ref: str, commit: str) -> None:
         """Keep a commit under a name in our own depot, where nobody else writes."""
         self.call("update-ref", "--no-deref", ref, commit)
 
-    def noted(self, ref: str) -> str | None:
+    def find_noted(self, ref: str) -> str | None:
         """The commit that was kept under a name in our own depot."""
         answer = self.call("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1, 128))
         return answer.line if answer.code == 0 and answer.line else None
 
-    def drop(self, names: Iterable[str]) -> None:
+    def drop_refs(self, names: Iterable[str]) -> None:
         """Remove refs of our own; one that is not there is no fault."""
         text = "".join(f"delete {name}\n" for name in names)
         if text:
@@ -150,7 +150,7 @@ class GitObjects:
         """The name of a content."""
         return tree_reader.blob_id(data, self.algorithm)
 
-    def empty(self) -> str:
+    def empty_tree(self) -> str:
         """The tree without anything."""
         return self.call("mktree").line
 
@@ -195,7 +195,7 @@ class GitObjects:
         text = answer.out.decode(errors="replace")
         return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
 
-    def altered(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
+    def alter_tree(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
         """A tree with some paths set, or taken out where None. The result is checked by git."""
         if not changes:
             return self.tree_of(tree)
@@ -214,7 +214,7 @@ class GitObjects:
         index.parent.rmdir()
         return written
 
-    def keep(self, contents: Iterable[bytes]) -> None:
+    def write_blobs(self, contents: Iterable[bytes]) -> None:
         """Write blobs. They come one by one, so that not all of them lie in memory."""
 
         def told() -> Iterator[bytes]:
@@ -256,9 +256,9 @@ class GitObjects:
             return tree.decode()
         named, _, messages = rest.partition(b"\0\0")
         paths = tuple(dict.fromkeys(os.fsdecode(path) for path in named.split(b"\0") if path))
-        return MergeConflict(paths, self._told(tree.decode(), paths, messages))
+        return MergeConflict(paths, self._describe_conflict(tree.decode(), paths, messages))
 
-    def _told(self, tree: str, paths: Sequence[str], messages: bytes) -> str:
+    def _describe_conflict(self, tree: str, paths: Sequence[str], messages: bytes) -> str:
         fields = messages.split(b"\0")
         said = []
         while len(fields) > 3 and fields[0].isdigit():

@@ -35,8 +35,8 @@ def keep_tree(
         if walk.reasons:
             return tuple(walk.reasons)
         if aside.tell():
-            objects.keep(_read_back_blobs(aside))
-    return objects.altered(start, _difference(rules.known, walk.listing))
+            objects.write_blobs(_read_back_blobs(aside))
+    return objects.alter_tree(start, _difference(rules.known, walk.listing))
 
 
 def _read_back_blobs(aside: IO[bytes]) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ def keep_plain_folder(
         if ".gitignore" in names and not (Path(top) / ".gitignore").is_symlink():
             files[here] = _text((Path(top) / ".gitignore").read_bytes())
     rules = TreeRules(known={}, ignored=IgnoreRules(files), limits=limits, hasher=objects.blob_id, trusted=True)
-    return keep_tree(objects, folder, rules, objects.empty(), temporary)
+    return keep_tree(objects, folder, rules, objects.empty_tree(), temporary)
 
 
 def _text(data: bytes) -> str:

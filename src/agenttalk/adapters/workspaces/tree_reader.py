@@ -66,7 +66,7 @@ class FileStatus(NamedTuple):
     device: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> FileStatus:
+    def from_stat(cls, status: os.stat_result) -> FileStatus:
         """From what the system says."""
         return cls(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
@@ -78,7 +78,7 @@ class FolderRecord:
     noted: int = 0
     files: Mapping[str, tuple[str, FileStatus]] = field(default_factory=dict)
 
-    def knows(self, path: str, status: FileStatus) -> str | None:
+    def find_known(self, path: str, status: FileStatus) -> str | None:
         """The content of a file that was not touched since."""
         oid, then = self.files.get(path, ("", None))
         return oid if then == status and status.ctime < self.noted else None
@@ -103,7 +103,7 @@ def note_files(top: Path, listing: Listing, mark: Path) -> bytes:
     for path, item in listing.items():
         if item.mode in {FILE, PROGRAM}:
             status = (top / path).lstat()
-            files.append([path, item.oid, *FileStatus.of(status)])
+            files.append([path, item.oid, *FileStatus.from_stat(status)])
     mark.write_bytes(b"")
     return json.dumps({"noted": mark.stat().st_mtime_ns, "files": files}).encode()
 
@@ -250,7 +250,7 @@ class FolderWalk:
             self._refuse(path, check_words.NO_PLAIN_FILE())
             return False
         mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
-        oid = self._rules.record.knows(path, FileStatus.of(status))
+        oid = self._rules.record.find_known(path, FileStatus.from_stat(status))
         if oid is not None:
             self.listing[path] = TreeEntry(mode, oid)
             return True

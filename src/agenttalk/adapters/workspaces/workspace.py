@@ -44,8 +44,8 @@ from agenttalk.adapters.workspaces.results import (
     TreeRefusal,
     WorkspaceAttempt,
 )
-from agenttalk.adapters.workspaces.spec import WorkspaceSettings
 from agenttalk.adapters.workspaces.tree_reader import Listing
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.core.scope import Globs, PathMatcher
 
@@ -75,7 +75,7 @@ class PlanWorkspace:
             temporary=self._temporary,
         )
         # In a plain folder nobody expects lines to be merged: two changes of one file are a conflict.
-        self._objects.ready(merging="-merge" if self._place.plain else "!merge")
+        self._objects.ensure_depot(merging="-merge" if self._place.plain else "!merge")
         self._branch = PlanBranch(self._objects, self._place, settings, self._temporary)
         self.branch = self._branch.name
         self._own = self._branch.own
@@ -111,25 +111,25 @@ class PlanWorkspace:
         return self._branch.base()
 
     @threaded
-    def merged(self, command: str) -> str | None:
+    def find_merge(self, command: str) -> str | None:
         """The commit by which a command's work came into the plan branch, told by its trailers; None if it did not."""
-        return self._branch.merged(command)
+        return self._branch.find_merge(command)
 
     @threaded
-    def landed(self, since: str, tip: str) -> tuple[list[str], list[str]]:
+    def split_commits(self, since: str, tip: str) -> tuple[list[str], list[str]]:
         """Commits of the plan branch behind `since`: those by which its own work came there, and all others.
 
         Its own say so by their trailers, and name an attempt whose commit is kept under that name. The newest first.
         """
-        return self._branch.landed(since, tip)
+        return self._branch.split_commits(since, tip)
 
     @threaded
-    def arrived(self, since: str) -> list[tuple[str, str | None]]:
+    def list_arrivals(self, since: str) -> list[tuple[str, str | None]]:
         """Everything that came onto the plan branch behind a commit, the oldest first, with the task whose work it is.
 
         None stands for what somebody else put there. There is nothing if the commit does not lead to the tip.
         """
-        return self._branch.arrived(since)
+        return self._branch.list_arrivals(since)
 
     @threaded
     def tree(self, commit: str) -> str:
@@ -172,7 +172,7 @@ class PlanWorkspace:
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
             workspaces_paths.clone_dir(self._objects, tree, self.branch, start, top / "index", attempt.author)
-        links = self._checkouts.linked(tree, listing, None if prepared and prepared.bound else prepared)
+        links = self._checkouts.link_paths(tree, listing, None if prepared and prepared.bound else prepared)
         folders.write(top / "record.json", tree_reader.note_files(tree, listing, top / "mark"))
         state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
@@ -194,11 +194,11 @@ class PlanWorkspace:
         if merged.tree == self._objects.tree_of(onto):
             return onto, ""
         start = self._objects.commit(merged.tree, [onto], f"Where {attempt.key} starts: the previous attempt\n", at)
-        self._objects.put(f"{self._own}/starts/{attempt.key}", start)
+        self._objects.set_ref(f"{self._own}/starts/{attempt.key}", start)
         return start, ""
 
     @threaded
-    def take(self, attempt: WorkspaceAttempt, *, at: datetime) -> AttemptCommit | TreeRefusal:
+    def take_work(self, attempt: WorkspaceAttempt, *, at: datetime) -> AttemptCommit | TreeRefusal:
         """Keep what lies in an attempt's clone as one commit; its processes must be dead.
 
         Everything counts that was there at the start or is not ignored, by the .gitignore files of the tip that it
@@ -230,7 +230,7 @@ class PlanWorkspace:
         return replace(
             taken,
             left_out=index.added_in_vain(place / "tree", known, self._objects.listing(taken.tree)),
-            veiled=index.veils(change.path for change in taken.changes),
+            veiled=index.find_veiled(change.path for change in taken.changes),
         )
 
     def _kept(self, attempt: WorkspaceAttempt, tree: str, onto: str, at: datetime) -> AttemptCommit:
@@ -238,11 +238,11 @@ class PlanWorkspace:
         commit = self._objects.resolve(ref)
         if not commit or self._objects.tree_of(commit) != tree or self._objects.parent_of(commit) != onto:
             commit = self._objects.commit(tree, [onto], merge.commit_message(self.plan, attempt), at, attempt.author)
-            self._objects.put(ref, commit)
+            self._objects.set_ref(ref, commit)
         return AttemptCommit(attempt, commit, tree, onto, self._objects.changes(onto, tree))
 
     @threaded
-    def taken(self, attempt: WorkspaceAttempt) -> AttemptCommit | None:
+    def find_taken(self, attempt: WorkspaceAttempt) -> AttemptCommit | None:
         """What `take` kept of an attempt, whether or not its clone is still there."""
         commit = self._objects.resolve(f"{self._own}/attempts/{attempt.key}")
         if commit is None:
@@ -259,7 +259,7 @@ class PlanWorkspace:
     # Merging
 
     @threaded
-    def candidate(
+    def make_candidate(
         self, taken: AttemptCommit, *, at: datetime, protected: PathMatcher = NOTHING, since: str | None = None
     ) -> MergeCandidate | CandidateConflict:
         """What the plan branch would become, or the conflict.
@@ -277,14 +277,14 @@ class PlanWorkspace:
         if since:
             commits = merge.list_own_commits(self._objects, self.plan, since, tip)
             undone = merge.find_own_changes(self._objects, commits, taken.attempt.task, protected)
-            tree = self._objects.altered(tree, {change.path: change.before for change in undone})
+            tree = self._objects.alter_tree(tree, {change.path: change.before for change in undone})
             restored |= {change.path: change for change in undone}
         told = tuple(restored[path] for path in sorted(restored))
         if tree == self._objects.tree_of(tip):
             return MergeCandidate(taken.attempt, tip, tree, tip, told)
         text = merge.commit_message(self.plan, taken.attempt, taken.commit)
         commit = self._objects.commit(tree, [tip], text, at, taken.attempt.author)
-        self._objects.put(f"{self._own}/candidates/{taken.attempt.key}", commit)
+        self._objects.set_ref(f"{self._own}/candidates/{taken.attempt.key}", commit)
         return MergeCandidate(taken.attempt, commit, tree, tip, told)
 
     @threaded
@@ -310,7 +310,7 @@ class PlanWorkspace:
     # Looking at trees
 
     @asynccontextmanager
-    async def sealed(self, tree: str, *, prepared: PreparedTree | None = None) -> AsyncIterator[SealedCheckout]:
+    async def open_sealed(self, tree: str, *, prepared: PreparedTree | None = None) -> AsyncIterator[SealedCheckout]:
         """A fresh folder with exactly a tree (or a commit's), apart from every agent's. It is removed afterwards."""
         sealed = await self._checkouts.seal(tree, prepared)
         try:
@@ -329,7 +329,7 @@ class PlanWorkspace:
         return self._objects.diff(before, after, paths=paths, limit=limit)
 
     @threaded
-    def covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:
+    def find_covered(self, tree: str, globs: PathMatcher = EVERYTHING) -> CoveredFiles:
         """The files of a tree that globs cover, by their content."""
         return _covered(self._objects.listing(tree), globs)
 
@@ -415,12 +415,14 @@ class PlanWorkspace:
         own = self._branch.mend()
         self._landing().recover()
         stale = [f"{self._own}/{kind}/" for kind in ("starts", "candidates")]
-        self._objects.drop(ref for ref in own if ref.startswith(tuple(stale)) and ref.rpartition("/")[2] not in keys)
+        self._objects.drop_refs(
+            ref for ref in own if ref.startswith(tuple(stale)) and ref.rpartition("/")[2] not in keys
+        )
 
     @threaded
     def forget(self) -> None:
         """Remove every ref of the plan but its branch: for a plan that is over. Its attempts can be collected then."""
-        self._objects.drop(self._objects.read_refs(self._own))
+        self._objects.drop_refs(self._objects.read_refs(self._own))
 
     @property
     def _temporary(self) -> Path:

@@ -64,7 +64,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     routes.append(_route(service, "GET", "/api/openapi.json", _openapi_handler(routes), _WHO_BUILDS))
     shown = pages.routes(service) if serves == "everything" else []
     app = DirectRouteApp(routes=[*routes, *shown], exception_handlers={HTTPException: _no_such_route})
-    app.direct = _direct(service, door) if serves == "everything" else {}
+    app.direct_routes = _direct(service, door) if serves == "everything" else {}
     mcp = GuardedRoute("/mcp", _LazyMcpEndpoint(service, app), methods=["POST"])
     mcp.roles = _MCP
     app.router.routes.append(mcp)
@@ -270,7 +270,7 @@ def _on_task(service: Service, method: str, path: str, handler: TaskHandler, rol
         task = _read_task_name(request, caller)
         if caller.role == "remote":
             caller = await _identify_attempt(service, request, caller, task)
-        service.heard(caller)
+        service.note_sign_of_life(caller)
         return await handler(service, request, caller, task)
 
     return _route(service, method, path, work, roles)
@@ -279,7 +279,7 @@ def _on_task(service: Service, method: str, path: str, handler: TaskHandler, rol
 async def _identify_attempt(service: Service, request: Request, caller: Caller, task: TaskName) -> Caller:
     said = request.query_params.get("epoch", "")
     epoch = int(said) if said.isascii() and said.isdecimal() and len(said) < 18 else 0
-    found = await service.acting(caller, TokenSubject(*task, epoch))
+    found = await service.act_as_attempt(caller, TokenSubject(*task, epoch))
     if found is None:
         raise UsageError(
             Code.NOT_ALLOWED,
@@ -331,7 +331,7 @@ def _catch_errors(
         try:
             return await work(request)
         except Exception as error:  # noqa: BLE001 - told, and logged where it is ours
-            return to_error_response(error, service.hide)
+            return to_error_response(error, service.redact)
 
     return endpoint
 
@@ -355,13 +355,13 @@ async def _task(service: Service, request: Request, _: Caller, task: TaskName) -
 async def _comment(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     body = await bodies.read(request, bodies.CommentBody)
     remark = TaskContribution("comment", body.author, body.comment_type, body.body, body.claims)
-    return to_json_response(await service.say(task, remark, caller, bodies.read_idempotency_key(request)), 201)
+    return to_json_response(await service.add_remark(task, remark, caller, bodies.read_idempotency_key(request)), 201)
 
 
 async def _output(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     body = await bodies.read(request, bodies.OutputBody)
     remark = TaskContribution("output", caller.name, body.type, body.content)
-    return to_json_response(await service.say(task, remark, caller, bodies.read_idempotency_key(request)), 201)
+    return to_json_response(await service.add_remark(task, remark, caller, bodies.read_idempotency_key(request)), 201)
 
 
 async def _progress(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:

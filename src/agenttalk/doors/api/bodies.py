@@ -59,7 +59,7 @@ class AnswerBody(Body):
     by: Text | None = None
     """Who answers, in the operator's words; the label of the token when it is not said."""
 
-    def contents(self) -> dict[str, bytes]:
+    def decode_files(self) -> dict[str, bytes]:
         """The files, decoded; raises ContractError."""
         found: dict[str, bytes] = {}
         problems = []
@@ -82,7 +82,7 @@ class PlanBody(Body):
     files: list[str] = Field(default_factory=list)
     """Contents that its checks refer to by their hashes, in base64."""
 
-    def contents(self) -> dict[str, bytes]:
+    def decode_files(self) -> dict[str, bytes]:
         """The files by their hashes; raises ContractError."""
         try:
             found = [base64.b64decode(each, validate=True) for each in self.files]
@@ -91,7 +91,7 @@ class PlanBody(Body):
             raise ContractError(problem.code, problem.message, [problem]) from error
         return {wire.sha256(data): data for data in found}
 
-    def documents(self) -> tuple[TaskDag, PlanManifest, dict[str, AgentProfile]]:
+    def read_documents(self) -> tuple[TaskDag, PlanManifest, dict[str, AgentProfile]]:
         """What it holds, read strictly; raises ContractError."""
         profiles = {name: AgentProfile.from_json(each) for name, each in self.profiles.items()}
         return TaskDag.from_json(self.dag), PlanManifest.from_json(self.manifest), profiles

@@ -42,7 +42,7 @@ class DeliveryQuota:
         """The most bytes of unfinished bodies that were ever in memory at once."""
         self._memory = 0
 
-    def opened(self) -> IO[bytes]:
+    def open_spill_file(self) -> IO[bytes]:
         """A file without a name, for what is not kept in memory."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         return tempfile.TemporaryFile(dir=self.folder)
@@ -53,22 +53,22 @@ class DeliveryQuota:
             raise _crowded(source)
         self.open[source] += 1
 
-    def take(self, source: str, size: int) -> None:
+    def reserve(self, source: str, size: int) -> None:
         """So many more bytes of it. Raises MachineError when there is no room for them."""
         if self.held.total() + size > self._most or self.held[source] + size > self._each:
             raise _crowded(source)
         self.held[source] += size
 
-    def remember(self, size: int) -> None:
+    def count_memory(self, size: int) -> None:
         """So many more bytes, or fewer, are in memory."""
         self._memory += size
         self.peak_memory = max(self.peak_memory, self._memory)
 
-    def end(self, source: str, size: int, memory: int) -> None:
+    def release(self, source: str, size: int, memory: int) -> None:
         """A body has come to its end, or nobody waits for it any more."""
         self.open[source] -= 1
         self.held[source] -= size
-        self.remember(-memory)
+        self.count_memory(-memory)
 
 
 class IncomingBody:
@@ -86,34 +86,34 @@ class IncomingBody:
         self._first = bytearray()
         self._rest: IO[bytes] | None = None
 
-    def take(self, data: bytes) -> None:
+    def append(self, data: bytes) -> None:
         """More of it. Raises JsonError when it is too large, MachineError when there is no room for it."""
         if self._size + len(data) > LARGEST:
             raise _too_large()
-        self._unfinished.take(self._source, len(data))
+        self._unfinished.reserve(self._source, len(data))
         self._size += len(data)
         if self._signed is not None and not self._signed.in_form:
             self._signed.update(data)
         if self._rest is None and self._size <= IN_MEMORY:
             self._first += data
-            self._remember(len(data))
+            self._count_memory(len(data))
             return
         if self._rest is None:
-            self._rest = self._unfinished.opened()
+            self._rest = self._unfinished.open_spill_file()
             self._rest.write(self._first)
             self._first.clear()
-            self._remember(-self._memory)
+            self._count_memory(-self._memory)
         self._rest.write(data)
 
-    def refusal(self) -> str:
+    def find_signature_problem(self) -> str:
         """Why it, which is all here now, is not genuine; empty when it is."""
         if self._signed is None:
             return ""
         if self._signed.in_form:
-            self._signed.update(self.whole())
+            self._signed.update(self.read_all())
         return self._signed.verdict()
 
-    def whole(self) -> bytes:
+    def read_all(self) -> bytes:
         """All of it."""
         if self._rest is None:
             return bytes(self._first)
@@ -124,11 +124,11 @@ class IncomingBody:
         """Nobody needs it any more."""
         if self._rest is not None:
             self._rest.close()
-        self._unfinished.end(self._source, self._size, self._memory)
+        self._unfinished.release(self._source, self._size, self._memory)
 
-    def _remember(self, size: int) -> None:
+    def _count_memory(self, size: int) -> None:
         self._memory += size
-        self._unfinished.remember(size)
+        self._unfinished.count_memory(size)
 
 
 def _crowded(source: str) -> MachineError:

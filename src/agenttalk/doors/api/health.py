@@ -34,16 +34,16 @@ class ReadinessProbe:
 
     async def __call__(self, _: Request) -> Response:
         """One request."""
-        good = self._service.ready and await self._reachable()
+        good = self._service.ready and await self._is_store_reachable()
         return to_json_response({"ok": good}, 200 if good else 503)
 
-    async def _reachable(self) -> bool:
+    async def _is_store_reachable(self) -> bool:
         clock = asyncio.get_running_loop().time
         if clock() - self._looked >= FRESH:
-            self._good, self._looked = await self._read(), clock()
+            self._good, self._looked = await self._read_store(), clock()
         return self._good
 
-    async def _read(self) -> bool:
+    async def _read_store(self) -> bool:
         try:
             async with asyncio.timeout(PATIENCE):
                 await (await self._service.deps.stores.board(SYSTEM)).read("newest_fact")

@@ -70,10 +70,10 @@ async def run_once(held: IdempotencyKeys, route: str, request: Request, caller: 
         if isinstance(error, InputError) or (error.retriable and error.code != Code.STORE_IN_DOUBT):
             await held.forget(name)
         else:
-            held.leave(name)
+            held.abandon(name)
         raise
     except BaseException:
-        held.leave(name)
+        held.abandon(name)
         raise
     await held.end(name, response.status_code, bytes(response.body))
     return response

@@ -84,7 +84,7 @@ async def serve_app(
         ]
         turns = TurnSockets(HostGuard(AgentTokenGuard(app), {SOCKET_NAME, *LOOPBACK_NAMES}), socket_path.parent)
         async with _running(doors):
-            yield ServerAddresses(f"http://{_spell_host(host)}:{real}", str(socket_path), doors=turns.opened)
+            yield ServerAddresses(f"http://{_spell_host(host)}:{real}", str(socket_path), doors=turns.open)
 
 
 def _connection_class(judge: PeerJudge) -> type[HttpConnection]:
@@ -100,7 +100,7 @@ class TurnSockets:
         self._folder = folder
 
     @asynccontextmanager
-    async def opened(self, token: str) -> AsyncIterator[str]:
+    async def open(self, token: str) -> AsyncIterator[str]:
         """The path of a socket that takes this token, until the block ends. Raises MachineError."""
         loop, state = asyncio.get_running_loop(), ServerState()
         path = self._folder / f"{TURN}{os.getpid()}-{secrets.token_hex(3)}.sock"

@@ -183,7 +183,7 @@ def call(arguments: list[str]) -> int:
         out.error(error.code, error.message, error.hint)
         if isinstance(error, ContractError) and not out.as_json:
             told = len(error.problems) == 1 and error.problems[0].message in error.message
-            out.problems(() if told else error.problems)
+            out.show_problems(() if told else error.problems)
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED

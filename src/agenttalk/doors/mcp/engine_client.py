@@ -27,7 +27,7 @@ class ToolRefusal(Exception):  # noqa: N818 - an answer, not a fault of ours
         self.hint = hint
         self.problems = problems
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """For whoever called the tool."""
         told: dict[str, Any] = {"code": self.code, "message": self.message, "hint": self.hint}
         return {**told, "problems": list(self.problems)} if self.problems else told
@@ -54,7 +54,7 @@ class AsyncEngineClient:
         """What lies at a path; raises Refusal."""
         return _read(await self._ask("GET", path, None, {}))
 
-    async def raw(self, path: str) -> bytes:
+    async def get_bytes(self, path: str) -> bytes:
         """The bytes that lie at a path; raises Refusal."""
         return await self._ask("GET", path, None, {})
 

@@ -27,7 +27,7 @@ class ClaimHeartbeats:
         self._ask = ask
         self._beating: dict[tuple[str, int], asyncio.Task[None]] = {}
 
-    def follow(self, tool: str, given: Mapping[str, Any], answer: Any) -> None:
+    def follow_call(self, tool: str, given: Mapping[str, Any], answer: Any) -> None:
         """Begin when a task was claimed, and end when its result was handed in."""
         if tool == "claim" and isinstance(answer, dict) and answer.get("taken"):
             taken = answer["taken"]
@@ -55,7 +55,7 @@ class ClaimHeartbeats:
         while True:
             await asyncio.sleep(pause)
             try:
-                told = await self._ask.post(call.at("/progress"), {})
+                told = await self._ask.post(call.task_path("/progress"), {})
             except ToolRefusal as refusal:
                 if refusal.code == "ENGINE_UNREACHABLE":
                     continue  # it may come back

@@ -34,18 +34,18 @@ class OwnAttempt:
     inputs: Path
     outputs: Path
     result: Path
-    look: Callable[[], list[str]] = list
+    find_missing: Callable[[], list[str]] = list
     """Says what can be seen to be missing where the agent works."""
 
     @classmethod
-    def told(cls, environ: Mapping[str, str], look: Callable[[], list[str]] = list) -> OwnAttempt | None:
+    def from_environ(cls, environ: Mapping[str, str], look: Callable[[], list[str]] = list) -> OwnAttempt | None:
         """The one that the variables of an attempt name; None outside of one."""
         names = ("COMMAND", "INPUTS", "OUTPUTS", "RESULT")
         found = [Path(environ.get(f"AGENTTALK_{name}", "")) for name in names]
         command, inputs, outputs, result = found
         return cls(command, inputs, outputs, result, look) if all(each.name for each in found) else None
 
-    def promise(self) -> dict[str, Any]:
+    def describe_promise(self) -> dict[str, Any]:
         """What the task promises, and what of it is missing where the agent works. The engine looks for itself."""
         promise = self._command().promise
         told: dict[str, Any] = {}
@@ -56,11 +56,11 @@ class OwnAttempt:
                 "criteria": criteria,
                 "checks": [each.id for each in promise.checks],
             }
-        missing = self.look()
+        missing = self.find_missing()
         note = "This is how it looks where you work. The engine looks for itself when you have stopped."
         return {**told, "missing": missing, "note": note}
 
-    def input(self, name: str, path: str) -> bytes:
+    def read_input(self, name: str, path: str) -> bytes:
         """A file of an input. Raises Refusal when there is none."""
         try:
             with (self.inputs / root_layout.path_segment(name) / _inside(path)).open("rb") as file:
@@ -72,10 +72,10 @@ class OwnAttempt:
                 Code.NAME_UNKNOWN, f"there is no input {name[:80]!r} with a file {path[:200]!r}", hint=hint
             ) from error
 
-    def submit(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def write_output(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Put a file of an output where it is collected. Raises Refusal when the task has no such output."""
         name = str(given["output"])
-        known = self._declared()
+        known = self._list_outputs()
         if name not in known:
             hint = f"its outputs: {', '.join(known) or 'none'}"
             raise ToolRefusal(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=hint)
@@ -90,7 +90,7 @@ class OwnAttempt:
         self._write(target, data)
         return {"output": name, "path": path, "sha256": wire.sha256(data), "size": len(data)}
 
-    def finish(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def write_result(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """Write the result where it is looked for. It counts when the agent has ended."""
         data = json.dumps(dict(said), ensure_ascii=False).encode()
         self._write(self.result, data)
@@ -102,7 +102,7 @@ class OwnAttempt:
         except (OSError, AgentTalkError) as error:
             raise ToolRefusal(Code.FILE_UNREADABLE, f"the command of this attempt cannot be read: {error}") from error
 
-    def _declared(self) -> list[str]:
+    def _list_outputs(self) -> list[str]:
         command = self._command()
         return [*results.list_required_outputs(command), *(name for name, _ in results.list_possible_outputs(command))]
 

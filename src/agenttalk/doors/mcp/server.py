@@ -53,7 +53,7 @@ def make_server(
             given = dict(params.arguments or {})
             answer = await _call_tool(ask(ctx.request), params.name, given, own)
             if heartbeats is not None:
-                heartbeats.follow(params.name, given, answer)
+                heartbeats.follow_call(params.name, given, answer)
             return _to_tool_result(answer)
         except ToolRefusal as refusal:
             return _to_error_result(refusal)
@@ -109,7 +109,7 @@ async def _role(ask: AsyncEngineClient, guess: str) -> str:
 
 def _to_mcp_tool(tool: Tool, role: str, *, brief: bool) -> types.Tool:
     hints = types.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False, open_world_hint=False)
-    schema = tool.schema(role, brief=brief)
+    schema = tool.to_schema(role, brief=brief)
     return types.Tool(name=tool.name, description=tool.description, input_schema=schema, annotations=hints)
 
 
@@ -120,7 +120,7 @@ async def _call_tool(ask: AsyncEngineClient, name: str, given: dict[str, Any], o
         known = ", ".join(each.name for each in list_tools(me["role"]))
         message = f"there is no tool {name[:80]!r} for a token of the role {me['role']!r}"
         raise ToolRefusal(Code.NOT_ALLOWED if tool else Code.NAME_UNKNOWN, message, hint=f"there are: {known}")
-    faults = tool.faults(me["role"], given)
+    faults = tool.find_faults(me["role"], given)
     if faults:
         raise ToolRefusal(Code.FIELD_VALUE, "; ".join(faults), hint=f"see the schema of {name}")
     return await tool.work(ToolCall(ask, me, given, own if me["role"] == "agent" else None))
@@ -133,7 +133,7 @@ def _to_tool_result(answer: Any) -> types.CallToolResult:
 
 def _to_error_result(refusal: ToolRefusal) -> types.CallToolResult:
     said = types.TextContent(text=str(refusal))
-    return types.CallToolResult(content=[said], structured_content={"error": refusal.as_json()}, is_error=True)
+    return types.CallToolResult(content=[said], structured_content={"error": refusal.to_json()}, is_error=True)
 
 
 async def _tasks(ask: AsyncEngineClient) -> list[str]:

@@ -35,7 +35,7 @@ class Tool:
     in_turn: bool = False
     """Whether an agent that was started for one task is shown it. Each tool that it is shown costs in every request."""
 
-    def schema(self, role: str, *, brief: bool = False) -> dict[str, Any]:
+    def to_schema(self, role: str, *, brief: bool = False) -> dict[str, Any]:
         """What it takes, for a token of a role; in brief, without what may be left out in the turn of one task."""
         takes, required = dict(self.takes), list(self.required)
         if brief:
@@ -45,9 +45,9 @@ class Tool:
             required = [*_NAMED[role], *required]
         return {"type": "object", "properties": takes, "required": required, "additionalProperties": False}
 
-    def faults(self, role: str, given: Arguments) -> list[str]:
+    def find_faults(self, role: str, given: Arguments) -> list[str]:
         """What is wrong with arguments, before anybody is asked."""
-        schema = self.schema(role)
+        schema = self.to_schema(role)
         known, found = schema["properties"], []
         found += [f"there is no argument {name[:80]!r}" for name in given if name not in known]
         found += [f"{name} is missing" for name in schema["required"] if given.get(name) is None]

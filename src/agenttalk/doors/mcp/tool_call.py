@@ -19,17 +19,17 @@ Arguments: TypeAlias = dict[str, Any]
 class ToolCall:
     """A tool that is called."""
 
-    ask: AsyncEngineClient
+    client: AsyncEngineClient
     me: Mapping[str, Any]
     """Whom the token belongs to, as the engine says."""
-    given: Arguments
+    arguments: Arguments
     attempt: OwnAttempt | None = None
     """The attempt that the server runs inside of."""
 
     @property
-    def own(self) -> OwnAttempt | None:
+    def own_attempt(self) -> OwnAttempt | None:
         """The attempt, if the task that is meant is its own."""
-        name = self.given.get("task")
+        name = self.arguments.get("task")
         return self.attempt if name in {None, f"{self.me.get('plan_id')}/{self.me.get('task_id')}"} else None
 
     @property
@@ -37,9 +37,9 @@ class ToolCall:
         """The role of the token."""
         return str(self.me["role"])
 
-    def at(self, more: str = "", **query: Any) -> str:
+    def task_path(self, more: str = "", **query: Any) -> str:
         """Where the task lies that is meant: the one that was named, or the attempt's own."""
-        task, board = self.given.get("task"), self.given.get("board")
+        task, board = self.arguments.get("task"), self.arguments.get("board")
         if task is None and self.role == "agent":
             board, plan, name = self.me["board"], self.me["plan_id"], self.me["task_id"]
         else:
@@ -52,12 +52,12 @@ class ToolCall:
         virtual = str(plan).startswith("_")
         shown = quote_segment(name) if virtual else f"{quote_segment(plan)}:{quote_segment(name)}"
         path = f"/api/projects/{quote_segment(board)}/tasks/{shown}{more}"
-        asked = {**query, **({"epoch": int(self.given["epoch"])} if self.role == "remote" else {})}
+        asked = {**query, **({"epoch": int(self.arguments["epoch"])} if self.role == "remote" else {})}
         return f"{path}?{urlencode(asked)}" if asked else path
 
-    def body(self, *names: str) -> dict[str, Any]:
+    def pick_arguments(self, *names: str) -> dict[str, Any]:
         """What was given of these."""
-        return {name: self.given[name] for name in names if self.given.get(name) is not None}
+        return {name: self.arguments[name] for name in names if self.arguments.get(name) is not None}
 
 
 def quote_segment(text: object) -> str:

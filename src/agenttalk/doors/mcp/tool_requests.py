@@ -27,14 +27,14 @@ async def whoami(call: ToolCall) -> Any:
 async def my_tasks(call: ToolCall) -> Any:
     """The caller's own tasks; inside of an attempt that is one."""
     if call.role == "remote":
-        return await call.ask.get("/api/agent/tasks")
-    return {"taken": [await call.ask.get(call.at())], "offered": [], "queued": []}
+        return await call.client.get("/api/agent/tasks")
+    return {"taken": [await call.client.get(call.task_path())], "offered": [], "queued": []}
 
 
 async def claim(call: ToolCall) -> Any:
     """The next task that is offered, once there is one."""
-    wait = min(max(0, call.given.get("wait_seconds") or 0), _MOST_WAIT)
-    taken = await call.ask.post("/api/agent/claim", {"wait_seconds": wait}, key=str(call.given.get("key") or ""))
+    wait = min(max(0, call.arguments.get("wait_seconds") or 0), _MOST_WAIT)
+    taken = await call.client.post("/api/agent/claim", {"wait_seconds": wait}, key=str(call.arguments.get("key") or ""))
     if taken["taken"] is not None:
         # With an epoch the agent's own token is enough, so the attempt's need not stand in a conversation.
         taken["taken"].pop("token", None)
@@ -43,19 +43,23 @@ async def claim(call: ToolCall) -> Any:
 
 async def heartbeat(call: ToolCall) -> Any:
     """A sign of life, and what was used."""
-    return await call.ask.post(call.at("/progress"), call.body("progress", "usage"))
+    return await call.client.post(call.task_path("/progress"), call.pick_arguments("progress", "usage"))
 
 
 async def get_task(call: ToolCall) -> Any:
     """A task with what was said about it."""
-    return await call.ask.get(call.at())
+    return await call.client.get(call.task_path())
 
 
 async def get_input(call: ToolCall) -> Any:
     """A file of an input: as text if it is one, else in base64."""
-    name, path = call.given["name"], call.given["path"]
-    own = call.own
-    data = own.input(name, path) if own else await call.ask.raw(call.at("/inputs", name=name, path=path))
+    name, path = call.arguments["name"], call.arguments["path"]
+    own = call.own_attempt
+    data = (
+        own.read_input(name, path)
+        if own
+        else await call.client.get_bytes(call.task_path("/inputs", name=name, path=path))
+    )
     if len(data) > _SHOWN:
         hint = "fetch it over HTTP from …/inputs?name=NAME&path=PATH"
         raise ToolRefusal(Code.FILE_TOO_LARGE, f"it has {len(data):,} bytes, too many to be shown", hint=hint)
@@ -68,86 +72,94 @@ async def get_input(call: ToolCall) -> Any:
 
 async def generate_command(call: ToolCall) -> Any:
     """A whole command of a few fields."""
-    path = "/api/commands/generate" if call.role == "operator" else call.at("/commands/generate")
-    return await call.ask.post(path, call.body("params", "locale"))
+    path = "/api/commands/generate" if call.role == "operator" else call.task_path("/commands/generate")
+    return await call.client.post(path, call.pick_arguments("params", "locale"))
 
 
 async def make_promise(call: ToolCall) -> Any:
     """A promise of a few fields."""
-    return await call.ask.post(
-        "/api/promises", call.body("objective", "checks", "criteria", "allowed_scope", "disallowed_scope")
+    return await call.client.post(
+        "/api/promises", call.pick_arguments("objective", "checks", "criteria", "allowed_scope", "disallowed_scope")
     )
 
 
 async def validate_command(call: ToolCall) -> Any:
     """What is wrong with a command, if anything is."""
-    path = "/api/commands/validate" if call.role == "operator" else call.at("/commands/validate")
-    return await call.ask.post(path, call.body("command"))
+    path = "/api/commands/validate" if call.role == "operator" else call.task_path("/commands/validate")
+    return await call.client.post(path, call.pick_arguments("command"))
 
 
 async def submit_artifact(call: ToolCall) -> Any:
     """A file of an output. An attempt of this machine leaves it in its own folder."""
-    if call.own is not None:
-        return call.own.submit(call.given)
-    return await call.ask.post(call.at("/artifacts"), call.body("output", "path", "text", "content"))
+    if call.own_attempt is not None:
+        return call.own_attempt.write_output(call.arguments)
+    return await call.client.post(
+        call.task_path("/artifacts"), call.pick_arguments("output", "path", "text", "content")
+    )
 
 
 async def submit_report(call: ToolCall) -> Any:
     """What was done, as a comment in the caller's name."""
-    said = {"comment_type": "action_report", **call.body("comment_type", "body", "claims"), "author": call.me["name"]}
-    return await call.ask.post(call.at("/comments"), said, key=str(call.given.get("key") or ""))
+    said = {
+        "comment_type": "action_report",
+        **call.pick_arguments("comment_type", "body", "claims"),
+        "author": call.me["name"],
+    }
+    return await call.client.post(call.task_path("/comments"), said, key=str(call.arguments.get("key") or ""))
 
 
 async def submit_output(call: ToolCall) -> Any:
     """A text that stays with the task."""
-    return await call.ask.post(call.at("/outputs"), {"type": "text", **call.body("content", "type")})
+    return await call.client.post(
+        call.task_path("/outputs"), {"type": "text", **call.pick_arguments("content", "type")}
+    )
 
 
 async def submit_result(call: ToolCall) -> Any:
     """The end of a turn. An attempt of this machine leaves its result in its own folder."""
     names = ("result", "score", "score_explanation", "evidence", "usage", "self_assessment", "error")
-    if call.own is not None:
-        return call.own.finish(call.body(*names))
-    return await call.ask.post(call.at("/result"), call.body(*names))
+    if call.own_attempt is not None:
+        return call.own_attempt.write_result(call.pick_arguments(*names))
+    return await call.client.post(call.task_path("/result"), call.pick_arguments(*names))
 
 
 async def ask_human(call: ToolCall) -> Any:
     """A question to a person."""
-    return await call.ask.post(call.at("/questions"), call.body("question"))
+    return await call.client.post(call.task_path("/questions"), call.pick_arguments("question"))
 
 
 async def get_answer(call: ToolCall) -> Any:
     """What came of a question."""
-    return await call.ask.get(call.at(f"/questions/{quote_segment(call.given['question_id'])}"))
+    return await call.client.get(call.task_path(f"/questions/{quote_segment(call.arguments['question_id'])}"))
 
 
 async def dispute_check(call: ToolCall) -> Any:
     """What is wrong with a check, for a person to decide about."""
-    return await call.ask.post(call.at("/disputes"), call.body("check", "reason"))
+    return await call.client.post(call.task_path("/disputes"), call.pick_arguments("check", "reason"))
 
 
 async def send_mail(call: ToolCall) -> Any:
     """A letter to other agents."""
-    said = call.body("to", "kind", "subject", "body", "in_reply_to")
-    return await call.ask.post("/api/mail", said, key=str(call.given.get("key") or ""))
+    said = call.pick_arguments("to", "kind", "subject", "body", "in_reply_to")
+    return await call.client.post("/api/mail", said, key=str(call.arguments.get("key") or ""))
 
 
 async def check_promise(call: ToolCall) -> Any:
     """What a task promises, and what of it is not there yet: in a turn, where its agent works."""
-    if call.own is not None:
-        return await asyncio.to_thread(call.own.promise)
-    return await call.ask.get(call.at("/promise"))
+    if call.own_attempt is not None:
+        return await asyncio.to_thread(call.own_attempt.describe_promise)
+    return await call.client.get(call.task_path("/promise"))
 
 
 async def explain(call: ToolCall) -> Any:
     """Why a task is in its state."""
-    return await call.ask.get(call.at("/explanation"))
+    return await call.client.get(call.task_path("/explanation"))
 
 
 async def submit_plan(call: ToolCall) -> Any:
     """A plan file, compiled here. Every problem that it has is told at once."""
     try:
-        compiled = compile_plan(reader.read_plan_file(call.given["plan"].encode(), yaml=True))
+        compiled = compile_plan(reader.read_plan_file(call.arguments["plan"].encode(), yaml=True))
     except ContractError as error:
         raise ToolRefusal(
             error.code, error.message, hint=error.hint, problems=_problems_to_json(error.problems)
@@ -163,7 +175,7 @@ async def submit_plan(call: ToolCall) -> Any:
         "manifest": compiled.manifest.as_json(),
         "profiles": {name: each.as_json() for name, each in compiled.profiles.items()},
     }
-    return await call.ask.post("/api/plans", body)
+    return await call.client.post("/api/plans", body)
 
 
 def _problems_to_json(problems: Sequence[Problem]) -> tuple[dict[str, str | None], ...]:
@@ -172,20 +184,20 @@ def _problems_to_json(problems: Sequence[Problem]) -> tuple[dict[str, str | None
 
 async def status(call: ToolCall) -> Any:
     """Where everything stands, or one plan."""
-    plan = call.given.get("plan")
-    return await call.ask.get(f"/api/plans/{quote_segment(plan)}" if plan else "/api/status")
+    plan = call.arguments.get("plan")
+    return await call.client.get(f"/api/plans/{quote_segment(plan)}" if plan else "/api/status")
 
 
 async def inbox(call: ToolCall) -> Any:
     """Questions that wait for a person."""
-    return await call.ask.get("/api/human-requests")
+    return await call.client.get("/api/human-requests")
 
 
 async def deadletters(call: ToolCall) -> Any:
     """Messages that were refused."""
-    return await call.ask.get("/api/deadletters")
+    return await call.client.get("/api/deadletters")
 
 
 async def replay(call: ToolCall) -> Any:
     """A refused message, judged again."""
-    return await call.ask.post(f"/api/deadletters/{quote_segment(call.given['deadletter_id'])}/replay", {})
+    return await call.client.post(f"/api/deadletters/{quote_segment(call.arguments['deadletter_id'])}/replay", {})

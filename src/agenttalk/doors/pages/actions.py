@@ -143,7 +143,7 @@ async def act_on_schedule(service: Service, request: Request, reader: PageContex
     action = _text(sent, "action")
     if action not in _SCHEDULED:
         raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a schedule here")
-    await service.scheduling.act(request.path_params["id"], action, by=_name(reader))
+    await service.scheduling.apply_action(request.path_params["id"], action, by=_name(reader))
     return FormResult(say(reader.language, "done_it", what=_text(sent, "label") or action), "/schedules")
 
 
@@ -154,7 +154,7 @@ async def limit_day(service: Service, _: Request, reader: PageContext, sent: For
         most = float(said) if said else None
     except ValueError:
         raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is no number of dollars") from None
-    await service.limit_day(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
+    await service.set_day_limit(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
     return FormResult(say(reader.language, "done_it", what=say(reader.language, "day_limit")), "/")
 
 

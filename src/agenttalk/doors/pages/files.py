@@ -70,7 +70,7 @@ async def _pieces(blobs: Blobs, digest: str, first: int, last: int, *, check: bo
     hasher = sha256()
     place = first
     while place <= last:
-        piece = await blobs.piece(digest, place, min(PIECE, last - place + 1))
+        piece = await blobs.read_piece(digest, place, min(PIECE, last - place + 1))
         place += len(piece)
         hasher.update(piece)
         if not piece or (place > last and check and f"sha256:{hasher.hexdigest()}" != digest):

@@ -190,8 +190,8 @@ async def _reader(service: Service, request: Request) -> PageContext:
         session=session,
         path=request.url.path,
         now=service.deps.now(),
-        cursor=feed.encode_cursor(await service.feed.position()) if session is not None else "",
-        waiting=(await service.waiting())[0] if session is not None else 0,
+        cursor=feed.encode_cursor(await service.feed.read_position()) if session is not None else "",
+        waiting=(await service.count_waiting())[0] if session is not None else 0,
         told=unquote(request.cookies.get(_cookie_name(request, "told"), ""))[:_TOLD] if session is not None else "",
     )
 

@@ -72,7 +72,9 @@ def routes(service: Service) -> list[Route]:
 
 async def overview(service: Service, _: Request, reader: PageContext) -> Response:
     """What needs somebody, at a glance."""
-    return render_page("overview", reader, **await glance.build_overview(service.deps), day=await service.day())
+    return render_page(
+        "overview", reader, **await glance.build_overview(service.deps), day=await service.read_day_budget()
+    )
 
 
 async def plans(service: Service, request: Request, reader: PageContext) -> Response:
@@ -89,7 +91,7 @@ async def plan(service: Service, request: Request, reader: PageContext) -> Respo
     """A plan, drawn."""
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
-    await service.glance(request.path_params["id"])
+    await service.check_branches(request.path_params["id"])
     found = await view_plans.describe_plan(service.deps, request.path_params["id"])
     large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
@@ -138,7 +140,7 @@ async def render_parts(service: Service, request: Request, reader: PageContext) 
 async def task(service: Service, request: Request, reader: PageContext) -> Response:
     """A task, and why it is in its state."""
     plan_id, task_id = request.path_params["id"], request.path_params["task"]
-    await service.glance(plan_id)
+    await service.check_branches(plan_id)
     found = await task_detail.describe_task(service.deps, plan_id, task_id)
     asked = await prompt_record.read_prompt(service.deps, plan_id, task_id)
     remarks = await task_detail.list_remarks(service.deps, plan_id, task_id)
@@ -158,7 +160,7 @@ async def preview(service: Service, request: Request, reader: PageContext) -> Re
     board, name = await task_detail.find_task_file(service.deps, asked["id"], asked["task"], asked["sha256"])
     blobs = await service.deps.stores.blobs(board)
     size = await blobs.size(asked["sha256"])
-    data = await blobs.piece(asked["sha256"], 0, PREVIEW)
+    data = await blobs.read_piece(asked["sha256"], 0, PREVIEW)
     return render_page(
         "file",
         reader,
@@ -305,7 +307,7 @@ async def deliveries(service: Service, request: Request, reader: PageContext) ->
 
 async def schedules(service: Service, _: Request, reader: PageContext) -> Response:
     """What is done again and again."""
-    known = await service.schedules.listed() if service.schedules is not None else None
+    known = await service.schedules.describe_all() if service.schedules is not None else None
     return render_page("schedules", reader, schedules=known)
 
 

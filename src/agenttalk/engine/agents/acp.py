@@ -49,12 +49,12 @@ class AcpAttempt(CodingAttempt):
         """Whether it can be asked once more: in its session if it can be loaded, else in a new one."""
         return self.left > _SHORTEST
 
-    async def go(self, prompt: str, *, going_on: bool = False) -> TurnEnd:
+    async def run(self, prompt: str, *, going_on: bool = False) -> TurnEnd:
         """Have one dialogue with it. Raises InputError when it cannot be started like this."""
         owner, agent, use = self.owner, self.agent, self.use
         if not isinstance(owner, AcpAgents) or not isinstance(agent, AcpAgent) or not isinstance(use, AcpUse):
             raise TypeError("an agent that is spoken with needs its own table")
-        discretion = owner.deps.discretion
+        discretion = owner.deps.secret_guard
         session = self.account.session if going_on else ""
         prompt = discretion.secrets.redact(prompt)
         opening = SessionParameters(
@@ -93,7 +93,7 @@ class AcpAttempt(CodingAttempt):
             talk=speaking,
         )
         try:
-            ended = discretion.ended(await owner.driver.run(turn))
+            ended = discretion.redact_ended(await owner.driver.run(turn))
         finally:
             await speaking.end()
         self.seconds += ended.seconds
@@ -104,7 +104,7 @@ class AcpAttempt(CodingAttempt):
         promise = self.job.command.promise
         within = scope.make_scope(promise.allowed_scope, promise.disallowed_scope) if promise else None
         cwd = (str(self.turn.cwd), str(self.turn.cwd.resolve()))
-        return PermissionPolicy.of(use, cwd, (self.room.base,), confined=self.confined, within=within)
+        return PermissionPolicy.from_profile(use, cwd, (self.room.base,), confined=self.confined, within=within)
 
 
 def conclude_turn(ended: TurnEnd, speaking: AcpConversation, tell: Callable[[Iterable[AgentEvent]], None]) -> TurnEnd:
@@ -115,10 +115,16 @@ def conclude_turn(ended: TurnEnd, speaking: AcpConversation, tell: Callable[[Ite
     waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
     if ended.how == "not_started" or ended.exceeded:
         return ended
-    if ended.how == "timeout" and not speaking.spoken:
-        why = f"; a person had not answered {speaking.asked!r}" if speaking.asked else f"; {waits}" if waits else ""
+    if ended.how == "timeout" and not speaking.is_complete:
+        why = (
+            f"; a person had not answered {speaking.pending_question!r}"
+            if speaking.pending_question
+            else f"; {waits}"
+            if waits
+            else ""
+        )
         return replace(ended, error=f"{ended.error}{why}")
-    if not speaking.spoken:
+    if not speaking.is_complete:
         said = " ".join(ended.stderr.decode(errors="replace")[-_STDERR:].split())
         how = f"exit code {ended.exit_code}" if ended.how == "exited" else ended.error
         tell([AgentEvent("error", f"its program ended ({how}), and {waits}{f': {said}' if said else ''}")])
@@ -138,9 +144,9 @@ class AcpConversation:
     ) -> None:
         """`permits`: who asks people, if there are any to ask; `patience`: seconds until it must have its prompt."""
         self.dialogue = dialogue
-        self.spoken = False
+        self.is_complete = False
         """Whether all was said before its time was over."""
-        self.asked = ""
+        self.pending_question = ""
         """What a person was asked and had not answered when its time was over."""
         self._policy = policy
         self._permits = permits
@@ -160,16 +166,16 @@ class AcpConversation:
 
     def hear(self, line: bytes) -> None:
         """A line of what it prints."""
-        for each in self.dialogue.take(line):
+        for each in self.dialogue.receive_line(line):
             if isinstance(each, PermissionRequest):
                 self._answer(each)
             else:
                 self._tell([each])
         self._speak()
 
-    def part(self) -> None:
+    def request_end(self) -> None:
         """Tell it to stop."""
-        self.asked = next(iter(self._waiting.values()), "")
+        self.pending_question = next(iter(self._waiting.values()), "")
         self._hush()
         self._parted = True
         self.dialogue.cancel()
@@ -196,12 +202,12 @@ class AcpConversation:
         """Say what is to be said; when all is, let it go."""
         if self._pen is None:
             return
-        if words := self.dialogue.words():
+        if words := self.dialogue.take_output():
             self._pen.write(words)
         if self._timer is not None and (self.dialogue.ready or self.dialogue.over):
             self._timer.cancel()
         if self.dialogue.over:
-            self.spoken = not self._parted
+            self.is_complete = not self._parted
             self._pen.close()
             self._pen = None
 
@@ -228,7 +234,7 @@ class AcpConversation:
             self._speak()
 
     def _rule(self, asks: PermissionRequest, why: str, *, allow: bool) -> None:
-        permitted = self.dialogue.rule(asks, allow=allow)
+        permitted = self.dialogue.answer_permission(asks, allow=allow)
         if not permitted:
             why = why if not allow else "it cannot be permitted only once"
             self._tell(describe_denial(asks.wish, why))

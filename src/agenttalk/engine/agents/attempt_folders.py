@@ -31,12 +31,12 @@ def make_folders(root: Folder, agent_id: str, layout: AttemptPaths, command: Com
 
 
 def _make(root: Folder, agent_id: str, layout: AttemptPaths) -> None:
-    root.make(f"{root_layout.agent_folder(agent_id)}/{_WORKSPACE}", private=True)
-    root.make(layout.cwd)
+    root.make_folder(f"{root_layout.agent_folder(agent_id)}/{_WORKSPACE}", private=True)
+    root.make_folder(layout.cwd)
     if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
         _set_aside(root, layout.base)
-    root.make(layout.inputs)
-    root.make(layout.outputs)
+    root.make_folder(layout.inputs)
+    root.make_folder(layout.outputs)
 
 
 def _cleared(root: Folder, agent_id: str, layout: AttemptPaths) -> bool:
@@ -64,5 +64,5 @@ def _ways(path: str) -> list[str]:
 
 def _set_aside(root: Folder, path: str) -> None:
     above, _, name = path.rpartition("/")
-    with root.sub(above) as folder:
+    with root.open_folder(above) as folder:
         folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")

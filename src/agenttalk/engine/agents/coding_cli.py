@@ -64,14 +64,14 @@ class CodingAgents(ProgramAgents):
             return self._not_started(error)
         finally:
             if attempt is not None:
-                await asyncio.to_thread(attempt.keep_session)
+                await asyncio.to_thread(attempt.save_session)
             await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 
     async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:
         """Run it once, as for a judgement. Raises InputError when it cannot be started."""
         attempt = await self._attempt(seat, job, layout, turn)
         try:
-            return attempt.answered(await attempt.go(turn.prompt))
+            return attempt.with_last_answer(await attempt.run(turn.prompt))
         finally:
             await asyncio.to_thread(coding_sessions.remove_tree, seat.root, f"{layout.base}/{HOME}")
 
@@ -88,12 +88,12 @@ class CodingAgents(ProgramAgents):
         turn = replace(turn, confinement=replace(asked, tier=tier))
         names = [name for name in agent.handed if name in self.environ and name not in turn.env]
         handed = {name: self.environ[name] for name in names}
-        self.deps.discretion.learn(handed)
+        self.deps.secret_guard.register(handed)
         base = str(seat.root.path.absolute() / layout.base)
         own = tier != "plain"
         agent = cli_table.choose_login(agent, {*handed, *turn.env}) if own else agent
         if own:
-            await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
+            await asyncio.to_thread(seat.root.make_folder, f"{layout.base}/{HOME}")
             lent = self._lent(agent, f"{base}/{HOME}")
             turn = replace(turn, confinement=replace(asked, tier=tier, lent=lent))
         server = self._server(agent, turn) if job.profile.has_tools else ()
@@ -114,7 +114,7 @@ class CodingAgents(ProgramAgents):
 
     def _lent(self, agent: CodingAgent, own: str) -> tuple[BindMount, ...]:
         """The login that an agent uses, which its own home folder does not have."""
-        home = self.deps.walls.home
+        home = self.deps.sandbox_paths.home
         if agent.login is None or home is None:
             return ()
         return (BindMount(home / agent.login.path, Path(own) / agent.login.path),)
@@ -149,14 +149,14 @@ class CodingAgents(ProgramAgents):
         return shlex.join((*self.deps.self_check, "--hook", *_in(job.profile)))
 
     async def _performed(self, attempt: CodingAttempt) -> Performance:
-        ended = await attempt.go_on_from_before() or await attempt.go(attempt.turn.prompt)
+        ended = await attempt.resume_previous_session() or await attempt.run(attempt.turn.prompt)
         performance = await self._judged(attempt, ended)
         for _ in range(MAX_REMINDERS):
             why = await self._missing(attempt, performance) if attempt.can_go_on else ""
             if not why:
                 break
             locale = attempt.job.profile.locale
-            ended = await attempt.go(render_missing_work(render.translate(why, locale), locale=locale), going_on=True)
+            ended = await attempt.run(render_missing_work(render.translate(why, locale), locale=locale), going_on=True)
             performance = await self._judged(attempt, ended)
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))
@@ -168,8 +168,10 @@ class CodingAgents(ProgramAgents):
         """What came of a run. What it says of itself counts only if nothing speaks against it."""
         fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
-        if fault is not None and fault[0] in _CLAIMED and attempt.job.checked:
-            performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
+        if fault is not None and fault[0] in _CLAIMED and attempt.job.has_checks:
+            performance = await self._taken_in(
+                attempt.seat, attempt.job, attempt.layout, attempt.with_last_answer(ended)
+            )
             if performance.how == "finished" and performance.code is None:
                 return replace(performance, remark=fault[1], ended_badly=_CLAIMED[fault[0]], **found)
         if fault is not None and fault[0] in _CRASHES:
@@ -177,7 +179,7 @@ class CodingAgents(ProgramAgents):
             return Performance("crashed", code=code, error=fault[1], **found)
         if fault is not None:
             return Performance("finished", code=fault[0], error=fault[1], **found)
-        performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
+        performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.with_last_answer(ended))
         odd = "" if attempt.used.tool_calls else attempt.account.remark
         return replace(performance, remark=performance.remark or odd, **found)
 
@@ -198,7 +200,7 @@ class CodingAgents(ProgramAgents):
             longest=None,
             keep=64 * 1024,
         )
-        ended = self.deps.discretion.ended(await self.driver.run(replace(turn, timeout=attempt.left)))
+        ended = self.deps.secret_guard.redact_ended(await self.driver.run(replace(turn, timeout=attempt.left)))
         missing = _read_missing(ended)
         if missing is None:  # our own program failed, which is nothing that the agent left out
             why = results.describe_error(ended.error, ended.stderr)
@@ -278,7 +280,7 @@ class CodingAttempt:
     def _turns(self) -> str:
         return self.layout.base.rpartition("/")[0]
 
-    async def go_on_from_before(self) -> TurnEnd | None:
+    async def resume_previous_session(self) -> TurnEnd | None:
         """Go on with the session of the attempt that is sent back; None if there is none, or it cannot be gone on with.
 
         An agent that has read the code once need not read and pay for it again.
@@ -290,7 +292,7 @@ class CodingAttempt:
         mine = (self.job.agent_id, self.use.agent, self.confined)
         if known is None or (known.agent_id, known.agent, known.confined) != mine:
             return None
-        self.account.take(AgentEvent("session", known.session))
+        self.account.add_event(AgentEvent("session", known.session))
         try:
             if self.room.home:
                 await asyncio.to_thread(
@@ -299,14 +301,14 @@ class CodingAttempt:
         except AgentTalkError:
             return None
         self._earlier = known.used
-        ended = await self.go(self.turn.prompt, going_on=True) if self.can_go_on else None
+        ended = await self.run(self.turn.prompt, going_on=True) if self.can_go_on else None
         if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "exited"):
             return ended
         self._earlier = self._before = NOTHING  # it knows nothing of that session: begin anew
         self.account, self.runs = RunSummary(), 0
         return None
 
-    def keep_session(self) -> None:
+    def save_session(self) -> None:
         """Keep the session, for the case that the work is sent back."""
         if not self.agent.resume or not self.account.session or not isinstance(self.use, CliUse):
             return
@@ -315,12 +317,12 @@ class CodingAttempt:
             self.job.agent_id, self.use.agent, self.account.session, self.confined, used.tokens, used.cost_usd
         )
         home = f"{self.layout.base}/{HOME}" if self.room.home else ""
-        discretion = self.owner.deps.discretion
+        discretion = self.owner.deps.secret_guard
         coding_sessions.save_session(self.seat.root, self._turns, home, self.agent.sessions, kept, discretion)
 
-    async def go(self, prompt: str, *, going_on: bool = False) -> TurnEnd:
+    async def run(self, prompt: str, *, going_on: bool = False) -> TurnEnd:
         """Run it. Raises InputError when it cannot be started like this."""
-        discretion = self.owner.deps.discretion
+        discretion = self.owner.deps.secret_guard
         session = self.account.session if going_on else ""
         try:
             start = cli_table.build_launch(
@@ -331,7 +333,7 @@ class CodingAttempt:
                 confined=self.confined,
                 session=session,
             )
-            codec = self.agent.reader()
+            codec = self.agent.make_codec()
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
         await self._begin(start)
@@ -342,9 +344,9 @@ class CodingAttempt:
             prompt=start.stdin,
             env={**start.variables, **self.turn.env, **start.own},
             timeout=self.left,
-            hear=lambda line: self._hear(codec.take(line)),
+            hear=lambda line: self._hear(codec.read_line(line)),
         )
-        ended = discretion.ended(await self.owner.driver.run(turn))
+        ended = discretion.redact_ended(await self.owner.driver.run(turn))
         self._hear(codec.close())
         self.seconds += ended.seconds
         return ended
@@ -358,7 +360,7 @@ class CodingAttempt:
         self._bill = self._new_bill()
 
     def _hear(self, events: Iterator[AgentEvent]) -> None:
-        secrets = self.owner.deps.discretion.secrets
+        secrets = self.owner.deps.secret_guard.secrets
         heard = list(events)
         last = any(each.kind == "end" for each in heard)
         for told in heard:
@@ -366,7 +368,7 @@ class CodingAttempt:
             event = (
                 event._replace(text=secrets.redact(event.text), name=secrets.redact(event.name)) if secrets else event
             )
-            self.account.take(event)
+            self.account.add_event(event)
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
@@ -377,9 +379,9 @@ class CodingAttempt:
         if not event.request:
             return event
         cost = self._bill.add(self.account.model or self.use.model or "", event.request, event.billed)
-        return event._replace(used=event.used.most(UsageTotals(cost_usd=cost)))
+        return event._replace(used=event.used.max_with(UsageTotals(cost_usd=cost)))
 
-    def answered(self, ended: TurnEnd) -> TurnEnd:
+    def with_last_answer(self, ended: TurnEnd) -> TurnEnd:
         """How it ended, with what it said last in place of what its program printed."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
         if ended.how == "exited" and ended.exit_code and error:
@@ -401,7 +403,7 @@ class CodingAttempt:
             "turns": self.runs if self.runs > 1 else None,
             "fault": str(Code.AGENT_PROTOCOL) if self.account.broken else None,
             "self_check": self.self_check_fault,
-            "events": self.transcript.told(),
+            "events": self.transcript.to_json(),
         }
         return {name: value for name, value in told.items() if value or name == "exit_code"}
 

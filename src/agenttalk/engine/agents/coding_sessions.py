@@ -51,7 +51,7 @@ def save_session(
             left = _LARGEST
             for path in paths:
                 left = _copy(root, f"{home}/{path}", f"{turns}/{_KEPT}/{path}", left)
-            by.tidy(root, f"{turns}/{_KEPT}", _LARGEST)
+            by.scrub_tree(root, f"{turns}/{_KEPT}", _LARGEST)
         root.write(f"{turns}/{_NOTE}", wire.write(asdict(kept)), parents=True)
     except (AgentTalkError, OSError):
         forget_session(root, turns)
@@ -86,7 +86,7 @@ def forget_session(root: Folder, turns: str) -> None:
 def remove_tree(root: Folder, path: str) -> None:
     """Remove a folder with all that is in it. What cannot be removed stays."""
     try:
-        with root.sub(path) as folder:
+        with root.open_folder(path) as folder:
             _empty(folder)
         root.remove(path)
     except (AgentTalkError, OSError):
@@ -96,7 +96,7 @@ def remove_tree(root: Folder, path: str) -> None:
 def _empty(folder: Folder) -> None:
     for entry in list(folder.scan()):
         if entry.kind == "folder":
-            with folder.sub(entry.name) as inner:
+            with folder.open_folder(entry.name) as inner:
                 _empty(inner)
         folder.remove(entry.name)
 
@@ -105,7 +105,7 @@ def _copy(root: Folder, source: str, target: str, left: int, depth: int = _DEEPE
     """Copy files and folders, and no links; how many bytes may still be copied. Raises AgentTalkError when too many."""
     if not root.exists(source):
         return left
-    with root.sub(source) as folder:
+    with root.open_folder(source) as folder:
         entries = list(folder.scan())
     for entry in entries if depth else ():
         if entry.kind == "folder":

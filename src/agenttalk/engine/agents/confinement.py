@@ -34,7 +34,7 @@ class ConfinementBuilder:
     needs: tuple[Path, ...] = ()
     """What the working directory needs from elsewhere."""
 
-    async def found(self) -> Confinement:
+    async def build(self) -> Confinement:
         """What it may touch. Raises InputError for a tree that is too deep."""
         if self.profile.tier == "plain":
             return Confinement("plain", required=self.profile.isolated_only, network=self.profile.network == "on")
@@ -53,7 +53,7 @@ class ConfinementBuilder:
         scope = (promise.allowed_scope, promise.disallowed_scope) if promise else ((), ())
         view = writable_view.build_view(*scope, TreeListing(frozenset(folders), frozenset(files), frozenset(links)))
         for folder in view.make:
-            root.make(f"{cwd}/{folder}")
+            root.make_folder(f"{cwd}/{folder}")
         return view
 
     @property
@@ -75,7 +75,7 @@ class ConfinementBuilder:
             *([] if "" in view.writable else [cwd]),
             *([Path(self.api.socket)] if self.api is not None else []),
             *self.needs,
-            *self.seat.deps.walls.readable,
+            *self.seat.deps.sandbox_paths.readable,
         ]
         return Confinement(
             self.profile.tier,
@@ -87,7 +87,7 @@ class ConfinementBuilder:
                 *([repository] if self.seat.root.exists(f"{layout.cwd}/{_REPOSITORY}") else []),
             ),
             readonly=tuple(readonly),
-            hidden=self.seat.deps.walls.hidden,
+            hidden=self.seat.deps.sandbox_paths.hidden,
         )
 
 
@@ -95,7 +95,7 @@ def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> 
     """Everything in a tree, by its path from the top."""
     if not depth:
         raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep for a sandbox")
-    with root.sub(f"{top}/{above}" if above else top) as here:
+    with root.open_folder(f"{top}/{above}" if above else top) as here:
         entries = [entry for entry in here.scan() if above or entry.name not in skipped]
     for entry in entries:
         path = f"{above}/{entry.name}" if above else entry.name

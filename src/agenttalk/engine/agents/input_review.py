@@ -44,28 +44,30 @@ class InputReviewer:
                 if each.input_name == name
             }
             if files:
-                found[name] = await self._judged(job, name, criteria, files)
+                found[name] = await self._review_input(job, name, criteria, files)
         return found
 
-    async def _judged(self, job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> Judgement:
-        accepted = await self._accepted(job, name)
+    async def _review_input(
+        self, job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]
+    ) -> Judgement:
+        accepted = await self._find_acceptance(job, name)
         if accepted is not None:
             return accepted
-        faults = await self.prover.faults(criteria, files)
+        faults = await self.prover.find_faults(criteria, files)
         if faults:
             return rework.make_refusal(faults)
         if not rework.wants_judgement(criteria):
             return Judgement(True, 100, "a machine finds nothing wrong with it")
         if name in job.own_inputs or not hasattr(self.performers.get(job.profile.driver), "judge"):
-            return await self._asked(job, name, _question(job, name, criteria, files))
+            return await self._ask_person(job, name, _question(job, name, criteria, files))
         instead = _question(job, name, criteria, files, unusable=TRIES)
         was_asked = await self.store.read(
             "request", request_id=human_driver.make_question_id(job, instead.check.id, instead.shown)
         )
-        said = None if was_asked else await self._said(job, name, criteria)
-        return said or await self._asked(job, name, instead)
+        said = None if was_asked else await self._ask_agent(job, name, criteria)
+        return said or await self._ask_person(job, name, instead)
 
-    async def _accepted(self, job: Job, name: str) -> Judgement | None:
+    async def _find_acceptance(self, job: Job, name: str) -> Judgement | None:
         """A person's word that these very files are to be used as they are, if there is one."""
         paths = [path for each in job.command.resolved_inputs or () if each.input_name == name for path in each.paths]
         known: dict[str, str] = {}
@@ -80,13 +82,13 @@ class InputReviewer:
             return None
         return Judgement(True, 100, f"{known[files[0]]} accepted it as it is")
 
-    async def _asked(self, job: Job, name: str, question: _Question) -> Judgement:
+    async def _ask_person(self, job: Job, name: str, question: _Question) -> Judgement:
         """Have a person judge an input, because its user made it itself, cannot judge, or gave no judgement."""
         given = tuple(each for each in job.inputs if each.input_name == name)
         said = await self.confirm(question.check, question.shown, exhibit=Exhibit(given))
         return rework.read_person_judgement(said, unusable=question.unusable)
 
-    async def _said(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement | None:
+    async def _ask_agent(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement | None:
         """Have the agent that is to use an input judge it; None when it was asked again and again gave no judgement."""
         judge = cast("Judge", self.performers[job.profile.driver])
         for number in range(TRIES):
@@ -96,7 +98,7 @@ class InputReviewer:
                 said = await judge.judge(job, name, prompt)
             finally:
                 if watch is not None:
-                    watch.rest()
+                    watch.end_program()
             judgement = rework.read_judgement(criteria, said)
             if judgement is not None:
                 return judgement

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.model_use import LlmUse, LocalUse
+from agenttalk.engine.agents import inputs
 from agenttalk.engine.agents.program import ProgramAgents, read_input_file
 from agenttalk.engine.agents.transcript import ENDING, Transcript
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import AttemptPaths, EngineAddress
-from agenttalk.engine.plans import inputs
 from agenttalk.ports import Job, Performance, ProgramTurn, TurnEnd
 from agenttalk.rules.agents import model_protocol, model_services, results
 from agenttalk.rules.agents.model_answers import AnswerSpec
@@ -94,7 +94,7 @@ class ModelAgents(ProgramAgents):
         if not value:
             why = f"the variable {name}, which holds the key of its service, is not set where the engine runs"
             raise InputError(Code.MODEL_UNUSABLE, why)
-        self.deps.discretion.learn({name: value})
+        self.deps.secret_guard.register({name: value})
         return {model_protocol.KEY: value}
 
     async def _call(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> _Call:
@@ -115,7 +115,7 @@ class ModelAgents(ProgramAgents):
         request = ModelRequest(
             job.profile.driver,
             told,
-            self.deps.discretion.secrets.redact(prompt),
+            self.deps.secret_guard.secrets.redact(prompt),
             AnswerSpec(judges=True) if judges else asked,
             job.timeout,
             job.profile.locale,
@@ -149,7 +149,7 @@ class ModelAgents(ProgramAgents):
             performance = await self._taken_in(call.seat, call.job, call.layout, replace(ended, stdout=b""))
             return replace(performance, **found)
         code, why = fault
-        error = self.deps.discretion.secrets.redact(f"{code}: {why}")
+        error = self.deps.secret_guard.secrets.redact(f"{code}: {why}")
         if code in _ANSWERED:
             return Performance("finished", code=code, error=error, **found)
         return Performance("not_started" if code is Code.MODEL_UNUSABLE else "crashed", error=error, **found)
@@ -169,14 +169,14 @@ class _Call:
 
     async def go(self) -> TurnEnd:
         """Run the program to its end."""
-        discretion = self.owner.deps.discretion
-        return discretion.ended(await self.owner.driver.run(replace(self.turn, hear=self._hear)))
+        discretion = self.owner.deps.secret_guard
+        return discretion.redact_ended(await self.owner.driver.run(replace(self.turn, hear=self._hear)))
 
     def _hear(self, line: bytes) -> None:
-        event = self.talk.take(line)
+        event = self.talk.add_line(line)
         if event is None:
             return
-        known = self.owner.deps.discretion.secrets
+        known = self.owner.deps.secret_guard.secrets
         event = event._replace(text=known.redact(event.text), name=known.redact(event.name)) if known else event
         self.transcript.add(event, self.owner.deps.stamp())
         if self.job.watch is not None and event.kind in {"text", "usage", "warning"}:
@@ -208,7 +208,7 @@ class _Call:
             "turns": talk.requests if talk.requests > 1 else None,
             "estimated": talk.estimated,
             "fault": talk.fault[0] if talk.fault else None,
-            "events": self.transcript.told(),
+            "events": self.transcript.to_json(),
         }
         return {name: value for name, value in told.items() if value or name == "exit_code"}
 

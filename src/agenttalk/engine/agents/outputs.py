@@ -70,7 +70,7 @@ def remove_secrets(seat: AgentInPlan, outputs: str, cwd: str, since: int, spared
     """Remove what a program left that holds a secret. Raises InputError for a tree that is too deep to look through."""
     base = outputs.rpartition("/")[0]
     for top in (cwd,) if base.startswith(f"{cwd}/") else (cwd, base):
-        seat.deps.discretion.tidy(seat.root, top, seat.deps.limits.payload_bytes, since, spared)
+        seat.deps.secret_guard.scrub_tree(seat.root, top, seat.deps.limits.payload_bytes, since, spared)
 
 
 async def _judge(
@@ -84,8 +84,8 @@ async def _judge(
     in_tree: bool,  # noqa: FBT001 - as `judge_outputs` has it
     since: int,
 ) -> tuple[AgentResult | TurnFault, list[OutputFile]]:
-    secrets = seat.deps.discretion.secrets
-    ended = seat.deps.discretion.ended(ended)
+    secrets = seat.deps.secret_guard.secrets
+    ended = seat.deps.secret_guard.redact_ended(ended)
     if ended.how != "exited" or ended.exit_code != 0:
         error = ended.error or ("" if ended.exit_code is None else results.describe_exit(ended.exit_code))
         return TurnFault(Code.COMMAND_FAILED, results.describe_error(error, ended.stderr)), []
@@ -113,7 +113,7 @@ def _result_file(seat: AgentInPlan, path: str) -> bytes | None:
         said = seat.root.read(path, _RESULT)
     except MissingError:
         return None
-    clean = seat.deps.discretion.secrets.redact_bytes(said)
+    clean = seat.deps.secret_guard.secrets.redact_bytes(said)
     if clean != said:
         seat.root.write(path, clean)
     return clean
@@ -122,7 +122,7 @@ def _result_file(seat: AgentInPlan, path: str) -> bytes | None:
 def _withhold(seat: AgentInPlan, cwd: str, since: int, *, in_tree: bool) -> None:
     """Refuse a tree in which a secret stands: it would be merged."""
     if in_tree:
-        seat.deps.discretion.withhold_tree(seat.root, cwd, seat.deps.limits.payload_bytes, since)
+        seat.deps.secret_guard.refuse_tree_if_secret(seat.root, cwd, seat.deps.limits.payload_bytes, since)
 
 
 def _find_outputs(seat: AgentInPlan, command: Command, outputs: str, cwd: str, since: int) -> list[OutputFile]:
@@ -132,14 +132,14 @@ def _find_outputs(seat: AgentInPlan, command: Command, outputs: str, cwd: str, s
     """
     names = results.map_declared_outputs(command)
     found: list[OutputFile] = []
-    seat.root.make(outputs)  # a program may have removed it: then there are none
-    with seat.root.sub(outputs) as folder:
+    seat.root.make_folder(outputs)  # a program may have removed it: then there are none
+    with seat.root.open_folder(outputs) as folder:
         for entry in sorted(folder.scan()):
             if not entry.is_text:
                 raise InputError(Code.FILE_UNSAFE, "the name of an output is not UTF-8")
             name = names.get(entry.name, entry.name)
             if entry.kind == "folder":
-                with folder.sub(entry.name) as inner:
+                with folder.open_folder(entry.name) as inner:
                     paths = [(path, f"{entry.name}/{path}") for path in _walk(inner, "", _DEPTH)]
             else:
                 paths = [(entry.name, entry.name)]
@@ -171,14 +171,14 @@ def _walk(folder: Folder, above: str, depth: int) -> Iterator[str]:
             continue
         if not depth:
             raise InputError(Code.FILE_UNSAFE, f"the folders of an output are nested deeper than {_DEPTH}")
-        with folder.sub(entry.name) as inner:
+        with folder.open_folder(entry.name) as inner:
             yield from _walk(inner, f"{above}{entry.name}/", depth - 1)
 
 
 async def _read_output(seat: AgentInPlan, file: OutputFile) -> OutputFile:
     """Read a file that a program left. Large ones are kept at once."""
     limit = seat.deps.limits.payload_bytes
-    await asyncio.to_thread(seat.deps.discretion.withhold, seat.root, file.source, limit)
+    await asyncio.to_thread(seat.deps.secret_guard.refuse_if_secret, seat.root, file.source, limit)
     entry = await asyncio.to_thread(seat.root.entry, file.source)
     if entry is None:
         raise InputError(Code.OUTPUT_MISSING, f"{file.path!r} vanished while it was taken in")

@@ -45,7 +45,7 @@ class ProgramAgents:
     async def perform(self, job: Job) -> Performance:
         """Lay out, run, take in. Every process of the program is dead when it returns."""
         seat = await open_agent_in_plan(self.deps, job.agent_id, job.plan_id)
-        with self.deps.discretion.during(job.token):
+        with self.deps.secret_guard.guard_token(job.token):
             async with open_attempt_socket(self.api(), job.token) as api:
                 try:
                     layout, feedback = await self._lay_out(seat, job, paths_of(job))
@@ -83,7 +83,7 @@ class ProgramAgents:
         seat = await open_agent_in_plan(self.deps, job.agent_id, job.plan_id)
         layout = paths_of(job)
         layout = replace(layout, base=f"{layout.base}-{root_layout.path_segment(input_name)}")
-        with self.deps.discretion.during(job.token):
+        with self.deps.secret_guard.guard_token(job.token):
             async with open_attempt_socket(self.api(), job.token) as api:
                 try:
                     layout, _ = await self._lay_out(seat, job, layout)
@@ -100,11 +100,11 @@ class ProgramAgents:
                 return None
             if ended.how != "exited" or ended.exit_code != 0:
                 return None
-            return self.deps.discretion.secrets.redact_json(said)
+            return self.deps.secret_guard.secrets.redact_json(said)
 
     async def _run(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> TurnEnd:  # noqa: ARG002 - others need them
         """Run the program."""
-        return self.deps.discretion.ended(await self.driver.run(turn))
+        return self.deps.secret_guard.redact_ended(await self.driver.run(turn))
 
     async def _lay_out(self, seat: AgentInPlan, job: Job, layout: AttemptPaths) -> tuple[AttemptPaths, str | None]:
         """Make the folders of an attempt and put its inputs there; and where the feedback lies, if there is any."""
@@ -129,9 +129,9 @@ class ProgramAgents:
         root = seat.root.path.absolute()
         context = await trace_context.make_traceparent(self.deps, job)
         own = TurnEnvironment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
-        self.deps.discretion.learn(pick_variables(job.profile, self.environ))
+        self.deps.secret_guard.register(pick_variables(job.profile, self.environ))
         argv = argv_of(seat, job.profile)
-        prompt = self.deps.discretion.secrets.redact(job.prompt)
+        prompt = self.deps.secret_guard.secrets.redact(job.prompt)
         if mode == "execute":
             await asyncio.to_thread(prompt_record.save_prompt, seat.root, layout.base, prompt)
         return ProgramTurn(
@@ -143,13 +143,13 @@ class ProgramAgents:
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
             budget=budget_of(job.profile, root, layout),
-            confinement=await ConfinementBuilder(seat, job.profile, layout, job.command, api, job.readonly).found(),
+            confinement=await ConfinementBuilder(seat, job.profile, layout, job.command, api, job.readonly).build(),
             hear=job.watch.hear if job.watch is not None else None,
         )
 
     async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: TurnEnd) -> Performance:
         may_refuse = job.profile.self_assessment
-        failed = ended.how == "exited" and ended.exit_code != 0 and job.checked
+        failed = ended.how == "exited" and ended.exit_code != 0 and job.has_checks
         if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
             error = ended.error or f"exit code {ended.exit_code}"
             remark = verdict_words.SAID_FAILED(error=results.describe_error(error, ended.stderr))

@@ -81,14 +81,14 @@ def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> PromptRecord:
     if data is None:
         return PromptRecord(command_id, None, sha256, "hash_only", None)
     standing: PromptStatus = "as_injected" if wire.sha256(data) == sha256 else "differs"
-    text = deps.discretion.secrets.redact(data.decode(errors="replace"))
+    text = deps.secret_guard.secrets.redact(data.decode(errors="replace"))
     return PromptRecord(command_id, attempt, sha256, standing, text)
 
 
 def _last(root: Folder, folder: str, command_id: str) -> int:
     """The last attempt at a command whose prompt was kept; 0 if none was."""
     try:
-        with root.sub(folder) as turns:
+        with root.open_folder(folder) as turns:
             names = list(turns.names())
     except (AgentTalkError, OSError):
         return 0

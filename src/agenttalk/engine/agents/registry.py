@@ -22,7 +22,7 @@ def make_performers(
     if isinstance(driver, SandboxSelector):
         found["cli"] = CodingAgents(deps, driver, api, environ, tiers=driver)
         if isinstance(driver, DialogueDriver):
-            found["acp"] = AcpAgents(deps, driver, api, environ, tiers=driver, dialogues=driver.dialogue)
+            found["acp"] = AcpAgents(deps, driver, api, environ, tiers=driver, dialogues=driver.open_dialogue)
     if deps.asks_models:
         models = ModelAgents(deps, driver, api, environ, program=deps.asks_models)
         found |= dict.fromkeys(MODEL_DRIVERS, models)

@@ -75,16 +75,16 @@ class RemoteAgents:
         claim = rows.get("claim")
         await self._enter(job, OFFERED if claim is None else ELSEWHERE)
         if claim is not None:
-            self._take(offer, key=claim[1], at=claim[6])
+            self._mark_taken(offer, key=claim[1], at=claim[6])
         if "result" in rows:  # it was handed in to an engine that ended then
             offer.ended.set()
         self._offers[name] = offer
-        self._tell()
+        self._wake_claimers()
         try:
             await offer.taken.wait()
             self.at_work(job.lease)
             if isinstance(job.watch, TurnMonitor):
-                job.watch.begin()
+                job.watch.begin_program()
             return await self._handed_in(offer)
         finally:
             if self._offers.get(name) is offer:
@@ -168,17 +168,17 @@ class RemoteAgents:
         store = await self._deps.stores.board(job.board)
         return await store.read("handed_in", **_about(job))
 
-    def _take(self, offer: _Offer, *, key: str, at: str) -> None:
+    def _mark_taken(self, offer: _Offer, *, key: str, at: str) -> None:
         offer.key, offer.at, offer.heard = key, at, asyncio.get_running_loop().time()
         offer.taken.set()
 
-    def _tell(self) -> None:
+    def _wake_claimers(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def offered(self, agent_id: str) -> dict[str, Any]:
+    async def describe_offers(self, agent_id: str) -> dict[str, Any]:
         """What an agent has taken, what it could take, and how much waits behind that."""
-        own = self._of(agent_id)
+        own = self._offers_to(agent_id)
         queued = []
         for board in await boards.list_boards(self._deps):
             queued += [f"{row[0]}/{row[1]}" for row in await board.read("queued_for", agent_id=agent_id, limit=100)]
@@ -197,7 +197,7 @@ class RemoteAgents:
         deadline = asyncio.get_running_loop().time() + wait
         while True:
             news = self._news
-            for offer in self._of(agent_id):
+            for offer in self._offers_to(agent_id):
                 if offer.taken.is_set():
                     return self._again(offer, key)
                 if await self._claimed(offer, key or ""):
@@ -209,7 +209,7 @@ class RemoteAgents:
                 async with asyncio.timeout(left):
                     await news.wait()
 
-    def _of(self, agent_id: str) -> list[_Offer]:
+    def _offers_to(self, agent_id: str) -> list[_Offer]:
         """What is offered to an agent, or taken by it and not handed in yet."""
         return [each for each in self._offers.values() if each.job.agent_id == agent_id and not each.ended.is_set()]
 
@@ -241,7 +241,7 @@ class RemoteAgents:
 
         if not await store.transact(work):
             return False
-        self._take(offer, key=key, at=at)
+        self._mark_taken(offer, key=key, at=at)
         return True
 
     def _shown(self, offer: _Offer) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class RemoteAgents:
             "task_id": job.task_id,
             "agent_id": job.agent_id,
             "token": job.token or None,
-            "prompt": self._deps.discretion.secrets.redact(job.prompt),
+            "prompt": self._deps.secret_guard.secrets.redact(job.prompt),
             "command": job.command.as_json(),
             "inputs": [
                 {"name": each.input_name, "path": each.path, "sha256": each.sha256, "size": each.size}
@@ -269,7 +269,7 @@ class RemoteAgents:
             **({"traceparent": offer.traceparent} if offer.traceparent else {}),
         }
 
-    def heard(self, caller: Caller) -> None:
+    def record_heartbeat(self, caller: Caller) -> None:
         """An attempt gives a sign of life."""
         if caller.attempt is not None:
             offer = self._offers.get(TaskName(*caller.attempt[:3]))
@@ -292,7 +292,7 @@ class RemoteAgents:
         hint = "a program that was started here finds its inputs in a folder, and puts its outputs into another"
         raise UsageError(Code.NOT_ALLOWED, "this attempt is not one of an agent elsewhere", hint=hint)
 
-    async def input(self, task: TaskName, caller: Caller, name: str, path: str) -> bytes:
+    async def read_input(self, task: TaskName, caller: Caller, name: str, path: str) -> bytes:
         """A file that an attempt was given. Raises UsageError when there is none of that name."""
         job = await self._job(task, caller)
         for each in job.inputs:
@@ -330,7 +330,7 @@ class RemoteAgents:
             raise UsageError(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=f"its outputs: {known}")
         if not _is_inside(path):
             raise UsageError(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is no path inside an output")
-        found = self._deps.discretion.secrets.found(data) if self._deps.discretion.secrets else None
+        found = self._deps.secret_guard.secrets.find_name(data) if self._deps.secret_guard.secrets else None
         if found:
             hint = "hand it over without the secret"
             raise UsageError(Code.SECRET_EXPOSED, f"{path!r} holds the value of {found}, so it is not taken", hint=hint)
@@ -341,7 +341,7 @@ class RemoteAgents:
         Raises UsageError when it comes too late, ConflictError when another was handed in before.
         """
         job = await self._job(task, caller)
-        data = wire.write(self._deps.discretion.secrets.redact_json(dict(said)))
+        data = wire.write(self._deps.secret_guard.secrets.redact_json(dict(said)))
         sha256, at = wire.sha256(data), self._deps.stamp()
         store = await self._deps.stores.board(job.board)
 

@@ -55,13 +55,13 @@ def find_strays(job: Job, before: FileMarks, after: FileMarks) -> tuple[str, ...
         return ()
     allowed = scope.make_scope(promise.allowed_scope, promise.disallowed_scope)
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    return tuple(scope.display_path(path) for path in allowed.breaches(changed)[:_TOLD])
+    return tuple(scope.display_path(path) for path in allowed.find_breaches(changed)[:_TOLD])
 
 
 def _walk(root: Folder, top: str, above: str, skipped: set[str], depth: int) -> Iterator[tuple[str, FileMark]]:
     if not depth:
         raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep for a scope")
-    with root.sub(f"{top}/{above}" if above else top) as here:
+    with root.open_folder(f"{top}/{above}" if above else top) as here:
         entries = [entry for entry in here.scan() if above or entry.name not in skipped]
     for entry in entries:
         path = f"{above}/{entry.name}" if above else entry.name

@@ -48,7 +48,7 @@ class Transcript:
         self._at += len(line)
         self.written += 1
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """What the ledger says of it."""
         told = {"file": self.path, "count": self.count, "sha256": f"sha256:{self._hash.hexdigest()}"}
         return told if self.written == self.count else {**told, "written": self.written}
@@ -68,5 +68,5 @@ def read_used(root: Folder, path: str) -> UsageTotals:
             continue
         if isinstance(said, dict):
             tools += said.get("kind") == "tool"
-            found = found.most(measure_usage(said)) if said.get("kind") == "usage" else found
-    return found.most(UsageTotals(tool_calls=tools))
+            found = found.max_with(measure_usage(said)) if said.get("kind") == "usage" else found
+    return found.max_with(UsageTotals(tool_calls=tools))

@@ -137,7 +137,7 @@ class DayLimitTracker:
             self.watches.limit_day(self.purse, self.deps.stamp())
         return now != before or first
 
-    async def look(self) -> bool:
+    async def may_resume(self) -> bool:
         """See what others spent today; whether tasks that wait for another day or limit may be let go on."""
         if not self._known:
             await self.refresh()
@@ -148,11 +148,11 @@ class DayLimitTracker:
             return False
         today = await spending.describe_today(self.deps, self.purse.day_cost_usd)
         if today["left_usd"] == 0.0:  # nothing is left of this day either, and nobody is asked again
-            self.noted()
+            self.mark_resumed()
             return False
         return True
 
-    def noted(self) -> None:
+    def mark_resumed(self) -> None:
         """They were. A limit that was changed while they were looked at counts as another."""
         self._let_go = self._seen
 

@@ -44,13 +44,13 @@ def recount_plan(tx: Tx, plan_id: str) -> None:
 class Sharer(Protocol):
     """A turn that shares a budget with others: the monitor that watches it."""
 
-    last: bool
+    has_finished: bool
 
     @property
     def used(self) -> UsageTotals:
         """What the turn has used so far."""
 
-    def look(self) -> None:
+    def check_limits(self) -> None:
         """Stop the turn if the budget is used up."""
 
 
@@ -74,7 +74,7 @@ class SharedUsage:
             found = found.plus(each)
         return found
 
-    def leave(self, lease: str) -> None:
+    def remove_turn(self, lease: str) -> None:
         """A turn has ended."""
         self.live.pop(lease, None)
         self.watchers.pop(lease, None)
@@ -92,23 +92,23 @@ class Allowance:
     tallies: Mapping[Scope, SharedUsage]
     """What it shares with others."""
 
-    def used(self, now: UsageTotals) -> dict[Scope, UsageTotals]:
+    def total_used(self, now: UsageTotals) -> dict[Scope, UsageTotals]:
         """What is used altogether, when an attempt that is under way has used so much."""
         found: dict[Scope, UsageTotals] = {scope: tally.total for scope, tally in self.tallies.items()}
         return {**found, "task": self.own.plus(now)}
 
-    def used_in_the_end(self, lease: str, now: UsageTotals) -> dict[Scope, UsageTotals]:
+    def final_used(self, lease: str, now: UsageTotals) -> dict[Scope, UsageTotals]:
         """The same of an attempt that has ended: whatever it told before, that is what it used."""
         found: dict[Scope, UsageTotals] = {}
         for scope, tally in self.tallies.items():
-            tally.leave(lease)
+            tally.remove_turn(lease)
             found[scope] = tally.total.plus(now)
         return {**found, "task": self.own.plus(now)}
 
     def without(self, reasons: Iterable[str]) -> Allowance:
         """The same without the limits that somebody has lifted."""
         lifted = set(reasons)
-        kept = tuple(each for each in self.limits if each.spent not in lifted)
+        kept = tuple(each for each in self.limits if each.exhausted_message not in lifted)
         return Allowance(kept, self.own, self.names, self.tallies)
 
     def write(self, tx: Tx, lease: str, now: UsageTotals) -> None:
@@ -117,7 +117,7 @@ class Allowance:
             [row] = tx.run("add_spending", name=name, **now._asdict())
             tally = self.tallies.get(scope)
             if tally is not None:
-                tally.leave(lease)
+                tally.remove_turn(lease)
                 tally.base = UsageTotals(*row)
 
 
@@ -130,7 +130,7 @@ class Budgets:
     tallies: dict[tuple[str, str], SharedUsage] = field(default_factory=dict)
     """Board and name → what was used."""
 
-    def allowance(self, tx: Tx, limits: tuple[BudgetLimit, ...], plan_id: str, task_id: str, at: str) -> Allowance:
+    def make_allowance(self, tx: Tx, limits: tuple[BudgetLimit, ...], plan_id: str, task_id: str, at: str) -> Allowance:
         """What limits an attempt at a task, from what is written down."""
         scopes = dict.fromkeys(each.scope for each in limits)
         names = {scope: make_counter_name(scope, plan_id, task_id, at) for scope in scopes}
@@ -143,7 +143,7 @@ class Budgets:
         own = read_used(tx, names["task"]) if "task" in names else NOTHING
         return Allowance(limits, own, names, tallies)
 
-    def of_the_day(self, known: Allowance | None, board: str, at: str) -> Allowance | None:
+    def apply_day_limit(self, known: Allowance | None, board: str, at: str) -> Allowance | None:
         """What limits an attempt that is under way, when the limit of the day is what it is now."""
         old = known or Allowance((), NOTHING, {}, {})
         limits = tuple(each for each in old.limits if each.scope != "day")
@@ -155,7 +155,7 @@ class Budgets:
             tallies["day"] = self.tallies.setdefault((board, names["day"]), SharedUsage())
         return Allowance(limits, old.own, names, tallies) if limits else None
 
-    def seen_elsewhere(self, day: str, costs: Mapping[str, float]) -> None:
+    def record_day_costs(self, day: str, costs: Mapping[str, float]) -> None:
         """What each board has spent today: it counts on all others, too."""
         name = make_counter_name("day", "", "", day)
         for known in [key for key in self.tallies if key[1].startswith("day:") and key[1] != name]:
@@ -172,7 +172,7 @@ async def refresh_day_costs(deps: Deps, purse: Budgets) -> None:
     at = deps.stamp()
     name = make_counter_name("day", "", "", at)
     rows = {store.name: await store.read("spending", name=name) for store in await list_boards(deps)}
-    purse.seen_elsewhere(at, {board: found[0][1] if found else 0.0 for board, found in rows.items()})
+    purse.record_day_costs(at, {board: found[0][1] if found else 0.0 for board, found in rows.items()})
 
 
 async def describe_today(deps: Deps, most: float | None) -> dict[str, Any]:

@@ -36,13 +36,13 @@ class TurnMonitor:
         "_trail",
         "abort",
         "allowance",
-        "last",
+        "has_finished",
     )
 
     def __init__(self, lease: str, rule: StuckRule, allowance: Allowance | None = None) -> None:
         self.abort: Abort | None = None
         """Why the turn is stopped."""
-        self.last = False
+        self.has_finished = False
         """Whether the program has told that its work is finished."""
         self._lease = lease
         self._rule = rule
@@ -63,24 +63,24 @@ class TurnMonitor:
             for tally in self.allowance.tallies.values():
                 tally.watchers[self._lease] = self
 
-    def limit(self, allowance: Allowance | None) -> None:
+    def set_allowance(self, allowance: Allowance | None) -> None:
         """Something else limits the turn from now on; if that is used up already, it is stopped."""
         for tally in self.allowance.tallies.values() if self.allowance is not None else ():
-            tally.leave(self._lease)
+            tally.remove_turn(self._lease)
         self.allowance = allowance
         for tally in allowance.tallies.values() if allowance is not None else ():
             tally.watchers[self._lease] = self
-        self.look()
+        self.check_limits()
         if self.abort is None and self._began is not None:
             self._set_timer()
 
-    def begin(self) -> None:
+    def begin_program(self) -> None:
         """A program starts. What one before it told, which judged an input, stays counted."""
         self._began = asyncio.get_running_loop().time()
         if self._rule.seconds is not None or self.allowance is not None:
             self._set_timer()
 
-    def rest(self) -> None:
+    def end_program(self) -> None:
         """The program has ended: time that passes now is not its."""
         if self._began is None:
             return
@@ -92,15 +92,15 @@ class TurnMonitor:
             self._timer.cancel()
             self._timer = None
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """The turn is over."""
-        self.rest()
+        self.end_program()
         if self.allowance is not None:
             for tally in self.allowance.tallies.values():
-                tally.leave(self._lease)
+                tally.remove_turn(self._lease)
 
     @property
-    def heard(self) -> bool:
+    def has_usage(self) -> bool:
         """Whether anything was told that counts."""
         return self._before is not NOTHING or self._now is not NOTHING
 
@@ -120,16 +120,16 @@ class TurnMonitor:
         """What the program tells."""
         if self._began is None:
             return
-        self._now = self._now.most(usage.measure_usage(note.usage))
+        self._now = self._now.max_with(usage.measure_usage(note.usage))
         if not note.counts_only:
             what = note.progress or str(sorted(note.usage.items(), key=str))
             self._trail = stuck.extend_trail(self._trail or ActivityTrail(), what, asyncio.get_running_loop().time())
-        self.last = note.last
-        self.look()
+        self.has_finished = note.last
+        self.check_limits()
         if self._rule.seconds is not None:
             self._set_timer()
 
-    def unsafe(self, what: str) -> None:
+    def report_unsafe(self, what: str) -> None:
         """The program did something forbidden."""
         self.stop(Abort("unsafe", what))
 
@@ -139,7 +139,7 @@ class TurnMonitor:
             self.abort = abort
             self._stop()
 
-    def look(self) -> None:
+    def check_limits(self) -> None:
         """Stop the turn if it has used too much, or is stuck; and others that share its budget.
 
         One that has told its last is not stopped for the day's sake: it ends anyway, and has cost what it cost.
@@ -151,12 +151,12 @@ class TurnMonitor:
             passed = budgets.find_overrun(self.allowance.limits, self._counted(self.allowance, now))
             if passed is not None:
                 abort = passed.abort
-                if not (self.last and abort.pauses):
+                if not (self.has_finished and abort.pauses):
                     self.stop(abort)
                 for tally in self.allowance.tallies.values():
                     for other in list(tally.watchers.values()):
-                        if not (other.last and abort.pauses):
-                            other.look()
+                        if not (other.has_finished and abort.pauses):
+                            other.check_limits()
                 return
         why = stuck.explain_stuck(
             self._trail or ActivityTrail(at=self._began), self._rule, asyncio.get_running_loop().time()
@@ -170,7 +170,7 @@ class TurnMonitor:
         for tally in allowance.tallies.values():
             for lease, other in list(tally.watchers.items()):
                 tally.live[lease] = other.used
-        return allowance.used(now)
+        return allowance.total_used(now)
 
     def _set_timer(self) -> None:
         """Look again when something is over by then, whatever the program tells."""
@@ -203,7 +203,7 @@ class TurnMonitor:
             if over:
                 self.stop(Abort("budget-exhausted", f"{over[0]} is used up"))
                 return
-        self.look()
+        self.check_limits()
         if self.abort is None:
             self._set_timer()
 
@@ -224,9 +224,9 @@ class TurnMonitors:
         name = (job.board, job.plan_id, job.task_id)
         if name in self._known and self._known[name][1] is watch:
             del self._known[name]
-        watch.leave()
+        watch.close()
 
-    def of(self, board: str, plan_id: str, task_id: str) -> TurnMonitor | None:
+    def find(self, board: str, plan_id: str, task_id: str) -> TurnMonitor | None:
         """Who looks on at a task."""
         known = self._known.get((board, plan_id, task_id))
         return known[1] if known is not None else None
@@ -234,9 +234,9 @@ class TurnMonitors:
     def limit_day(self, purse: Budgets, at: str) -> None:
         """The limit of the day is another one: it holds for every turn under way, too."""
         for (board, _, _), (_, watch) in list(self._known.items()):
-            watch.limit(purse.of_the_day(watch.allowance, board, at))
+            watch.set_allowance(purse.apply_day_limit(watch.allowance, board, at))
 
-    def told(self, board: str, plan_id: str, task_id: str, epoch: int, note: Note) -> str | None:
+    def report(self, board: str, plan_id: str, task_id: str, epoch: int, note: Note) -> str | None:
         """What an attempt tells of itself while it runs; why it is stopped, if it is. An old one is not listened to."""
         known, watch = self._known.get((board, plan_id, task_id), (0, None))
         if watch is None or known != epoch:
@@ -251,12 +251,12 @@ def start_counting(job: Job) -> TurnMonitor | None:
     if not isinstance(watch, TurnMonitor) or job.profile.driver == "human":
         return None
     if job.profile.driver != "remote":  # it begins when its agent takes it
-        watch.begin()
+        watch.begin_program()
     return watch
 
 
 def merge_usage(told: UsageTotals, said: Mapping[str, Any]) -> dict[str, Any]:
     """What a turn used, for its performance: what it told meanwhile, or said in the end if that is more."""
-    most = told.most(usage.measure_usage(said))
+    most = told.max_with(usage.measure_usage(said))
     counts = {"tokens": most.tokens, "cost_usd": most.cost_usd, "tool_calls": most.tool_calls}
     return {"seconds": most.seconds, "usage": {**said, **{name: count for name, count in counts.items() if count}}}

@@ -23,7 +23,7 @@ PersonRole = Literal["operator", "viewer", "worker"]
 PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
 _EVER: Final = "9999"
 
-ENGINE_TOKEN_LABEL: Final = "operator"
+ENGINE_TOKEN_LABEL: Final = "operator"  # noqa: S105 - the name of a token, not a token
 """What the token is called that an engine makes for its own root. Nobody else is."""
 ELSEWHERE: Final = "elsewhere"
 """The phase of an attempt that an agent elsewhere has taken."""
@@ -220,7 +220,7 @@ async def _attempt(deps: Deps, attempt: TokenSubject) -> _ActiveAttempt | None:
     """An attempt that is under way; None when it is none, or over."""
     # A token can name any board. Only one that is there is looked at: asking the store for another would make it.
     known = boards.VIRTUAL | {each.name for each in await boards.list_boards(deps)}
-    if attempt.board not in known or not deps.stores.has(attempt.board):
+    if attempt.board not in known or not deps.stores.has_board(attempt.board):
         return None
     board = await deps.stores.board(attempt.board)
     rows = await board.read("attempt_of", plan_id=attempt.plan_id, task_id=attempt.task_id)

@@ -16,17 +16,17 @@ class EngineAddress(NamedTuple):
 
     http: str
     socket: str
-    doors: Callable[[str], AbstractAsyncContextManager[str]] | None = None
+    open_socket: Callable[[str], AbstractAsyncContextManager[str]] | None = None
     """Opens a socket for one attempt, by its token; nothing but that token is taken there."""
 
 
 @asynccontextmanager
 async def open_attempt_socket(api: EngineAddress | None, token: str) -> AsyncIterator[EngineAddress | None]:
     """Where the program of one attempt reaches us: at a socket of its own, while its turn lasts."""
-    if api is None or api.doors is None:
+    if api is None or api.open_socket is None:
         yield api
         return
-    async with api.doors(token) as socket:
+    async with api.open_socket(token) as socket:
         yield api._replace(socket=socket)
 
 

@@ -34,7 +34,7 @@ async def list_boards(deps: Deps) -> list[Store]:
     names = {row[0] for row in await system.read("boards_in_use")} - {DEFAULT}
     apart = VIRTUAL | deps.kinds.keys()
     found = [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - apart)]]
-    virtual = [await open_if_readable(deps, name) for name in sorted(apart) if deps.stores.has(name)]
+    virtual = [await open_if_readable(deps, name) for name in sorted(apart) if deps.stores.has_board(name)]
     return [*found, *(board for board in virtual if board is not None)]
 
 

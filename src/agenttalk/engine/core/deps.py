@@ -63,11 +63,11 @@ class Deps:
     """Whether other servers, with roots of their own, work on the same store."""
     unrouted: bool = False
     """Whether messages of foreign plans are worked though no router is known to have brought them."""
-    walls: SandboxPaths = field(default_factory=SandboxPaths)
+    sandbox_paths: SandboxPaths = field(default_factory=SandboxPaths)
     """What processes in a sandbox see."""
     operator: OperatorIsolation = field(default_factory=OperatorIsolation)
     """What the operator says of isolation."""
-    discretion: SecretGuard = field(default_factory=SecretGuard)
+    secret_guard: SecretGuard = field(default_factory=SecretGuard)
     """What must not be written down."""
     traced: bool = False
     """Whether a tracing system is told what happens, so that agents are told where they stand in a trace."""

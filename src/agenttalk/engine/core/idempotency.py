@@ -111,7 +111,7 @@ class IdempotencyKeys:
         finally:
             self.under_way.discard(key)
 
-    def leave(self, key: str) -> None:
+    def abandon(self, key: str) -> None:
         """Nobody knows what came of it."""
         self.under_way.discard(key)
 

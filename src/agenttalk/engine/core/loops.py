@@ -29,7 +29,7 @@ async def run_loop(
             LOG.warning("%s: %s", name, error.message, extra={"action": f"engine.{name}"})
         except Exception:
             LOG.exception("%s: a step failed; it is tried again", name, extra={"action": f"engine.{name}"})
-        await wait_for_first(stop.wait(), wake.changed(wait))
+        await wait_for_first(stop.wait(), wake.wait_for_change(wait))
 
 
 async def run_listener(name: str, listen: Callable[[], Awaitable[None]], failure: str) -> None:
@@ -72,7 +72,7 @@ _LONG: Final = 3600.0
 class WakeSource(Protocol):
     """Something that tells when folders changed."""
 
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
+    async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
         """Wait until something changed, at most so long; which folders."""
 
 
@@ -85,7 +85,7 @@ class Waiter:
         self._found: set[str] = set()
         self._due = asyncio.Event()
 
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
+    async def wait_for_change(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
         """Wait until something changed that it wants to know of, or it was nudged."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
@@ -99,7 +99,7 @@ class Waiter:
         """Have it look, though no folder changed."""
         self._due.set()
 
-    def tell(self, folders: set[str]) -> None:
+    def notify(self, folders: set[str]) -> None:
         """Wake it if one of the folders is its own."""
         mine = {folder for folder in folders if self._wants(folder.split("/"))}
         if mine:
@@ -114,28 +114,28 @@ class WakeBroadcaster:
         self._watch = watch
         self._waiters: list[Waiter] = []
 
-    def of_router(self) -> Waiter:
+    def add_router_waiter(self) -> Waiter:
         """Woken by outboxes and plans."""
         return self._add(lambda path: path[0] == root_layout.RUNTIME or path[2:3] in ([], ["outbox"]))
 
-    def of_agent(self, agent_id: str) -> Waiter:
+    def add_agent_waiter(self, agent_id: str) -> Waiter:
         """Woken by an agent's inbox."""
         return self._add(lambda path: path[:2] == [root_layout.AGENTS, agent_id] and path[2:3] in ([], ["inbox"]))
 
-    def of_agents(self) -> Waiter:
+    def add_agents_folder_waiter(self) -> Waiter:
         """Woken when an agent's folder appears."""
         return self._add(lambda path: path[0] == root_layout.AGENTS and len(path) <= 2)
 
-    def drop(self, waiter: Waiter) -> None:
+    def remove(self, waiter: Waiter) -> None:
         """It waits no longer."""
         self._waiters.remove(waiter)
 
     async def run(self) -> None:
         """Pass on what the watch tells, until cancelled."""
         while True:
-            folders = await self._watch.changed(_LONG)
+            folders = await self._watch.wait_for_change(_LONG)
             for waiter in self._waiters:
-                waiter.tell(folders)
+                waiter.notify(folders)
 
     def _add(self, wants: Callable[[list[str]], bool]) -> Waiter:
         waiter = Waiter(wants)

@@ -31,7 +31,7 @@ def profile_of(deps: Deps, agent_id: str, configured: ProfileOverlay) -> AgentPr
 def list_agents(root: Folder) -> list[str]:
     """The agents: folders under agents/ whose name is an id and not reserved."""
     try:
-        with root.sub(root_layout.AGENTS) as folder:
+        with root.open_folder(root_layout.AGENTS) as folder:
             found = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
     except MissingError:
         return []

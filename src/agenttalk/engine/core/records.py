@@ -53,7 +53,7 @@ def format_time(at: str) -> str:
 def store_content(tx: Tx, data: bytes) -> str:
     """Keep a small content in the same commit as what refers to it."""
     digest = wire.sha256(data)
-    tx.later("put_blob", {"hash": digest, "content": data})
+    tx.run_later("put_blob", {"hash": digest, "content": data})
     return digest
 
 
@@ -64,7 +64,7 @@ def publish_file(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: st
     and content the file is removed.
     """
     data = body if isinstance(body, bytes) else None if body is None else wire.write(body) + b"\n"
-    tx.later("show_view", {"path": path, "body": data, "content": content})
+    tx.run_later("show_view", {"path": path, "body": data, "content": content})
 
 
 def alert(
@@ -186,7 +186,7 @@ def journal_subject(plan_id: str) -> str:
 def count_messages(tx: Tx, plan_id: str, **changes: int) -> None:
     """Count what became of messages: sent, delivered, superseded, duplicate, dead."""
     zero = {"sent": 0, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0}
-    tx.later("tally", {"plan_id": plan_id, **zero, **changes})
+    tx.run_later("tally", {"plan_id": plan_id, **zero, **changes})
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,28 +40,28 @@ class SecretGuard:
         self.secrets: Secrets = NO_SECRETS
         """All that are known."""
 
-    def learn(self, handed: Mapping[str, str]) -> None:
+    def register(self, handed: Mapping[str, str]) -> None:
         """Note what an agent is handed. A variable that has another value by now is a secret with both."""
-        self.keep(redaction.collect_secrets(handed).values if handed else {})
+        self.register_values(redaction.collect_secrets(handed).values if handed else {})
 
-    def keep(self, values: Mapping[str, str]) -> None:
+    def register_values(self, values: Mapping[str, str]) -> None:
         """Note secrets, whatever they are called. Those that are too short to be recognised are left out."""
         known = set(self._values.values())
         new = {name: each for name, each in values.items() if each not in known and len(each) >= redaction.SHORTEST}
         if new:
             for name, value in new.items():
                 self._values[name if name not in self._values else f"{name} ({len(self._values)})"] = value
-            self._think()
+            self._rebuild()
 
     @contextmanager
-    def during(self, token: str) -> Iterator[None]:
+    def guard_token(self, token: str) -> Iterator[None]:
         """The token of an attempt, while that lasts. What is looked at soon afterwards is still kept free of it."""
         secret = redaction.extract_secret_part(token)
         if len(secret) < redaction.SHORTEST:
             yield
             return
         self._live[secret] += 1
-        self._think()
+        self._rebuild()
         try:
             yield
         finally:
@@ -70,12 +70,12 @@ class SecretGuard:
                 del self._live[secret]
                 self._dead.append(secret)
 
-    def _think(self) -> None:
+    def _rebuild(self) -> None:
         tokens = dict.fromkeys((*self._live, *self._dead))
         known = {TOKEN if not number else f"{TOKEN} ({number})": each for number, each in enumerate(tokens)}
         self.secrets = Secrets({**known, **self._values})
 
-    def ended(self, ended: TurnEnd) -> TurnEnd:
+    def redact_ended(self, ended: TurnEnd) -> TurnEnd:
         """How a turn ended, without them."""
         known = self.secrets
         if not known:
@@ -87,7 +87,7 @@ class SecretGuard:
             error=known.redact(ended.error),
         )
 
-    def proof(self, proof: WorkProof) -> WorkProof:
+    def redact_proof(self, proof: WorkProof) -> WorkProof:
         """What was found out about a turn's work, without them."""
         known = self.secrets
         if not known:
@@ -95,21 +95,21 @@ class SecretGuard:
         return replace(
             proof,
             evidence=tuple(replace(each, detail=known.redact(each.detail)) for each in proof.evidence),
-            told=known.redact_json(proof.told),
-            results=tuple(self.result(each) for each in proof.results),
+            check_records=known.redact_json(proof.check_records),
+            results=tuple(self.redact_result(each) for each in proof.results),
             refused=known.redact(proof.refused),
             conflict=known.redact(proof.conflict),
             diff=known.redact(proof.diff),
         )
 
-    def result(self, result: CheckResult) -> CheckResult:
+    def redact_result(self, result: CheckResult) -> CheckResult:
         """What came of a check, without them."""
         known = self.secrets
         if not known:
             return result
         return replace(result, detail=known.redact(result.detail), output=known.redact(result.output))
 
-    def withhold(self, folder: Folder, path: str, limit: int) -> None:
+    def refuse_if_secret(self, folder: Folder, path: str, limit: int) -> None:
         """Remove a file that holds one, and raise InputError. One that cannot be read is somebody else's matter."""
         name = self._in_file(folder, path, limit) if self.secrets else None
         if name is not None:
@@ -123,13 +123,13 @@ class SecretGuard:
 
     def _in_file(self, folder: Folder, path: str, limit: int, named: str = "") -> str | None:
         """The name of one that stands in a file or its name. Raises MachineError when the file cannot be read."""
-        if name := self.secrets.found((named or path).encode("utf-8", "surrogateescape")):
+        if name := self.secrets.find_name((named or path).encode("utf-8", "surrogateescape")):
             return name
         before = b""
         try:
             with folder.stream(path, limit, linked=True) as stream:
                 while piece := stream.read(_PIECE):
-                    if name := self.secrets.found(before + piece):
+                    if name := self.secrets.find_name(before + piece):
                         return name
                     before = (before + piece)[-self.secrets.longest :]
         except (InputError, MissingError):
@@ -143,13 +143,13 @@ class SecretGuard:
         except MachineError:
             return True
 
-    def withhold_tree(self, folder: Folder, top: str, limit: int, since: int = 0) -> None:
+    def refuse_tree_if_secret(self, folder: Folder, top: str, limit: int, since: int = 0) -> None:
         """The same for every file of a tree, but for its own repository, that was changed since then."""
         if self.secrets:
             for path in _files(folder, top, _DEEPEST, since):
-                self.withhold(folder, path, limit)
+                self.refuse_if_secret(folder, path, limit)
 
-    def tidy(self, folder: Folder, top: str, limit: int, since: int = 0, spared: str = "") -> None:
+    def scrub_tree(self, folder: Folder, top: str, limit: int, since: int = 0, spared: str = "") -> None:
         """Remove whatever an agent left there that holds one: it is not handed over, and must not lie about either.
 
         A folder can be `spared` that is removed later. Raises InputError for a tree that is too deep to be looked into.
@@ -166,7 +166,7 @@ class SecretGuard:
 def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -> Iterator[str]:
     """Files that were changed since then, by the file system's own time, which no program can set."""
     try:
-        with folder.sub(top) as here:
+        with folder.open_folder(top) as here:
             entries = sorted(here.scan())
     except MissingError:
         return

@@ -32,7 +32,7 @@ class Slots:
         self._refused: dict[str, None] = {}
         """Who asked in vain and comes back by itself, the longest waiting first."""
 
-    def take(self, agent_id: str, given: TicketCallback | None = None, *, apart: bool = False) -> int | None:
+    def acquire(self, agent_id: str, given: TicketCallback | None = None, *, apart: bool = False) -> int | None:
         """A ticket for the agent's place; None while it works, or as many work as may.
 
         With `given` one waits for it then, and has ceased to wait when there is a ticket at once. Who works `apart`,
@@ -62,7 +62,7 @@ class Slots:
         for given, ticket in handed:
             given(ticket)
 
-    def lend(self, agent_id: str, ticket: int) -> None:
+    def mark_remote(self, agent_id: str, ticket: int) -> None:
         """The agent turns out to work elsewhere: its place is taken, but none of this machine's."""
         with self._lock:
             if self._busy.get(agent_id) == ticket:
@@ -72,17 +72,17 @@ class Slots:
     def _full(self) -> bool:
         return len(self._busy) - len(self._apart) >= self._most
 
-    def wait(self, agent_id: str, given: TicketCallback) -> None:
+    def enqueue(self, agent_id: str, given: TicketCallback) -> None:
         """Have the agent's place the next time that somebody gives it back, or one that it may have."""
         with self._lock:
             self._waiting[agent_id] = given
 
-    def leave(self, agent_id: str) -> None:
+    def stop_waiting(self, agent_id: str) -> None:
         """Wait for the agent's place no longer."""
         with self._lock:
             self._waiting.pop(agent_id, None)
 
-    def free(self, agent_id: str, ticket: int, *, tells: bool = False) -> bool:
+    def release(self, agent_id: str, ticket: int, *, tells: bool = False) -> bool:
         """Give a place back; nothing happens when that ticket does not hold it any more.
 
         Says whether somebody who comes back by itself has asked in vain, and could have it now. Who `tells` them has
@@ -103,7 +103,7 @@ class Slots:
             given(new)
         return asked
 
-    def next_refused(self) -> str | None:
+    def pop_refused(self) -> str | None:
         """Somebody who asked in vain and could have a place now; told once, so that whoever hears it has to ask."""
         with self._lock:
             if self._full:
@@ -141,35 +141,35 @@ class AgentSlot:
         self._freed = freed
         self._ticket: int | None = None
         self._left = False
-        self.came = asyncio.Event()
+        self.available = asyncio.Event()
         """Set when the place was handed over, or nobody seems to want it; whoever looks clears it."""
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Have the place. False while the agent works for others: then it is handed over when they have done."""
         if self._ticket is None:
             self._left = False
-            self._ticket = self._slots.take(self._agent_id, self._given())
+            self._ticket = self._slots.acquire(self._agent_id, self._given())
         return self._ticket is not None
 
-    def free(self, *, come_back: bool = False) -> bool:
+    def release(self, *, come_back: bool = False) -> bool:
         """Give it back, if it is held. True when others asked for it in vain: they come first now.
 
         To `come_back` is to have it handed over again when they have done.
         """
         ticket, self._ticket = self._ticket, None
-        if ticket is None or not self._slots.free(self._agent_id, ticket, tells=True):
+        if ticket is None or not self._slots.release(self._agent_id, ticket, tells=True):
             return False
         if come_back:
-            self._slots.wait(self._agent_id, self._given())
-            asyncio.get_running_loop().call_later(MOMENT, self.came.set)
+            self._slots.enqueue(self._agent_id, self._given())
+            asyncio.get_running_loop().call_later(MOMENT, self.available.set)
         self._freed()
         return True
 
-    def leave(self) -> None:
+    def withdraw(self) -> None:
         """Neither have it nor wait for it any more."""
         self._left = True
-        self._slots.leave(self._agent_id)
-        self.free()
+        self._slots.stop_waiting(self._agent_id)
+        self.release()
 
     def _given(self) -> TicketCallback:
         loop = asyncio.get_running_loop()
@@ -182,7 +182,7 @@ class AgentSlot:
 
     def _get(self, ticket: int) -> None:
         if self._left:
-            self._slots.free(self._agent_id, ticket)
+            self._slots.release(self._agent_id, ticket)
             return
         self._ticket = ticket
-        self.came.set()
+        self.available.set()

@@ -103,7 +103,7 @@ async def post_contribution(
     if remark.author != caller.name:
         hint = f"say {caller.name!r}, or use the token of {remark.author!r}"
         raise UsageError(Code.NOT_ALLOWED, f"this token is not that of {remark.author!r}", hint=hint)
-    secrets = deps.discretion.secrets
+    secrets = deps.secret_guard.secrets
     if secrets:
         remark = replace(remark, body=secrets.redact(remark.body), claims=secrets.redact_json(remark.claims))
     board = await board_of_task(deps, task)
@@ -123,7 +123,7 @@ def _post_contribution(
     once = IdempotentRequest(
         task.plan_id, caller.name, f"{task.task_id}/{caller.name}/{epoch}/{key}", remark.as_json(), at
     )
-    return once.do(tx, lambda: _keep(tx, task, remark, caller, at))
+    return once.run_once(tx, lambda: _keep(tx, task, remark, caller, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +133,13 @@ class IdempotentRequest:
     plan_id: str
     by: str
     key: str
-    said: wire.JsonValue
+    body: wire.JsonValue
     at: str
 
-    def do(self, tx: Tx, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def run_once(self, tx: Tx, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Do it, unless it was done; raises ConflictError when the key was used for another request."""
         about = {"plan_id": self.plan_id, "id": records.derive_id("key", self.key)}
-        sha256 = wire.sha256(wire.write(self.said))
+        sha256 = wire.sha256(wire.write(self.body))
         if tx.run("take_key", **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
             answer = work()
             tx.run("answer_key", **about, body=wire.write(answer))
@@ -185,7 +185,7 @@ def _keep(tx: Tx, task: TaskName, remark: TaskContribution, caller: Caller, at: 
 
 async def board_of_task(deps: Deps, task: TaskName) -> Store:
     """The board of a task; one that only the caller knows is not made."""
-    if task.board in boards.VIRTUAL and deps.stores.has(task.board):
+    if task.board in boards.VIRTUAL and deps.stores.has_board(task.board):
         return await deps.stores.board(task.board)
     if task.board in boards.VIRTUAL:
         raise _unknown(task)

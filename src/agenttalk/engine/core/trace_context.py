@@ -24,12 +24,12 @@ class Trace(NamedTuple):
 
     naming: TraceIds
     board: str
-    within: SpanContext | None = None
+    parent: SpanContext | None = None
     """The trace of whoever submitted the plan, if they said so."""
 
-    def of(self, plan_id: str, task_id: str) -> str:
+    def trace_id_of(self, plan_id: str, task_id: str) -> str:
         """The id of the trace that a task belongs to."""
-        return self.within.trace_id if self.within else self.naming.trace(self.board, plan_id, task_id)
+        return self.parent.trace_id if self.parent else self.naming.make_trace_id(self.board, plan_id, task_id)
 
 
 def trace_of(tx: Tx, plan_id: str) -> Trace:
@@ -76,4 +76,4 @@ async def make_traceparent(deps: Deps, job: Job) -> str:
     named = await read_naming(board)
     rows = await board.read("latest_fact", subject=job.plan_id, kind=TRACED)
     place = (job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt)
-    return named.traceparent(*place, read_parent_context(rows))
+    return named.make_traceparent(*place, read_parent_context(rows))

@@ -40,12 +40,12 @@ class UnchangedFolders:
         """Seconds, for `holds` and `note`."""
         return time.monotonic()
 
-    def holds(self, key: str, entry: FolderEntry, now: float) -> bool:
+    def is_unchanged(self, key: str, entry: FolderEntry, now: float) -> bool:
         """Whether nothing can have come since the last look."""
         seen = self._seen.get(key)
         return seen is not None and now < seen.until and seen.mark == (entry.inode, entry.mtime_ns)
 
-    def note(self, key: str, entry: FolderEntry, now: float, *, news: bool) -> None:
+    def record(self, key: str, entry: FolderEntry, now: float, *, news: bool) -> None:
         """A look ended. Only a folder that had no news under the same time for a while is believed."""
         mark = (entry.inode, entry.mtime_ns)
         seen = self._seen.get(key)

@@ -39,7 +39,7 @@ class ClaimedArtifact:
     consumed_at: str
 
     @classmethod
-    def of(cls, row: Row) -> ClaimedArtifact:
+    def from_row(cls, row: Row) -> ClaimedArtifact:
         """From a row of `claimed_messages`."""
         delivery, message_id, sha256, _, task_id, command_id, seq, output_name, name, envelope, consumed_at = row
         return cls(delivery, message_id, sha256, task_id, command_id, seq, output_name, name, envelope, consumed_at)
@@ -48,7 +48,7 @@ class ClaimedArtifact:
         """Its files, as the envelope names them."""
         return _read_files(bytes(self.envelope))
 
-    def about(self) -> dict[str, Any]:
+    def describe_for_receipt(self) -> dict[str, Any]:
         """It as a receipt names it."""
         return {
             "message_id": self.message_id,
@@ -77,7 +77,7 @@ async def archive_claimed(seat: AgentInPlan) -> ArchiveResult:
         after=after,
         limit=_AT_ONCE,
     ):
-        parcels = [ClaimedArtifact.of(row) for row in rows]
+        parcels = [ClaimedArtifact.from_row(row) for row in rows]
         loaded = [(each, await _load(seat, each)) for each in parcels]
         kept = await seat.store.transact(lambda tx, loaded=loaded: [_keep(tx, seat, *each) for each in loaded])  # type: ignore[misc]
         archived += sum(kept)
@@ -167,7 +167,13 @@ def _keep(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, loaded: list[bytes
         )
     tx.record("artifact.archived", parcel.message_id, {**where, "files": dict(fates), "retired": retired})
     outbox_writer.acknowledge(
-        tx, seat, parcel.about(), "SUCCEEDED", consumed_at=parcel.consumed_at, finished_at=at, result={"ok": True}
+        tx,
+        seat,
+        parcel.describe_for_receipt(),
+        "SUCCEEDED",
+        consumed_at=parcel.consumed_at,
+        finished_at=at,
+        result={"ok": True},
     )
     return True
 
@@ -191,7 +197,7 @@ def _refuse(tx: Tx, seat: AgentInPlan, parcel: ClaimedArtifact, why: Rejection, 
     records.write_dead_letter(tx, refused, at=at)
     result = {"ok": False, "details": details}
     outbox_writer.acknowledge(
-        tx, seat, parcel.about(), "FAILED", consumed_at=parcel.consumed_at, finished_at=at, result=result
+        tx, seat, parcel.describe_for_receipt(), "FAILED", consumed_at=parcel.consumed_at, finished_at=at, result=result
     )
     return False
 
@@ -222,7 +228,7 @@ async def show_artifact(seat: AgentInPlan, message_id: str, task_id: str, output
 
 
 def _remove(seat: AgentInPlan, path: str) -> None:
-    with seat.root.sub(seat.inputs, create=True) as folder:
+    with seat.root.open_folder(seat.inputs, create=True) as folder:
         if folder.remove(path):
             _remove_empty(folder, path)
 
@@ -259,7 +265,7 @@ def _put_payloads_away(seat: AgentInPlan, folder: str, files: list[ArtifactFile]
         if not root_layout.is_safe_payload(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
             continue
         above, _, name = f"{seat.inbox}/{folder}/{path}".rpartition("/")
-        with seat.root.sub(seat.inbox) as inbox, seat.root.sub(above, create=True) as target:
+        with seat.root.open_folder(seat.inbox) as inbox, seat.root.open_folder(above, create=True) as target:
             try:
                 inbox.move(path, target, name, replace=True)
             except MissingError:

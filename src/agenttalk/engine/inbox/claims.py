@@ -53,7 +53,7 @@ class InboxFile:
         return f"{self.where}/{self.entry.name}" if self.where else self.entry.name
 
     @property
-    def spelled(self) -> str:
+    def encoded_name(self) -> str:
         """Its name, as a document can hold it."""
         return self.entry.name.encode("utf-8", "backslashreplace").decode()
 
@@ -79,9 +79,9 @@ class ClaimResult:
 async def claim_messages(seat: AgentInPlan, inbound: OriginJudge) -> ClaimResult:
     """Take the next new messages, except for those that wait because nobody knows where they come from."""
     while True:
-        waiting = await inbound.waiting(seat.plan_id)
+        waiting = await inbound.waiting_names(seat.plan_id)
         claimed = await _claim_files(seat, inbound, await asyncio.to_thread(_new, seat, waiting))
-        if not claimed.all_wait or await inbound.waiting(seat.plan_id) == waiting:
+        if not claimed.all_wait or await inbound.waiting_names(seat.plan_id) == waiting:
             return claimed
 
 
@@ -99,7 +99,7 @@ async def _restore(seat: AgentInPlan) -> None:
     rows = await seat.store.read("unclaimed_messages", plan_id=seat.plan_id, receiver=seat.agent_id)
 
     def work() -> None:
-        with seat.root.sub(seat.inbox, create=True) as inbox:
+        with seat.root.open_folder(seat.inbox, create=True) as inbox:
             for message_id, name, envelope in rows:
                 if not inbox.exists(name) and not inbox.exists(make_claimed_name(message_id, name)):
                     inbox.write(name, bytes(envelope))
@@ -110,7 +110,7 @@ async def _restore(seat: AgentInPlan) -> None:
 
 def _new(seat: AgentInPlan, waiting: set[str]) -> tuple[list[InboxFile], list[str]]:
     try:
-        with seat.root.sub(seat.inbox) as inbox:
+        with seat.root.open_folder(seat.inbox) as inbox:
             found = (name for name in inbox.names() if name.endswith(root_layout.MESSAGE) and not name.startswith("."))
             names = (name for name in found if name not in waiting)
             return _read_all(seat, inbox, "", heapq.nsmallest(seat.deps.limits.new_messages_per_tick, names))
@@ -122,7 +122,7 @@ def _new(seat: AgentInPlan, waiting: set[str]) -> tuple[list[InboxFile], list[st
 
 def _pending(seat: AgentInPlan, known: set[str]) -> tuple[list[InboxFile], list[str]]:
     try:
-        with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING) as pending:
+        with seat.root.open_folder(seat.inbox) as inbox, inbox.open_folder(root_layout.PENDING) as pending:
             names = [name for name in pending.names() if name not in known and not name.startswith(".")]
             return _read_all(seat, inbox, root_layout.PENDING, sorted(names))
     except MissingError:
@@ -257,7 +257,7 @@ def _move_to_pending(seat: AgentInPlan, found: list[InboxFile], errors: list[str
     if not found:
         return []
     taken = []
-    with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING, create=True) as pending:
+    with seat.root.open_folder(seat.inbox) as inbox, inbox.open_folder(root_layout.PENDING, create=True) as pending:
         for each in found:
             kept = make_claimed_name(each.message_id, each.name)
             try:
@@ -275,7 +275,7 @@ def _put_away(seat: AgentInPlan, dead: list[InboxFile], copies: list[InboxFile],
     for folder, batch in ((root_layout.DEADLETTER, dead), (root_layout.PROCESSED, copies)):
         if not batch:
             continue
-        with seat.root.sub(seat.inbox) as inbox, inbox.sub(folder, create=True) as target:
+        with seat.root.open_folder(seat.inbox) as inbox, inbox.open_folder(folder, create=True) as target:
             for each in batch:
                 try:
                     _move_aside(inbox, each, target)
@@ -319,8 +319,8 @@ def _bury(tx: Tx, seat: AgentInPlan, found: InboxFile, why: Rejection, at: str) 
         plan_id=seat.plan_id,
         agent_id=seat.agent_id,
         box="inbox",
-        name=found.spelled,
-        key=f"inbox/{seat.agent_id}/{found.spelled}/{identity}",
+        name=found.encoded_name,
+        key=f"inbox/{seat.agent_id}/{found.encoded_name}/{identity}",
         code=why.code,
         reason=why.message,
         original=found.original,
@@ -332,7 +332,7 @@ def _bury(tx: Tx, seat: AgentInPlan, found: InboxFile, why: Rejection, at: str) 
         unread = records.derive_id("unread", refused.key)
         message_id, digest = found.message_id or unread, kept or wire.sha256(b"")
         letter = records.JournalMessage(seat.plan_id, message_id, digest, _sender(found) or seat.agent_id)
-        about = {"skip_reason": str(why.code), "file_name": found.spelled}
+        about = {"skip_reason": str(why.code), "file_name": found.encoded_name}
         delivery_id = records.derive_id("dlv", refused.key)
         records.write_journal_line(
             tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, to=seat.agent_id, **about

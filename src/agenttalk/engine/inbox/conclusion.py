@@ -244,7 +244,7 @@ def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault |
         raise ConflictError(Code.LEASE_LOST, f"the command {order.command.command_id!r} ended meanwhile")
     result = {"ok": fault is None, "details": details}
     outbox_writer.acknowledge(
-        tx, seat, order.about(), ack, consumed_at=order.consumed_at, finished_at=at, result=result
+        tx, seat, order.describe_for_receipt(), ack, consumed_at=order.consumed_at, finished_at=at, result=result
     )
     if fault:
         records.alert(

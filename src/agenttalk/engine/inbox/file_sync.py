@@ -57,7 +57,7 @@ async def sync_files(seat: AgentInPlan, running: int | None = None) -> int:
 
 def _put_away(seat: AgentInPlan, folder: str, name: str, envelope: bytes) -> None:
     """The envelope of a message that has ended leaves `.pending`; one that is lost is written anew."""
-    with seat.root.sub(seat.inbox, create=True) as inbox, inbox.sub(folder, create=True) as target:
+    with seat.root.open_folder(seat.inbox, create=True) as inbox, inbox.open_folder(folder, create=True) as target:
         try:
             inbox.move(f"{root_layout.PENDING}/{name}", target, name, replace=True)
         except MissingError:

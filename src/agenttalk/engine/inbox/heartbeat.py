@@ -65,7 +65,7 @@ class TickReport:
     """What could not be done and is tried again."""
 
     @property
-    def worked(self) -> bool:
+    def has_worked(self) -> bool:
         """Whether anything was done, so that it is worth looking again at once."""
         return bool(self.claimed or self.archived or self.asked or self.ran or self.dead)
 
@@ -141,7 +141,7 @@ class Heartbeat:
         """End the turn under way, if any. Its command is run again by whoever starts next."""
         if self._run is not None:
             await self._cancel(TickReport())
-        self._place.leave()
+        self._place.withdraw()
 
     async def run_once(self) -> TickReport:
         """Do everything that can be done now: archive what arrived, run every command that is ready."""
@@ -152,7 +152,7 @@ class Heartbeat:
             total.add(tick)
             if self._run is not None:
                 await asyncio.wait({self._run.task}, timeout=min(self.interval, _PAUSE))
-            elif not tick.worked:
+            elif not tick.has_worked:
                 return total
 
     async def run(
@@ -186,7 +186,7 @@ class Heartbeat:
         profile = await self._profile(tick)
         if profile is None:
             return tick
-        self._place.came.clear()
+        self._place.available.clear()
         self._others_first = False
         await self._reap(tick)
         await self._end_if_withdrawn(tick)
@@ -200,8 +200,8 @@ class Heartbeat:
                 seat = await open_agent_in_plan(self._deps, self._agent_id, plan_id)
                 news = await self._take_new(seat, tick)
                 if plan_id in boxes:
-                    self._quiet_boxes.note(plan_id, boxes[plan_id], now, news=news)
-                looked = await self._look(seat, tick)
+                    self._quiet_boxes.record(plan_id, boxes[plan_id], now, news=news)
+                looked = await self._scan_plan(seat, tick)
             except AgentTalkError as error:
                 self._resumed.discard(plan_id)
                 tick.errors.append(error.message)
@@ -214,8 +214,8 @@ class Heartbeat:
                 plans += [plan_id] if looked.tasks or self._runs_in(seat) else []
         if idle and not self._others_first and time.monotonic() >= self._no_run_before:
             await self._begin(looks, profile, tick)
-        if self._run is None and not self._place.came.is_set():
-            self._place.free()
+        if self._run is None and not self._place.available.is_set():
+            self._place.release()
         tick.running = int(self._run is not None)
         self._settle_pace(tick)
         await self._tell(tick, plans, sorted({task for _, looked in looks for task in looked.tasks}))
@@ -237,12 +237,14 @@ class Heartbeat:
         self._count(tick, claimed)
         return bool(claimed.found or claimed.errors)
 
-    async def _look(self, seat: AgentInPlan, tick: TickReport) -> CommandScan:
+    async def _scan_plan(self, seat: AgentInPlan, tick: TickReport) -> CommandScan:
         """What is taken: keep artifacts, look at commands."""
         kept = await archive.archive_claimed(seat)
         tick.archived += kept.archived
         tick.dead += kept.dead
-        looked = await self._orders.look(seat, self._running_in(seat), await self._inbound.ground(seat.plan_id))
+        looked = await self._orders.scan(
+            seat, self._running_in(seat), await self._inbound.read_plan_files(seat.plan_id)
+        )
         tick.waiting += looked.waiting + len(looked.ready)
         tick.asked += looked.asked
         await file_sync.sync_files(seat, self._running_in(seat))
@@ -260,7 +262,7 @@ class Heartbeat:
         """Begin the best of the commands that are ready: by priority, then plan, then age."""
         best = [(seat, ready) for seat, looked in looks for ready in looked.ready]
         best.sort(key=lambda each: each[1].order.priority)
-        for seat, ready in best if best and self._place.take() else ():
+        for seat, ready in best if best and self._place.acquire() else ():
             try:
                 lease = await leases.grant_lease(seat, ready.order, self._processes, ready.resolution.missing)
             except AgentTalkError as error:
@@ -327,7 +329,7 @@ class Heartbeat:
 
     def _leave_turn(self, run: _Run) -> None:
         leases.forget_lease(run.lease.id)
-        self._others_first = self._place.free(come_back=True)
+        self._others_first = self._place.release(come_back=True)
 
     async def _recover(self, tick: TickReport) -> bool:
         """End leases that nobody takes care of. False when somebody alive runs a command of this agent."""
@@ -361,12 +363,12 @@ class Heartbeat:
         return sorted(found)
 
     def _is_quiet(self, plan_id: str, entry: FolderEntry, now: float) -> bool:
-        return plan_id in self._resumed and self._quiet_boxes.holds(plan_id, entry, now)
+        return plan_id in self._resumed and self._quiet_boxes.is_unchanged(plan_id, entry, now)
 
     def _inboxes(self) -> dict[str, FolderEntry]:
         """The folders in the agent's inbox, by plan."""
         try:
-            with self._deps.root.sub(f"{root_layout.agent_folder(self._agent_id)}/inbox") as folder:
+            with self._deps.root.open_folder(f"{root_layout.agent_folder(self._agent_id)}/inbox") as folder:
                 found = {entry.name: entry for entry in folder.scan() if entry.kind == "folder" and entry.is_text}
         except AgentTalkError:
             return {}
@@ -387,29 +389,29 @@ class Heartbeat:
             tick.errors.append(f"{root_layout.PROFILE}: {error.message}")
             await self._tell(tick, [], [])
             return None
-        return await self._driven(profile, tick)
+        return await self._require_driven(profile, tick)
 
-    async def _driven(self, profile: AgentProfile, tick: TickReport) -> AgentProfile | None:
+    async def _require_driven(self, profile: AgentProfile, tick: TickReport) -> AgentProfile | None:
         if profile.agent_id != self._agent_id:
             tick.errors.append(f"{root_layout.PROFILE}: it is that of {profile.agent_id!r}; correct agent_id")
             await self._tell(tick, [], [])
             return None
         if profile.driver == "script" or (profile.driver == "cli" and self._coding is not None):
-            return self._deps.operator.words.settled(profile)
+            return self._deps.operator.words.apply_to(profile)
         if profile.driver == "folder":
-            tick.waiting = await asyncio.to_thread(self._lying)
+            tick.waiting = await asyncio.to_thread(self._count_lying)
         else:
             tick.errors.append(f"the driver {profile.driver[:40]!r} is not supported here")
             await self._tell(tick, [], [])
         return None
 
-    def _lying(self) -> int:
+    def _count_lying(self) -> int:
         """How many messages lie in the inbox of an agent that is worked by hand."""
         lying = 0
         for plan_id in self._inboxes():
             with (
                 suppress(AgentTalkError),
-                self._deps.root.sub(root_layout.box_folder(self._agent_id, "inbox", plan_id)) as box,
+                self._deps.root.open_folder(root_layout.box_folder(self._agent_id, "inbox", plan_id)) as box,
             ):
                 lying += sum(name.endswith(root_layout.MESSAGE) and not name.startswith(".") for name in box.names())
         return lying
@@ -432,14 +434,14 @@ class Heartbeat:
             )
 
     def _settle_pace(self, tick: TickReport) -> None:
-        self._busy = bool(tick.worked or tick.running or tick.waiting)
+        self._busy = bool(tick.has_worked or tick.running or tick.waiting)
         self._quiet = 0 if self._busy else self._quiet + 1
 
     async def _tell(self, tick: TickReport, plans: list[str], tasks: list[str]) -> None:
         running = [self._run.ready.order.task_id] if self._run is not None else []
         status = "RUNNING" if running else "WAITING" if tick.waiting else "IDLE"
         try:
-            await self._vitals.tell(status, plans, sorted({*tasks, *running}), tick.errors, self.interval)
+            await self._vitals.write_status(status, plans, sorted({*tasks, *running}), tick.errors, self.interval)
         except AgentTalkError as error:
             tick.errors.append(error.message)
 
@@ -447,9 +449,9 @@ class Heartbeat:
         """Wait until something changed, the turn under way ended, it is stopped, or it is time."""
         waits: set[asyncio.Task[Any]] = {
             asyncio.create_task(stop.wait()),
-            asyncio.create_task(wake.changed(self.interval)),
+            asyncio.create_task(wake.wait_for_change(self.interval)),
         }
-        waits.add(asyncio.create_task(self._place.came.wait()))
+        waits.add(asyncio.create_task(self._place.available.wait()))
         run = {self._run.task} if self._run is not None else set()
         try:
             await asyncio.wait(waits | run, timeout=self.interval, return_when=asyncio.FIRST_COMPLETED)

@@ -92,7 +92,7 @@ def _grant(
         command_id=order.command.command_id,
     )
     bodies = _read_ended_turns(tx, seat, order)
-    history = TurnHistory.of([body.get("code") for body in bodies])
+    history = TurnHistory.from_codes([body.get("code") for body in bodies])
     sent_back = bodies[-1]["error"] if bodies and bodies[-1].get("code") in SCORE_CODES else ""
     return Lease(lease, order.task_id, order.delivery, epoch + 1, number, token, history, sent_back)
 

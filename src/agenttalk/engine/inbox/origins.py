@@ -44,11 +44,11 @@ class OriginJudge:
         self._grounds: dict[str, tuple[PlanFiles | None, PlanFileFacts]] = {}
         self._waiting: dict[str, dict[str, MessageIdentity]] = {}
 
-    async def ground(self, plan_id: str) -> PlanFileFacts:
+    async def read_plan_files(self, plan_id: str) -> PlanFileFacts:
         """The plan's files, read again when they changed."""
-        return await asyncio.to_thread(self._ground, plan_id)
+        return await asyncio.to_thread(self._read_changed_files, plan_id)
 
-    def _ground(self, plan_id: str) -> PlanFileFacts:
+    def _read_changed_files(self, plan_id: str) -> PlanFileFacts:
         if plan_id.startswith("_"):
             return PlanFileFacts()
         files = plan_registry.files_of(self._deps.root, plan_id)
@@ -65,12 +65,12 @@ class OriginJudge:
         except AgentTalkError as error:
             return PlanFileFacts(contradiction=error.message)
 
-    async def waiting(self, plan_id: str) -> set[str]:
+    async def waiting_names(self, plan_id: str) -> set[str]:
         """Names of messages that wait because no router is known to have brought them."""
         names = self._waiting.get(plan_id, {})
         for name, brought in list(names.items()):
             gone = not await asyncio.to_thread(self._deps.root.exists, self._path(plan_id, name))
-            if gone or await asyncio.to_thread(self._receipts.knows, plan_id, brought):
+            if gone or await asyncio.to_thread(self._receipts.has_delivery, plan_id, brought):
                 del names[name]
                 self._receipts.forget(plan_id, brought)
         return set(names)
@@ -83,11 +83,11 @@ class OriginJudge:
         rows = await seat.store.read("plan", plan_id=seat.plan_id)
         if rows and rows[0][1] == "engine":
             return _forgery_rejection(parcel)
-        ground = await self.ground(seat.plan_id)
+        ground = await self.read_plan_files(seat.plan_id)
         if ground.contradiction is not None:
             return "wait"
         brought = MessageIdentity(parcel.envelope.message_id, parcel.sha256)
-        if self._deps.unrouted or await asyncio.to_thread(self._receipts.knows, seat.plan_id, brought):
+        if self._deps.unrouted or await asyncio.to_thread(self._receipts.has_delivery, seat.plan_id, brought):
             refused = routing.reject_arrival(parcel, ground.facts, self._agent_id) if ground.facts else None
             unknown = routing.reject_unrouted(parcel, ground.facts) if ground.facts and self._deps.unrouted else None
             return refused or unknown or "take"

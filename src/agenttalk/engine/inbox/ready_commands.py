@@ -42,7 +42,7 @@ class ClaimedCommand:
     command: Command
     consumed_at: str
 
-    def about(self) -> dict[str, Any]:
+    def describe_for_receipt(self) -> dict[str, Any]:
         """It as a receipt names it."""
         return {
             "message_id": self.message_id,
@@ -98,7 +98,7 @@ class CommandScanner:
         """Those that could run when they were looked at last."""
         self._round = 0
 
-    async def look(self, seat: AgentInPlan, running: int | None, ground: PlanFileFacts) -> CommandScan:
+    async def scan(self, seat: AgentInPlan, running: int | None, ground: PlanFileFacts) -> CommandScan:
         """Look at the next few commands of a plan, except for the one that is `running`.
 
         While the plan's files contradict each other, none of them begins.
@@ -117,7 +117,7 @@ class CommandScanner:
             mark = (*here, row[0])
             self._looked[mark] = self._round
             self._ready.discard(mark)
-            ready = await self._look_at(seat, row, shelf, looked, ground)
+            ready = await self._scan_command(seat, row, shelf, looked, ground)
             if ready is not None:
                 looked.ready.append(ready)
                 self._ready.add(mark)
@@ -136,7 +136,7 @@ class CommandScanner:
         chosen = by_rank[:limit]
         return chosen if best is None or best in chosen else [best, *chosen]
 
-    async def _look_at(
+    async def _scan_command(
         self, seat: AgentInPlan, row: Row, shelf: _LazyShelf, looked: CommandScan, ground: PlanFileFacts
     ) -> ReadyCommand | None:
         delivery, message_id, task_id, priority, seq = row
@@ -221,7 +221,7 @@ def _block(
     if request_id:
         blocking["request_id"] = request_id
         _ask(tx, seat, order, missing, request_id, at)
-    tx.record(f"task.{state.lower()}", f"{seat.plan_id}/{order.task_id}", {**order.about(), **blocking})
+    tx.record(f"task.{state.lower()}", f"{seat.plan_id}/{order.task_id}", {**order.describe_for_receipt(), **blocking})
     outbox_writer.report_state(
         tx,
         seat,
@@ -318,7 +318,7 @@ def _files_in(root: Folder, folder: str, hidden: frozenset[str]) -> list[str]:
     """The regular files below a folder; `hidden` are names at its top that are left out."""
     found: list[str] = []
     try:
-        with root.sub(folder) as top:
+        with root.open_folder(folder) as top:
             for path in _walk(top, "", hidden, _DEPTH):
                 found.append(path)
                 if len(found) >= _FILES:
@@ -336,7 +336,7 @@ def _walk(folder: Folder, above: str, hidden: frozenset[str], depth: int) -> Ite
             yield f"{above}{entry.name}"
         elif entry.kind == "folder" and depth:
             try:
-                with folder.sub(entry.name) as inner:
+                with folder.open_folder(entry.name) as inner:
                     yield from _walk(inner, f"{above}{entry.name}/", frozenset(), depth - 1)
             except MissingError:
                 continue

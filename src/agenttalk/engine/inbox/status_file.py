@@ -24,7 +24,7 @@ class StatusFile:
         self._told: tuple[Any, ...] = ()
         self._told_at = float("-inf")
 
-    async def tell(
+    async def write_status(
         self, status: str, plans: Sequence[str], tasks: Sequence[str], errors: Sequence[str], interval: float
     ) -> None:
         """Say how the agent is, what it does, and what last went wrong."""

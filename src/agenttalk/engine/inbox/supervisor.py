@@ -63,7 +63,7 @@ class HeartbeatSupervisor:
         self._configured = configured
         self._marks.clear()
 
-    async def recruit(self) -> None:
+    async def start_missing(self) -> None:
         """Begin to drive agents whose profile says that we do, and those again whose loop has ended."""
         for agent_id in [each for each, (_, task) in self._at_work.items() if task.done()]:
             del self._at_work[agent_id]
@@ -84,7 +84,7 @@ class HeartbeatSupervisor:
             near = find_nearest(agent_id, agents)
             hint = f"did you mean {near!r}?" if near else "a folder under agents/ makes one"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id!r}", hint=hint)
-        await self.recruit()
+        await self.start_missing()
         if agent_id not in self._at_work:
             return await self._worker(agent_id).tick()
         worker, loop = self._at_work[agent_id]
@@ -95,13 +95,13 @@ class HeartbeatSupervisor:
     async def _work(self, worker: OnDemandHeartbeat, agent_id: str) -> None:
         if self._wakes is None:
             return
-        wake = self._wakes.of_agent(agent_id)
+        wake = self._wakes.add_agent_waiter(agent_id)
         try:
             await worker.run(self._stop, wake)
         except Exception:
             LOG.exception("the heartbeat of %s ended; it is started again", agent_id, extra={"action": "engine.agents"})
         finally:
-            self._wakes.drop(wake)
+            self._wakes.remove(wake)
 
     def _worker(self, agent_id: str) -> OnDemandHeartbeat:
         return OnDemandHeartbeat(
@@ -160,7 +160,7 @@ class OnDemandHeartbeat(Heartbeat):
                 tick = await looks.get()
                 total.add(tick)
                 if looks.empty() and not tick.running:
-                    if not tick.worked:
+                    if not tick.has_worked:
                         return total
                     await self.tick()
         finally:
@@ -171,4 +171,4 @@ class OnDemandHeartbeat(Heartbeat):
             profile = await asyncio.to_thread(self._read_profile)
         except AgentTalkError:
             return await super()._profile(tick)  # which says what is wrong with it
-        return await self._driven(profile, tick)
+        return await self._require_driven(profile, tick)

@@ -74,7 +74,7 @@ async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
     """
     seat.deps.exposed.update(list_exposed_agents([setting.profile]))
-    with seat.deps.discretion.during(lease.token):
+    with seat.deps.secret_guard.guard_token(lease.token):
         async with open_attempt_socket(setting.api, lease.token) as api:
             return await _take_turn(seat, replace(setting, api=api), ready, lease)
 
@@ -168,7 +168,7 @@ async def _lay(seat: AgentInPlan, source: InputSource, target: str) -> str:
     folder, _, name = target.rpartition("/")
 
     def copy() -> str:
-        with seat.root.sub(folder, create=True) as there:
+        with seat.root.open_folder(folder, create=True) as there:
             return seat.root.copy_to(source.path, there, name, seat.deps.limits.payload_bytes).sha256
 
     try:
@@ -223,20 +223,20 @@ async def _turn(
     if lease.sent_back:
         prompt = f"{prompt}\n# {render.translate(lease.sent_back, profile.locale)}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
-    seat.deps.discretion.learn(pick_variables(profile, setting.environ))
+    seat.deps.secret_guard.register(pick_variables(profile, setting.environ))
     argv = argv_of(seat, profile)
     return ProgramTurn(
         lease=lease.id,
         argv=argv,
         cwd=root / layout.cwd,
-        prompt=seat.deps.discretion.secrets.redact(prompt),
+        prompt=seat.deps.secret_guard.secrets.redact(prompt),
         timeout=time_limit(command, lease.history),
         env=TurnEnvironment(root, layout, command, lease.attempt, lease.token, setting.api, feedback).variables(
             profile, setting.environ
         ),
         limits=limits_of(profile),
         budget=budget_of(profile, root, layout),
-        confinement=await ConfinementBuilder(seat, profile, layout, command, setting.api).found(),
+        confinement=await ConfinementBuilder(seat, profile, layout, command, setting.api).build(),
     )
 
 

@@ -67,15 +67,15 @@ class MailBoard:
         if draft.sender != caller.name:
             hint = f"say {caller.name!r}, or leave it out"
             raise UsageError(Code.NOT_ALLOWED, f"this token is not that of {draft.sender!r}", hint=hint)
-        secrets = self._deps.discretion.secrets
+        secrets = self._deps.secret_guard.secrets
         if secrets:
             draft = replace(draft, subject=secrets.redact(draft.subject), body=secrets.redact(draft.body))
-        letter = draft.letter(self._deps.ids.new("ml"))
+        letter = draft.to_letter(self._deps.ids.new("ml"))
         there = await asyncio.to_thread(letters.find_agents, self._deps, letters.kind_of(self._deps).rules, letter.to)
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> dict[str, Any]:
-            moves = self._opened(tx)
+            moves = self._open_run(tx)
             letters.fence_attempt(tx, caller)
             before = [hop] if (hop := letters.hop_of_attempt(tx, caller)) is not None else []
 
@@ -91,7 +91,9 @@ class MailBoard:
                 sent = once()
             else:
                 said = draft.as_json()
-                sent = IdempotentRequest(BOARD, caller.name, f"mail/{caller.name}/{key}", said, moves.at).do(tx, once)
+                sent = IdempotentRequest(BOARD, caller.name, f"mail/{caller.name}/{key}", said, moves.at).run_once(
+                    tx, once
+                )
             moves.finish()
             return sent
 
@@ -111,7 +113,7 @@ class MailBoard:
         subject = draft.subject or letters_rules.reply_subject(row[5])
         return await self.send(replace(draft, to=to, subject=subject, in_reply_to=mail_id), caller, key, via=via)
 
-    async def replied(self, task_id: str) -> bool:
+    async def has_replied(self, task_id: str) -> bool:
         """Whether whoever has a task has answered its letter."""
         rows = await (await self._deps.stores.board(BOARD)).read("mail_item", task_id=task_id)
         return bool(rows) and rows[0][8] is not None
@@ -127,7 +129,7 @@ class MailBoard:
             return False
         return True
 
-    async def read(self, mail_id: str, reader: str) -> None:
+    async def mark_read(self, mail_id: str, reader: str) -> None:
         """Note that one of the addressees asked for a letter."""
         row = await self._row(mail_id)
         store = await self._deps.stores.board(BOARD)
@@ -137,13 +139,13 @@ class MailBoard:
 
     async def pass_(self) -> float:
         """Do everything that is due; how many seconds may pass until the next look."""
-        if not self._deps.stores.has(BOARD):
+        if not self._deps.stores.has_board(BOARD):
             return LONGEST
         store = await self._deps.stores.board(BOARD)
         if not await store.read("run_state", plan_id=BOARD):
             return LONGEST
         await self._lay_out(store)
-        taken = await self._taken(store)
+        taken = await self._find_taken(store)
         if taken:
             await store.transact(lambda tx: self._note_read(tx, taken, "taken"))
         if receipts := [(row[0], row[1]) for row in await store.read("mails_acknowledged", limit=AT_ONCE)]:
@@ -170,7 +172,7 @@ class MailBoard:
 
     def _due(self, tx: Tx, names: Iterable[str], now: datetime) -> list[str]:
         """What is due for requests; those that have to be stopped first."""
-        moves, running = self._opened(tx), []
+        moves, running = self._open_run(tx), []
         for task_id in names:
             row = tx.run("mail_item", task_id=task_id)[0]
             what = letters_rules.decide_due_action(parse_instant(row[18]), now, reminded=row[9] is not None)
@@ -212,13 +214,13 @@ class MailBoard:
         to = [each[1] for each in await self._items(row[0])]
         return wire.write({**letters.letter_of(row, to), "body": bytes(row[13]).decode()}) + b"\n"
 
-    async def _taken(self, store: Store) -> list[tuple[str, str]]:
+    async def _find_taken(self, store: Store) -> list[tuple[str, str]]:
         """Letters whose files somebody took away: tasks and kinds of letters. Each look looks at some, in turn."""
         rows = await store.read("mails_lying", after=self._looked, limit=AT_ONCE)
         self._looked = rows[-1][0] if len(rows) == AT_ONCE else 0
-        return await asyncio.to_thread(self._gone, rows) if rows else []
+        return await asyncio.to_thread(self._find_gone, rows) if rows else []
 
-    def _gone(self, rows: list[Row]) -> list[tuple[str, str]]:
+    def _find_gone(self, rows: list[Row]) -> list[tuple[str, str]]:
         found = []
         for _, task_id, addressee, mail_id, kind in rows:
             box = root_layout.box_folder(addressee, "inbox", BOARD)
@@ -230,7 +232,7 @@ class MailBoard:
         return found
 
     def _note_read(self, tx: Tx, items: list[tuple[str, str]], how: ReadHow) -> None:
-        moves = self._opened(tx)
+        moves = self._open_run(tx)
         for task_id, kind in items:
             if tx.run("read_mail", task_id=task_id, at=moves.at, how=how, informs=int(kind == "inform")):
                 tx.record("mail.read", task_id, {"how": how})
@@ -238,12 +240,12 @@ class MailBoard:
         moves.finish()
 
     def _settle(self, tx: Tx, names: Iterable[str]) -> None:
-        moves = self._opened(tx)
+        moves = self._open_run(tx)
         for task_id in names:
             letters.settle(moves, letters.kind_of(self._deps), task_id)
         moves.finish()
 
-    def _opened(self, tx: Tx) -> TaskTransitions:
+    def _open_run(self, tx: Tx) -> TaskTransitions:
         return letters.open_run(tx, self._deps, self._sheets)
 
     async def _row(self, mail_id: str) -> Row:

@@ -59,7 +59,7 @@ class LetterDraft:
             "message_id": self.message_id,
         }
 
-    def letter(self, message_id: str) -> Mail:
+    def to_letter(self, message_id: str) -> Mail:
         """The document; raises ContractError."""
         said = {key: value for key, value in self.as_json().items() if value is not None}
         return Mail.from_json({"schema_version": "1.0", **said, "message_id": self.message_id or message_id})
@@ -86,7 +86,7 @@ def kind_of(deps: Deps) -> MailKind:
 
 async def row_of(deps: Deps, mail_id: str) -> Row:
     """The row of a letter; raises UsageError when there is none."""
-    if not deps.stores.has(BOARD):
+    if not deps.stores.has_board(BOARD):
         raise unknown_letter_error(mail_id)
     rows = await (await deps.stores.board(BOARD)).read("mail", mail_id=mail_id)
     if not rows:
@@ -122,8 +122,8 @@ def find_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozenset
 def accept_letter_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
     """Take a letter that an agent left in its outbox; why not, if it is not taken."""
     kind = kind_of(deps)
-    if deps.discretion.secrets:
-        redact = deps.discretion.secrets.redact
+    if deps.secret_guard.secrets:
+        redact = deps.secret_guard.secrets.redact
         letter = letter.model_copy(update={"subject": redact(letter.subject), "body": redact(letter.body)})
     moves = open_run(tx, deps, DefinitionCache(traced=deps.traced))
     there = find_agents(deps, kind.rules, letter.to)
@@ -324,8 +324,8 @@ def give_up(moves: TaskTransitions, row: Row) -> None:
         return
     if row[23] is not None:
         reset.withdraw_command(moves, BOARD, row[2], row[23], why)
-    sheet = moves.sheets.of(moves.tx, BOARD)
-    moves.call_off(sheet, row[1], row[21], "ABORTED", reason=why)
+    sheet = moves.sheets.load(moves.tx, BOARD)
+    moves.fail_idle_task(sheet, row[1], row[21], "ABORTED", reason=why)
     records.alert(
         moves.tx,
         at=moves.at,

@@ -25,7 +25,7 @@ _NOTE_SIZE: Final = 4 * 1024
 class Replies(Protocol):
     """Who knows which letters were answered."""
 
-    async def replied(self, task_id: str) -> bool:
+    async def has_replied(self, task_id: str) -> bool:
         """Whether the addressee of a task has written a letter that answers its own."""
 
     async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
@@ -84,7 +84,7 @@ class MailTaskKind:
         result = turn.performance.result
         known = self.rules.profiles.get(task.agent_id)
         text = str(result) if known is not None and known.driver == "human" else _reply_in(result)
-        answered = await self.replies.replied(task.task_id)
+        answered = await self.replies.has_replied(task.task_id)
         if not answered and text:
             answered = await self.replies.answer(task, turn, text)
         if not answered:

@@ -47,7 +47,7 @@ def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile
     if isinstance(data, InputError):
         return b"", Rejection(data.code, data.message)
     if withheld := incoming.check_secrets(deps, data):
-        return deps.discretion.secrets.redact_bytes(data), withheld
+        return deps.secret_guard.secrets.redact_bytes(data), withheld
     try:
         return data, control_files.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:

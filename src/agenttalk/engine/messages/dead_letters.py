@@ -131,7 +131,7 @@ def _letter(board: str, row: Row) -> DeadLetter:
 
 
 async def _plan(deps: Deps, letter: DeadLetter) -> RoutedPlan:
-    plan = await PlanRegistry(deps).one(letter.plan_id)
+    plan = await PlanRegistry(deps).read_plan(letter.plan_id)
     if plan is None or plan.halted is not None:
         why = plan.halted if plan else f"there is no plan {letter.plan_id!r}"
         raise _refusal_error(letter, str(why), "repair the plan first")

@@ -136,7 +136,7 @@ async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: It
 def _is_gone(root: Folder, box: str, path: str, message_id: str, name: str, sha256: str) -> bool:
     claimed = root_layout.claimed_name(message_id, name)
     try:
-        with root.sub(box) as inbox:
+        with root.open_folder(box) as inbox:
             if inbox.exists(name) or inbox.exists(claimed):
                 return False
             ended = [
@@ -175,7 +175,7 @@ def _write_batch(
                 desk = desks.get(delivery.receiver)
                 if desk is None:
                     desk = desks[delivery.receiver] = InboxWriter(root, delivery.receiver, plan_id, stack)
-                desk.put(delivery, payloads)
+                desk.write_message(delivery, payloads)
             except AgentTalkError as error:
                 trip.failed.append((delivery, error))
             else:
@@ -186,22 +186,24 @@ class InboxWriter:
     """The folders that tell of a receiver's messages, open while a batch is brought."""
 
     def __init__(self, root: Folder, receiver: str, plan_id: str, stack: ExitStack) -> None:
-        self._inbox = stack.enter_context(root.sub(root_layout.box_folder(receiver, "inbox", plan_id), create=True))
+        self._inbox = stack.enter_context(
+            root.open_folder(root_layout.box_folder(receiver, "inbox", plan_id), create=True)
+        )
         taken = (root_layout.PENDING, root_layout.PROCESSED, root_layout.DEADLETTER)
         self._taken = [each for name in taken for each in _open_folder(self._inbox, name, stack)]
         outbox = root_layout.box_folder(receiver, "outbox", plan_id)
         receipts = (outbox, f"{outbox}/{root_layout.SENT}")
         self._receipts = [each for path in receipts for each in _open_folder(root, path, stack)]
 
-    def put(self, delivery: InboxDelivery, payloads: list[Payload]) -> None:
+    def write_message(self, delivery: InboxDelivery, payloads: list[Payload]) -> None:
         """Payloads first, the envelope last: who sees the envelope sees everything."""
-        if self._consumed(delivery):
+        if self._is_consumed(delivery):
             return
         for path, data in payloads:
             self._inbox.write(path, data, parents="/" in path)
         self._inbox.write(_free_name(self._inbox, delivery), delivery.envelope)
 
-    def _consumed(self, delivery: InboxDelivery) -> bool:
+    def _is_consumed(self, delivery: InboxDelivery) -> bool:
         """Whether somebody took the message already: what he moved away, or his receipt, tells."""
         claimed = root_layout.claimed_name(delivery.message_id, delivery.name)
         for folder in self._taken:
@@ -214,7 +216,7 @@ class InboxWriter:
 def _open_folder(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
     """A folder, if it is there."""
     try:
-        return [stack.enter_context(folder.sub(path))]
+        return [stack.enter_context(folder.open_folder(path))]
     except MissingError:
         return []
 
@@ -275,7 +277,7 @@ def _take_back(root: Folder, box: str, delivery: tuple[str, str, str]) -> bool:
     """Remove a message that nobody has claimed; False when the machine would not, and it has to be tried again."""
     message_id, name, sha256 = delivery
     try:
-        with root.sub(box) as inbox:
+        with root.open_folder(box) as inbox:
             for each in (name, root_layout.claimed_name(message_id, name)):
                 if _holds(inbox, each, sha256):
                     inbox.remove(each)

@@ -69,7 +69,7 @@ def read_incoming(deps: Deps, found: OutboxFile) -> IncomingFile | None:
     if isinstance(data, InputError):
         return IncomingFile(found, b"", Rejection(data.code, data.message))
     if withheld := check_secrets(deps, data):
-        clean = deps.discretion.secrets.redact_bytes(data)
+        clean = deps.secret_guard.secrets.redact_bytes(data)
         _withhold_payloads(deps, found, data)
         return IncomingFile(found, clean, withheld, original=clean)
     try:
@@ -82,7 +82,7 @@ def read_incoming(deps: Deps, found: OutboxFile) -> IncomingFile | None:
 
 def check_secrets(deps: Deps, data: bytes) -> Rejection | None:
     """Why a file of an outbox is not taken, if it holds a secret. What is kept of it is without."""
-    name = deps.discretion.secrets.found(data)
+    name = deps.secret_guard.secrets.find_name(data)
     if name is None:
         return None
     return Rejection(Code.SECRET_EXPOSED, f"it holds the value of {name}, so nothing of it is taken")
@@ -95,7 +95,7 @@ def _withhold_payloads(deps: Deps, found: OutboxFile, data: bytes) -> None:
     for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
         with suppress(AgentTalkError):
             where = outbox_reader.find_payload(deps.root, found.agent_id, found.plan_id, file.path)
-            deps.discretion.withhold(deps.root, where, deps.limits.payload_bytes)
+            deps.secret_guard.refuse_if_secret(deps.root, where, deps.limits.payload_bytes)
 
 
 def sort_for_judging(arrivals: Sequence[IncomingFile]) -> list[IncomingFile]:
@@ -146,7 +146,7 @@ async def load_payload(deps: Deps, blobs: Blobs, found: OutboxFile, path: str, s
     limit = deps.limits.payload_bytes
     try:
         where = await asyncio.to_thread(outbox_reader.find_payload, deps.root, found.agent_id, found.plan_id, path)
-        await asyncio.to_thread(deps.discretion.withhold, deps.root, where, limit)
+        await asyncio.to_thread(deps.secret_guard.refuse_if_secret, deps.root, where, limit)
         entry = await asyncio.to_thread(deps.root.entry, where)
         if entry is not None and entry.kind == "regular" and entry.size <= SMALL:
             data = await asyncio.to_thread(deps.root.read, where, limit)
@@ -171,7 +171,7 @@ async def _with_original(deps: Deps, blobs: Blobs, arrival: IncomingFile) -> Inc
 async def keep_original(deps: Deps, blobs: Blobs, found: OutboxFile) -> str | None:
     """Keep a file whole and return its hash; None when it is no file, larger than anything we keep, or a secret."""
     try:
-        await asyncio.to_thread(deps.discretion.withhold, deps.root, found.path, deps.limits.payload_bytes)
+        await asyncio.to_thread(deps.secret_guard.refuse_if_secret, deps.root, found.path, deps.limits.payload_bytes)
         with deps.root.stream(found.path, deps.limits.payload_bytes) as stream:
             return await blobs.put(stream)
     except (InputError, MissingError):

@@ -106,7 +106,7 @@ def read_outboxes(
         outbox = f"{root_layout.agent_folder(agent_id)}/outbox"
         now = quiet.now()
         try:
-            with root.sub(outbox) as folder:
+            with root.open_folder(outbox) as folder:
                 entries = [entry for entry in folder.scan() if not entry.name.startswith(".")]
         except MissingError:
             continue
@@ -115,16 +115,21 @@ def read_outboxes(
             continue
         for entry in sorted(entries, key=lambda each: each.name):
             key = f"{agent_id}/{entry.name}"
-            if quiet.holds(key, entry, now) or entry.kind == "regular" or not entry.is_text or not is_id(entry.name):
+            if (
+                quiet.is_unchanged(key, entry, now)
+                or entry.kind == "regular"
+                or not entry.is_text
+                or not is_id(entry.name)
+            ):
                 continue
-            quiet.note(key, entry, now, news=_read_outbox(root, agent_id, entry.name, gathered, known))
+            quiet.record(key, entry, now, news=_read_outbox(root, agent_id, entry.name, gathered, known))
     return gathered
 
 
 def _read_outbox(root: Folder, agent_id: str, plan_id: str, gathered: OutboxContents, known: Collection[str]) -> bool:
     """Look into one outbox of a plan; whether something new lies there, or it could not be seen."""
     try:
-        with root.sub(root_layout.box_folder(agent_id, "outbox", plan_id)) as folder:
+        with root.open_folder(root_layout.box_folder(agent_id, "outbox", plan_id)) as folder:
             entries = [entry for entry in folder.scan() if _is_interesting(entry.name, plan_id)]
     except MissingError:
         return True
@@ -191,9 +196,9 @@ def remove_from_outbox(
     """
     box = root_layout.box_folder(leaving.agent_id, "outbox", leaving.plan_id)
     try:
-        with root.sub(box) as folder:
+        with root.open_folder(box) as folder:
             target = leaving.target
-            folder.make(target)
+            folder.make_folder(target)
             name = decode_name(leaving.name)
             if leaving.reason is not None:
                 folder.write(f"{target}/{_reason_name(name)}", leaving.reason)
@@ -225,15 +230,15 @@ def withhold_names(root: Folder, files: list[OutboxFile], secrets: Secrets) -> l
     """The files without those whose very names hold a secret: these are refused under another name."""
     kept = []
     for found in files:
-        if secrets.found(os.fsencode(found.entry.name)) is None:
+        if secrets.find_name(os.fsencode(found.entry.name)) is None:
             kept.append(found)
             continue
         LOG.warning("a file of %s whose name holds a secret was refused", found.agent_id, extra={"action": "outbox"})
         with (
             suppress(AgentTalkError),
-            root.sub(root_layout.box_folder(found.agent_id, "outbox", found.plan_id)) as folder,
+            root.open_folder(root_layout.box_folder(found.agent_id, "outbox", found.plan_id)) as folder,
         ):
-            folder.make(root_layout.REJECTED)
+            folder.make_folder(root_layout.REJECTED)
             new = f"{root_layout.REJECTED}/withheld-{wire.sha256(os.fsencode(found.key))[7:23]}"
             _redact(folder, found.entry.name, new, secrets)
             if folder.exists(found.entry.name):
@@ -248,7 +253,7 @@ def _is_same(folder: Folder, name: str, leaving: OutboxRemoval) -> bool:
 
 def _move_payload(folder: Folder, path: str, new: str) -> None:
     try:
-        folder.make(new.rpartition("/")[0])
+        folder.make_folder(new.rpartition("/")[0])
         folder.move(path, folder, new, replace=True)
     except MissingError:
         return

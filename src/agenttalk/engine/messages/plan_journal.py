@@ -60,15 +60,15 @@ class JournalSearch:
         self._read: dict[tuple[str, MessageIdentity], int] = {}
         """How far the journal was read for a message that no line names yet."""
 
-    def knows(self, plan_id: str, brought: MessageIdentity) -> bool:
+    def has_delivery(self, plan_id: str, brought: MessageIdentity) -> bool:
         """Whether a line says that a router brought this very message to the agent."""
         size = _size(self._root, plan_id)
         key = (plan_id, brought)
         if key in self._read:
-            found = self._look(plan_id, brought, min(self._read[key], size), size)
+            found = self._search_part(plan_id, brought, min(self._read[key], size), size)
         else:
             latest = max(0, size - _TAIL)
-            found = self._look(plan_id, brought, latest, size) or self._look(plan_id, brought, 0, latest)
+            found = self._search_part(plan_id, brought, latest, size) or self._search_part(plan_id, brought, 0, latest)
         if found:
             self._read.pop(key, None)
         else:
@@ -79,7 +79,7 @@ class JournalSearch:
         """It is not looked for any more."""
         self._read.pop((plan_id, brought), None)
 
-    def _look(self, plan_id: str, brought: MessageIdentity, start: int, end: int) -> bool:
+    def _search_part(self, plan_id: str, brought: MessageIdentity, start: int, end: int) -> bool:
         rest = b""
         while start < end:
             piece = _part(self._root, plan_id, start, min(_PIECE, end - start))
@@ -115,6 +115,10 @@ def _size(root: Folder, plan_id: str) -> int:
 
 def _part(root: Folder, plan_id: str, start: int, size: int) -> bytes:
     try:
-        return root.part(f"{root_layout.plan_folder(plan_id)}/{root_layout.JOURNAL}", start, size) if size > 0 else b""
+        return (
+            root.read_part(f"{root_layout.plan_folder(plan_id)}/{root_layout.JOURNAL}", start, size)
+            if size > 0
+            else b""
+        )
     except (MissingError, InputError):
         return b""

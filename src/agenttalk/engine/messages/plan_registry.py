@@ -43,17 +43,17 @@ __all__ = [
     "SYSTEM",
     "UNROUTED",
     "VIRTUAL",
-    "RoutedPlan",
     "PlanRegistry",
-    "list_agents",
+    "RoutedPlan",
     "board_of",
-    "list_boards",
+    "ensure_task_rows",
     "files_of",
     "halt",
-    "read_plan_facts",
-    "place_plan",
-    "ensure_task_rows",
+    "list_agents",
+    "list_boards",
     "open_if_readable",
+    "place_plan",
+    "read_plan_facts",
     "submit",
 ]
 """With what `list_boards` knows, so that whoever deals with plans finds all of it here."""
@@ -107,18 +107,18 @@ class PlanRegistry:
         self._turn = 0
         self.agents: frozenset[str] = frozenset()
 
-    async def meet(self) -> frozenset[str]:
+    async def refresh_agents(self) -> frozenset[str]:
         """Look who the agents are."""
         self.agents = frozenset(await asyncio.to_thread(list_agents, self._deps.root))
         return self.agents
 
-    async def one(self, plan_id: str) -> RoutedPlan | None:
+    async def read_plan(self, plan_id: str) -> RoutedPlan | None:
         """A single plan as it is now; the others are not read."""
         if plan_id in VIRTUAL:
-            return await self.virtual(plan_id)
+            return await self.build_virtual_plan(plan_id)
         if not is_id(plan_id) or plan_id.startswith("_"):
             return None
-        await self.meet()
+        await self.refresh_agents()
         files = await asyncio.to_thread(files_of, self._deps.root, plan_id)
         rows = await (await board_of(self._deps, plan_id)).read("plan", plan_id=plan_id)
         if files is not None or (rows and rows[0][1] == "engine"):
@@ -130,7 +130,7 @@ class PlanRegistry:
 
         `busy`: plans that have messages. Their files are looked at in any case.
         """
-        await self.meet()
+        await self.refresh_agents()
         self._files = await asyncio.to_thread(self._plan_files, busy)
         found = dict(self._files)
         switched = await self._add_own(found)
@@ -149,7 +149,7 @@ class PlanRegistry:
         """The files of every plan. Where the folder has not changed, what was seen before."""
         now = self._quiet.now()
         try:
-            with self._deps.root.sub(root_layout.PLANS) as folder:
+            with self._deps.root.open_folder(root_layout.PLANS) as folder:
                 entries = [entry for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
         except (MissingError, InputError):
             return {}
@@ -159,11 +159,11 @@ class PlanRegistry:
         for entry in entries:
             name = entry.name
             seen = self._files.get(name)
-            if seen is not None and name not in due and self._quiet.holds(name, entry, now):
+            if seen is not None and name not in due and self._quiet.is_unchanged(name, entry, now):
                 found[name] = seen
                 continue
             files = files_of(self._deps.root, name)
-            self._quiet.note(name, entry, now, news=files != seen)
+            self._quiet.record(name, entry, now, news=files != seen)
             if files is not None:
                 found[name] = files
         return found
@@ -186,7 +186,7 @@ class PlanRegistry:
                         switched.add(plan_id)
         return switched
 
-    async def virtual(self, name: str) -> RoutedPlan:
+    async def build_virtual_plan(self, name: str) -> RoutedPlan:
         """A virtual board as a plan."""
         if name not in self._known:
             board = await self._deps.stores.board(name)
@@ -339,7 +339,7 @@ def _require_own_store(deps: Deps, plan_id: str) -> None:
 def files_of(root: Folder, plan_id: str) -> PlanFiles | None:
     """The files of a plan; None when it has no folder."""
     try:
-        with root.sub(root_layout.plan_folder(plan_id)) as folder:
+        with root.open_folder(root_layout.plan_folder(plan_id)) as folder:
             marks = [
                 (entry.name, entry.inode, entry.mtime_ns, entry.size)
                 for entry in folder.scan()
@@ -360,7 +360,7 @@ def read_plan_facts(root: Folder, plan_id: str) -> PlanFacts:
 
 def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
     """DAG, manifest and pointer, as bytes."""
-    with root.sub(root_layout.plan_folder(plan_id)) as folder:
+    with root.open_folder(root_layout.plan_folder(plan_id)) as folder:
         dag = folder.read(root_layout.DAG, wire.DOCUMENT_LIMIT)
         try:
             manifest = folder.read(root_layout.MANIFEST, wire.ENVELOPE_LIMIT)

@@ -23,7 +23,7 @@ from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.messages import admission, control_files, delivery, incoming, outbox_reader, published_files
 from agenttalk.engine.messages.admission import AdmissionOutcome
 from agenttalk.engine.messages.control_files import CollectOutcome
-from agenttalk.engine.messages.declined import DeclineCollector
+from agenttalk.engine.messages.declined_messages import DeclineCollector
 from agenttalk.engine.messages.incoming import IncomingFile
 from agenttalk.engine.messages.outbox_reader import OutboxFile, OutboxProblem, OutboxRemoval
 from agenttalk.engine.messages.plan_registry import UNROUTED, PlanRegistry, RoutedPlan
@@ -89,7 +89,7 @@ class RouterReport:
         self.plans += [plan_id for plan_id in later.plans if plan_id not in self.plans]
         self.problems += [problem for problem in later.problems if problem not in self.problems]
 
-    def tell(self, error: AgentTalkError) -> None:
+    def add_problem(self, error: AgentTalkError) -> None:
         """Something that a person should see; the pass goes on."""
         self.problems.append({"code": str(error.code), "message": error.message, "hint": error.hint})
 
@@ -116,7 +116,7 @@ class Router:
     async def pass_(self) -> RouterReport:
         """Look at everything once."""
         report = RouterReport()
-        agents = sorted(await self._plans.meet())
+        agents = sorted(await self._plans.refresh_agents())
         found = await asyncio.to_thread(
             outbox_reader.read_outboxes, self._deps.root, agents, self._quiet, self._standing.keys
         )
@@ -124,30 +124,32 @@ class Router:
         report.halted = {plan_id: plan.halted for plan_id, plan in sorted(plans.items()) if plan.halted is not None}
         for name in sorted(VIRTUAL & found.files.keys()):
             try:
-                plans[name] = await self._plans.virtual(name)
+                plans[name] = await self._plans.build_virtual_plan(name)
             except MachineError as error:  # its messages wait; those of others do not
-                report.tell(error)
+                report.add_problem(error)
                 report.waiting += len(found.files.pop(name))
         leaving = await self._clear(await list_boards(self._deps), report)
         for trouble in found.troubles:
-            await self._trouble(trouble, plans, report)
+            await self._report_problem(trouble, plans, report)
         for plan_id, files in sorted(found.files.items()):
             fresh = [each for each in files if each.key not in leaving]
             if fresh:
-                await self._guarded(plan_id, partial(self._take_plan, plan_id, fresh, plans, report), report)
+                await self._run_guarded(plan_id, partial(self._take_plan, plan_id, fresh, plans, report), report)
         await self._finish(report)
         return report
 
-    async def _guarded(self, plan_id: str, step: Any, report: RouterReport) -> None:
+    async def _run_guarded(self, plan_id: str, step: Any, report: RouterReport) -> None:
         """One plan's trouble, with the machine or with a fault of ours, does not hold up the others."""
         try:
             await step()
         except MachineError as error:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "router.plan"})
-            report.tell(error)
+            report.add_problem(error)
         except Exception:
             LOG.exception("%s could not be routed", plan_id, extra={"action": "router.plan"})
-            report.tell(MachineError(Code.UNHANDLED_EXCEPTION, f"our own code failed on plan {plan_id!r}", hint=_HINT))
+            report.add_problem(
+                MachineError(Code.UNHANDLED_EXCEPTION, f"our own code failed on plan {plan_id!r}", hint=_HINT)
+            )
 
     async def _take_plan(
         self, plan_id: str, files: list[OutboxFile], plans: dict[str, RoutedPlan], report: RouterReport
@@ -155,16 +157,16 @@ class Router:
         plan = plans.get(plan_id)
         if plan is None or plan.halted is not None:
             report.waiting += len(files)
-            await self._unknown(plan_id, plan, files)
+            await self._hold_unknown_plan(plan_id, plan, files)
             return
         report.plans.append(plan_id)
-        if secrets := self._deps.discretion.secrets:
+        if secrets := self._deps.secret_guard.secrets:
             files = await asyncio.to_thread(outbox_reader.withhold_names, self._deps.root, files, secrets)
         await self._take_messages(plan, [each for each in files if each.control is None], report)
         await self._take_controls(plan, [each for each in files if each.control is not None], report)
         await self._clear([plan.board], report)
 
-    async def _unknown(self, plan_id: str, plan: RoutedPlan | None, files: list[OutboxFile]) -> None:
+    async def _hold_unknown_plan(self, plan_id: str, plan: RoutedPlan | None, files: list[OutboxFile]) -> None:
         """Messages of a plan that nobody knows wait, and people are told once for each sender."""
         if plan is not None:
             return
@@ -194,11 +196,11 @@ class Router:
         blobs = await self._deps.stores.blobs(plan.board.name)
         arrivals = incoming.sort_for_judging(arrivals)
         for start in range(0, len(arrivals), AT_ONCE):
-            batch = await self._loaded(blobs, plan, arrivals[start : start + AT_ONCE], report)
+            batch = await self._load(blobs, plan, arrivals[start : start + AT_ONCE], report)
             for fate in await self._judge(plan, batch):
                 _count(report, fate)
 
-    async def _loaded(
+    async def _load(
         self, blobs: Blobs, plan: RoutedPlan, arrivals: list[IncomingFile], report: RouterReport
     ) -> list[IncomingFile]:
         """The messages with their files. One whose file the machine will not read waits, the others go on."""
@@ -209,7 +211,7 @@ class Router:
                     await incoming.load_payloads(self._deps, blobs, each, plan) if _needs_files(each) else each
                 )
             except MachineError as error:
-                report.tell(error)
+                report.add_problem(error)
         return found
 
     def _read(self, files: list[OutboxFile], report: RouterReport) -> list[IncomingFile]:
@@ -218,7 +220,7 @@ class Router:
             try:
                 arrival = incoming.read_incoming(self._deps, each)
             except MachineError as error:
-                report.tell(error)
+                report.add_problem(error)
             else:
                 found += [arrival] if arrival else []
         return found
@@ -250,8 +252,8 @@ class Router:
                 for each, how in zip(batch, taken, strict=True)
             )
             report.dead += taken.count("dead")
-            self._standing.note(batch, taken)
-        await self._standing.clear(plan)
+            self._standing.remember(batch, taken)
+        await self._standing.clear_receipts(plan)
 
     def _read_controls(
         self, files: list[OutboxFile], report: RouterReport
@@ -261,7 +263,7 @@ class Router:
             try:
                 said = control_files.read_control_file(self._deps, each)
             except MachineError as error:
-                report.tell(error)
+                report.add_problem(error)
             else:
                 found += [(each, said)] if said else []
         return found
@@ -307,7 +309,7 @@ class Router:
             stuck: list[tuple[OutboxRemoval, InputError]] = []
             leavings = [_read_removal(*row) for row in await board.read("leavings")]
             keys.update(each.key for each in leavings)
-            secrets = self._deps.discretion.secrets
+            secrets = self._deps.secret_guard.secrets
             errors = await asyncio.to_thread(_clear, self._deps.root, leavings, secrets) if leavings else []
             for leaving, error in zip(leavings, errors, strict=True):
                 if error is None:
@@ -315,15 +317,15 @@ class Router:
                 elif isinstance(error, InputError):
                     stuck.append((leaving, error))
                 else:
-                    report.tell(error)
+                    report.add_problem(error)
             if gone or stuck:
                 await board.transact(partial(_record_removals, gone=gone, stuck=stuck, at=self._deps.stamp()))
         return keys
 
-    async def _trouble(self, trouble: OutboxProblem, plans: dict[str, RoutedPlan], report: RouterReport) -> None:
+    async def _report_problem(self, trouble: OutboxProblem, plans: dict[str, RoutedPlan], report: RouterReport) -> None:
         """A folder that misleads is dead-lettered once, one that the machine refuses is told."""
         if isinstance(trouble.error, MachineError):
-            report.tell(trouble.error)
+            report.add_problem(trouble.error)
             return
         plan = plans.get(trouble.plan_id)
         board = plan.board if plan else (await list_boards(self._deps))[0]
@@ -348,10 +350,10 @@ class Router:
         """Bring, take back, show, and count whether every message is somewhere."""
         for board in await list_boards(self._deps):
             for (plan_id,) in await board.read("plans_under_way"):
-                await self._guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
+                await self._run_guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
                 report.in_flight += (await board.read("in_flight", plan_id=plan_id))[0][0]
             await delivery.withdraw(self._deps, board)
-            report.dead += await self._declined.look(board)
+            report.dead += await self._declined.collect(board)
             for (plan_id,) in await board.read("unbalanced_plans"):
                 await check_conservation(board, plan_id, self._deps.stamp())
             for plan_id, _, dag_sha256, *_ in await board.read("plans"):
@@ -360,7 +362,7 @@ class Router:
             try:
                 await published_files.publish(self._deps, board)
             except AgentTalkError as error:
-                report.tell(error)
+                report.add_problem(error)
 
     async def _deliver(self, board: Store, plan_id: str, report: RouterReport) -> None:
         halted = (await board.read("plan", plan_id=plan_id))[0][4]

@@ -46,7 +46,7 @@ async def send_command(deps: Deps, command: Command, *, key: str | None = None) 
             fate = _take_in(tx, arrival, plan, deps)
             return {"message_id": message_id, "command_id": command.command_id, "fate": fate}
 
-        return taken() if key is None else once.do(tx, taken)
+        return taken() if key is None else once.run_once(tx, taken)
 
     sent = await plan.board.transact(work)
     await delivery.deliver(deps, plan.board, plan.plan_id)
@@ -62,7 +62,7 @@ def _take_in(tx: Tx, arrival: IncomingFile, plan: RoutedPlan, deps: Deps) -> Adm
 
 
 async def _plan(deps: Deps, plan_id: str) -> RoutedPlan:
-    plan = await PlanRegistry(deps).one(plan_id)
+    plan = await PlanRegistry(deps).read_plan(plan_id)
     if plan is None:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id!r}", hint="'agenttalk status' lists all")
     if plan.halted is not None:

@@ -44,7 +44,7 @@ class StandingFiles:
     _kept: dict[str, StandingFile] = field(default_factory=dict)
     """By path."""
 
-    def note(self, batch: Sequence[ReadControlFile], taken: Sequence[control_files.CollectOutcome]) -> None:
+    def remember(self, batch: Sequence[ReadControlFile], taken: Sequence[control_files.CollectOutcome]) -> None:
         """These were taken in."""
         for (found, _, said), how in zip(batch, taken, strict=True):
             if how == "dead" or not control_files.stays_in_outbox(found.control) or not isinstance(said, ControlFile):
@@ -62,7 +62,7 @@ class StandingFiles:
         if known:
             self.keys.discard(known.found.key)
 
-    async def clear(self, plan: RoutedPlan) -> None:
+    async def clear_receipts(self, plan: RoutedPlan) -> None:
         """Have those receipts of a plan moved away whose messages have left the inbox."""
         kept = [each for each in self._kept.values() if each.found.plan_id == plan.plan_id]
         done = [each.found for each in kept if await self._is_put_away(plan, each)]

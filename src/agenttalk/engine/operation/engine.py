@@ -104,7 +104,7 @@ class Engine:
             prover=prover,
             day_cost_usd=day_cost_usd,
         )
-        elsewhere.at_work = self.dispatcher.at_work
+        elsewhere.at_work = self.dispatcher.mark_at_work
         freed = self.dispatcher.nudge
         self._heartbeats = HeartbeatSupervisor(
             deps, driver, processes, profile, environ=environ, slots=self._slots, freed=freed
@@ -124,7 +124,7 @@ class Engine:
             address=lambda: self._api.http if self._api else "",
             retry=lambda task_id, by: self.dispatcher.retry(BOARD, task_id, by=by),
             nudge=self.dispatcher.nudge,
-            heard=self.dispatcher.heard,
+            heard=self.dispatcher.wake_forge_waiters,
         )
 
     def _serving(self, elsewhere: RemoteAgents, day_cost_usd: float | None) -> Service:
@@ -142,7 +142,7 @@ class Engine:
         service.reconciler = self._forges.reconciler if self._forges else None
         return service
 
-    def look_after(self, schedules: Scheduler) -> None:
+    def use_schedules(self, schedules: Scheduler) -> None:
         """Have plans begun by schedules, from the next `run` on."""
         self._schedules = self.service.schedules = schedules
         schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge
@@ -196,13 +196,13 @@ class Engine:
     def _loops(self, wakes: WakeBroadcaster) -> list[Coroutine[Any, Any, None]]:
         """Everything that is done again and again, each in a loop of its own."""
         stop = self._stop
-        self._at_router = wakes.of_router()
+        self._at_router = wakes.add_router_waiter()
         loops = [
             run_loop("router", stop, self._at_router, self._route, lambda report: report.pause),
-            run_loop("agents", stop, wakes.of_agents(), self._heartbeats.recruit, lambda _: POLL),
+            run_loop("agents", stop, wakes.add_agents_folder_waiter(), self._heartbeats.start_missing, lambda _: POLL),
             run_loop("monitor", stop, Waiter(), self._watch, lambda _: POLL),
             run_loop("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
-            run_loop("branches", stop, Waiter(), self.dispatcher.glance_at_all, lambda _: BRANCHES),
+            run_loop("branches", stop, Waiter(), self.dispatcher.check_all_branches, lambda _: BRANCHES),
             run_loop("honesty", stop, Waiter(), self._count, lambda _: honesty.COUNT_INTERVAL),
         ]
         if self._schedules is not None:
@@ -252,13 +252,13 @@ class Engine:
 
     async def _publish(self) -> None:
         """Show what changed in the engine's plans, at most once a second, and for large plans less often."""
-        with self.dispatcher.followed() as news:
+        with self.dispatcher.subscribe_changes() as news:
             while not self._stop.is_set():
                 await wait_for_first(self._stop.wait(), news.wait())
                 news.clear()
                 began = asyncio.get_running_loop().time()
                 try:
-                    await self.show()
+                    await self.publish_plans()
                 except AgentTalkError as error:
                     LOG.warning("cannot publish: %s", error.message, extra={"action": "engine.publish"})
                 except Exception:
@@ -266,9 +266,9 @@ class Engine:
                 spent = asyncio.get_running_loop().time() - began
                 await sleep_unless_stopped(self._stop, max(1.0, 20 * spent))
 
-    async def show(self) -> None:
+    async def publish_plans(self) -> None:
         """Bring the files that show the engine's plans up to date."""
-        ended = self.dispatcher.take_ended()
+        ended = self.dispatcher.pop_ended_plans()
         async with self._turn:
             for board in await list_boards(self._deps):
                 still_open = {row[0] for row in await board.read("open_runs")}

@@ -64,7 +64,7 @@ class Monitor:
         seen = MonitorReport()
         await self._read_states(await self._plans.refresh())
         for board in await list_boards(self._deps):
-            await self._look(board, seen)
+            await self._report_board(board, seen)
         await self._agents(seen)
         for board in await list_boards(self._deps):
             try:
@@ -92,7 +92,9 @@ class Monitor:
                     [(each, *said)] if said and isinstance(said[1], ControlFile) else []
                 )  # a router refuses the others
             if batch:
-                self._standing.note(batch, await plan.board.transact(partial(self._take_in, batch=batch, plan=plan)))
+                self._standing.remember(
+                    batch, await plan.board.transact(partial(self._take_in, batch=batch, plan=plan))
+                )
 
     def _take_in(self, tx: Tx, batch: list[ReadControlFile], plan: RoutedPlan) -> list[control_files.CollectOutcome]:
         at = self._deps.stamp()
@@ -110,7 +112,7 @@ class Monitor:
             return False
         return plan_journal.has_command(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
 
-    async def _look(self, board: Store, seen: MonitorReport) -> None:
+    async def _report_board(self, board: Store, seen: MonitorReport) -> None:
         for plan_id, origin, *_ in await board.read("plans"):
             lost = await check_conservation(board, plan_id, self._deps.stamp())
             seen.lost += abs(lost)

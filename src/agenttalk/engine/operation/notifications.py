@@ -107,25 +107,27 @@ class Notifier:
             if (known[0][0] if known else 0) != after:
                 return  # somebody else has taken it in
             for fact in facts:
-                self._take(tx, fact)
+                self._queue_fact(tx, fact)
             tx.run("set_cursor", name=CURSOR, value=facts[-1][1])
 
         await board.transact(work)
         return len(facts) == _TOGETHER
 
-    def _take(self, tx: Tx, fact: Row) -> None:
+    def _queue_fact(self, tx: Tx, fact: Row) -> None:
         _, link, at, board, kind, subject, body, *_ = fact
         if board != tx.board or kind not in _TOLD:
             return
         said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         for notice in notices.make_notices(kind, subject, said):
             identity = notices.make_notice_id(board, link, notice)
-            clean = notice._replace(text=self._deps.discretion.secrets.redact(notice.text))
+            clean = notice._replace(text=self._deps.secret_guard.secrets.redact(notice.text))
             for target in self._targets:
                 if notice.event in target.events:
                     data = notices.render_notice(clean, target.form, identity=identity, source=self._source, at=at)
                     text = base64.b64encode(data).decode()
-                    tx.effect(f"{KIND}{target.name}", f"{KIND}{target.name}/{identity}", {"id": identity, "body": text})
+                    tx.queue_effect(
+                        f"{KIND}{target.name}", f"{KIND}{target.name}/{identity}", {"id": identity, "body": text}
+                    )
 
     async def _send(self, board: Store, target: NotificationTarget) -> None:
         while self._may_ask(target):
@@ -136,14 +138,14 @@ class Notifier:
             rows = await board.transact(partial(_claimed, kind=f"{KIND}{target.name}", now=now))
             for number, _, body, attempts in sorted(rows):
                 said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-                await self._tell(board, target, number, said, attempts)
+                await self._send_notice(board, target, number, said, attempts)
 
     def _may_ask(self, target: NotificationTarget) -> bool:
         return (
             circuit_breaker.may_ask(self._breakers.get(target.name, circuit_breaker.CLOSED), self._deps.now()) != "no"
         )
 
-    async def _tell(
+    async def _send_notice(
         self, board: Store, target: NotificationTarget, number: int, said: Mapping[str, Any], attempts: int
     ) -> None:
         """Tell one thing, if whoever is told answers at present; else later."""

@@ -84,7 +84,7 @@ class Scheduler:
         self.submitted: Callable[[], None] = lambda: None
         """Tells whoever runs plans."""
 
-    async def known(self) -> list[ScheduleState]:
+    async def read_states(self) -> list[ScheduleState]:
         """All schedules. One that the settings have for the first time counts from now on."""
         system = await self._deps.stores.board(SYSTEM)
         rows = {row[0]: row for row in await system.read("schedules")}
@@ -93,10 +93,10 @@ class Scheduler:
             since = self._deps.stamp()
             await system.transact(lambda tx: _add(tx, dict.fromkeys(new), since))
             rows = {row[0]: row for row in await system.read("schedules")}
-        found = (self._known(row) for row in rows.values())
+        found = (self._read_state(row) for row in rows.values())
         return [each for each in found if each is not None]
 
-    def _known(self, row: Row) -> ScheduleState | None:
+    def _read_state(self, row: Row) -> ScheduleState | None:
         name, definition, paused, since, plan_id, state, why = row
         said = self.configured.get(name)
         if said is None and definition is None:
@@ -104,9 +104,9 @@ class Scheduler:
         schedule = said or Schedule.model_validate(wire.read(bytes(definition)))
         return ScheduleState(name, schedule, said is not None, bool(paused), since, plan_id, state == "due", why)
 
-    async def listed(self) -> list[dict[str, Any]]:
+    async def describe_all(self) -> list[dict[str, Any]]:
         """All schedules, for people."""
-        return [each.as_json(self._deps.now()) for each in await self.known()]
+        return [each.as_json(self._deps.now()) for each in await self.read_states()]
 
     async def add(self, name: str, said: Mapping[str, Any], *, by: str) -> dict[str, Any]:
         """Add a schedule. Raises InputError for one that is wrong, or when there is one of that name."""
@@ -120,7 +120,7 @@ class Scheduler:
             first = compiled.problems[0]
             message = f"its plan is wrong: {first.field}: {first.message}"
             raise ContractError(first.code, message, list(compiled.problems), hint=first.hint)
-        if any(each.name == name for each in await self.known()):
+        if any(each.name == name for each in await self.read_states()):
             raise UsageError(
                 Code.NAME_TAKEN, f"there is a schedule {name!r}", hint="remove it first, or take another name"
             )
@@ -133,11 +133,11 @@ class Scheduler:
 
         await system.transact(work)
         self.nudge()
-        return (await self._one(name)).as_json(self._deps.now())
+        return (await self._find(name)).as_json(self._deps.now())
 
-    async def act(self, name: str, action: str, *, by: str) -> dict[str, Any]:
+    async def apply_action(self, name: str, action: str, *, by: str) -> dict[str, Any]:
         """Pause, resume, remove or run a schedule."""
-        found = await self._one(name)
+        found = await self._find(name)
         if action == "run":
             return await self._run_now(found, by=by)
         statement = f"{action}_schedule"
@@ -160,8 +160,8 @@ class Scheduler:
         self.nudge()
         return {"name": name, "changed": changed}
 
-    async def _one(self, name: str) -> ScheduleState:
-        known = {each.name: each for each in await self.known()}
+    async def _find(self, name: str) -> ScheduleState:
+        known = {each.name: each for each in await self.read_states()}
         if name not in known:
             near = find_nearest(name, known)
             hint = f"did you mean {near!r}?" if near else "'agenttalk schedule list' lists them"
@@ -190,15 +190,15 @@ class Scheduler:
     async def pass_(self) -> float:
         """Begin what is due; seconds until there is something to do again, if nobody asks before."""
         pause = IDLE
-        for each in await self.known():
+        for each in await self.read_states():
             try:
-                pause = min(pause, await self._look(each))
+                pause = min(pause, await self._check(each))
             except AgentTalkError as error:
                 LOG.warning("schedule %s: %s", each.name, error.message, extra={"action": "schedule.look"})
                 pause = min(pause, RETRY if isinstance(error, MachineError) else SOON)
         return pause
 
-    async def _look(self, each: ScheduleState) -> float:
+    async def _check(self, each: ScheduleState) -> float:
         system = await self._deps.stores.board(SYSTEM)
         if each.due:
             await self._begin(system, each, each.plan_id)

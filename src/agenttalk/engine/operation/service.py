@@ -97,7 +97,7 @@ class Service:
         """Checks every chain of the ledger, where somebody can; blocks."""
         self.sessions = Sessions(deps)
         """Who looks at the pages."""
-        self.feed = Feed(deps, dispatcher.followed if dispatcher is not None else silent_changes)
+        self.feed = Feed(deps, dispatcher.subscribe_changes if dispatcher is not None else silent_changes)
         """Tells those who follow of news."""
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
@@ -105,9 +105,9 @@ class Service:
         self._nudge = nudge
         self._turn = turn or asyncio.Lock()
 
-    def hide(self, said: Any) -> Any:
+    def redact(self, said: Any) -> Any:
         """A JSON value without secrets."""
-        return self.deps.discretion.secrets.redact_json(said)
+        return self.deps.secret_guard.secrets.redact_json(said)
 
     # Who asks
 
@@ -115,14 +115,14 @@ class Service:
         """Whom a token belongs to."""
         return await access.identify(self.deps, token)
 
-    async def acting(self, caller: Caller, attempt: TokenSubject) -> Caller | None:
+    async def act_as_attempt(self, caller: Caller, attempt: TokenSubject) -> Caller | None:
         """An agent elsewhere as the attempt that it has taken."""
         return await access.identify_as_attempt(self.deps, caller, attempt)
 
-    def heard(self, caller: Caller) -> None:
+    def note_sign_of_life(self, caller: Caller) -> None:
         """An attempt gives a sign of life."""
         if self._elsewhere is not None:
-            self._elsewhere.heard(caller)
+            self._elsewhere.record_heartbeat(caller)
 
     async def make_token(self, agent_id: str, token: str, *, by: str) -> dict[str, Any]:
         """Let the token of an agent elsewhere in."""
@@ -132,7 +132,7 @@ class Service:
         """Let the token of a person, or of a program of theirs, in."""
         return (await access.admit_person(self.deps, token, role, name, by=by)).as_json()
 
-    async def tokens(self) -> list[dict[str, Any]]:
+    async def list_tokens(self) -> list[dict[str, Any]]:
         """Tokens that were made for somebody."""
         return [each.as_json() for each in await access.list_tokens(self.deps)]
 
@@ -161,9 +161,9 @@ class Service:
         await submission.store_check_files(self.deps, boards.DEFAULT, dag, files)
         also = trace_context.make_parent_recorder(dag.plan_id, traceparent)
         new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
-        await self._dispatching().take_up(dag.plan_id)
+        await self._dispatching().adopt_plan(dag.plan_id)
         if not new:
-            await self._dispatching().glance(dag.plan_id)  # what it proved may not hold any more
+            await self._dispatching().check_branch(dag.plan_id)  # what it proved may not hold any more
         return new
 
     async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
@@ -184,23 +184,23 @@ class Service:
         found = await self._dispatching().apply(dag, manifest, profiles, by=by)
         return found.as_json()
 
-    async def standing(self, plan_id: str) -> dict[str, Any]:
+    async def read_plan_status(self, plan_id: str) -> dict[str, Any]:
         """Where a plan stands."""
-        await self.glance(plan_id)
+        await self.check_branches(plan_id)
         return (await plan_status.read_plan_status(self.deps, plan_id)).as_json()
 
-    async def settled(self, plan_id: str) -> dict[str, Any]:
+    async def read_settled_status(self, plan_id: str) -> dict[str, Any]:
         """Where a plan stands. One that seems to wait is believed only when a look at everything changes nothing.
 
         Answers that were given and messages that lie ready are no longer outstanding then.
         """
-        found = await self.standing(plan_id)
+        found = await self.read_plan_status(plan_id)
         while found["result"] not in {"running", "paused"} and found["state"] != "ENDED":
             before = found["tasks"]
-            await self._dispatching().looked()
+            await self._dispatching().wait_for_dispatch()
             await self.run_pass("route", None)
-            await self._dispatching().looked()
-            found = await self.standing(plan_id)
+            await self._dispatching().wait_for_dispatch()
+            found = await self.read_plan_status(plan_id)
             if found["tasks"] == before:
                 break
         return found
@@ -222,7 +222,7 @@ class Service:
         await board.transact(lambda tx: tx.record("verify.asked", plan_id, {"by": by, "task_id": task_id}))
         return told
 
-    async def glance(self, plan_id: str | None = None) -> None:
+    async def check_branches(self, plan_id: str | None = None) -> None:
         """See whether what ended plans proved has changed since, where their branches stand. Nothing is run for it.
 
         What cannot be looked at, because its repository is gone, is shown as it was known.
@@ -230,13 +230,13 @@ class Service:
         if self._dispatcher is None:
             return
         try:
-            await (self._dispatcher.glance_at_all() if plan_id is None else self._dispatcher.glance(plan_id))
+            await (self._dispatcher.check_all_branches() if plan_id is None else self._dispatcher.check_branch(plan_id))
         except AgentTalkError as error:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
 
-    async def merged(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
+    async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Write down that a person merged what a plan has done."""
-        await self._dispatching().merged(plan_id, by=by, commit=commit, into=into, stale=stale)
+        await self._dispatching().record_merge(plan_id, by=by, commit=commit, into=into, stale=stale)
 
     async def repository(self, plan_id: str) -> dict[str, Any]:
         """The repository that a plan works on."""
@@ -248,12 +248,12 @@ class Service:
 
     async def release(self, plan_id: str) -> dict[str, Any]:
         """What was decided last about the release of a plan. Raises UsageError when nothing was."""
-        await self.glance(plan_id)
+        await self.check_branches(plan_id)
         return (await releases.require_release(self.deps, plan_id)).as_json()
 
     async def release_manifest(self, plan_id: str) -> dict[str, Any]:
         """The manifest of the last release of a plan. Raises UsageError when there is none."""
-        await self.glance(plan_id)
+        await self.check_branches(plan_id)
         manifest = (await releases.require_release(self.deps, plan_id)).manifest
         if manifest is None:
             raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")
@@ -268,7 +268,7 @@ class Service:
             **await toolchain.read_toolchain_fields(self.deps, task),
         }
 
-    async def promised(self, task: TaskName) -> dict[str, Any]:
+    async def preview_promise(self, task: TaskName) -> dict[str, Any]:
         """What a task promises, and what of it is not there yet."""
         return await promise_preview.preview_promise(self.deps, task)
 
@@ -276,10 +276,12 @@ class Service:
         """What an attempt tells of itself while it runs; whether somebody counts it, and why it is stopped if it is."""
         if caller.attempt is None or self._dispatcher is None:
             return {"counted": False, "stopped": None}
-        stopped = self._dispatcher.watches.told(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
+        stopped = self._dispatcher.watches.report(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
         return {"counted": True, "stopped": stopped}
 
-    async def say(self, task: TaskName, remark: TaskContribution, caller: Caller, key: str | None) -> dict[str, Any]:
+    async def add_remark(
+        self, task: TaskName, remark: TaskContribution, caller: Caller, key: str | None
+    ) -> dict[str, Any]:
         """Keep a comment or an output."""
         return await task_comments.post_contribution(self.deps, task, remark, caller, key=key)
 
@@ -287,7 +289,7 @@ class Service:
         """Put a question of an attempt to a person."""
         return await agent_questions.ask(self.deps, task, caller, question)
 
-    async def asked(self, task: TaskName, question_id: str) -> dict[str, Any]:
+    async def describe_question(self, task: TaskName, question_id: str) -> dict[str, Any]:
         """What came of a question."""
         return await agent_questions.read_answer(self.deps, task, question_id)
 
@@ -297,7 +299,7 @@ class Service:
 
     # People, and messages
 
-    async def waiting(self) -> tuple[int, int]:
+    async def count_waiting(self) -> tuple[int, int]:
         """How many questions are open, and how many dead letters."""
         found = [(await board.read("counted_open"))[0] for board in await boards.list_boards(self.deps)]
         return sum(asked for asked, _ in found), sum(dead for _, dead in found)
@@ -325,7 +327,7 @@ class Service:
         """
         if again:
             given = await self.request(request_id)
-            if given.is_answered_so(by, decision, files, answers, notes) and given.response is not None:
+            if given.has_same_answer(by, decision, files, answers, notes) and given.response is not None:
                 return given.response
         answer = await questions.answer(
             self.deps,
@@ -363,7 +365,7 @@ class Service:
         self._nudge()
         return sent
 
-    async def log(self, what: CommandLogKind, subject: str, outcome: Mapping[str, Any]) -> None:
+    async def record_outcome(self, what: CommandLogKind, subject: str, outcome: Mapping[str, Any]) -> None:
         """Record how a command came out."""
         await sent_commands.log_command(self.deps, what, subject, outcome)
 
@@ -402,29 +404,29 @@ class Service:
 
     async def status(self) -> dict[str, Any]:
         """Where everything stands, and how much waits for people."""
-        await self.glance()
-        asked, dead = await self.waiting()
+        await self.check_branches()
+        asked, dead = await self.count_waiting()
         return {
             **await plan_status.read_status_overview(self.deps),
             "open_requests": asked,
             "open_deadletters": dead,
             "honesty": await honesty.sum_tallies(self.deps),
-            "day": await self.day(),
+            "day": await self.read_day_budget(),
             **await toolchain.summarize_board(self.deps),
             **({"broken_boards": dict(self.deps.broken)} if self.deps.broken else {}),
         }
 
-    async def day(self) -> dict[str, Any]:
+    async def read_day_budget(self) -> dict[str, Any]:
         """What was spent today of what may be."""
         return await day_limit.describe_day(self.deps, self.day_cost_usd)
 
-    async def limit_day(self, cost_usd: float | None, *, by: str, reset: bool = False) -> dict[str, Any]:
+    async def set_day_limit(self, cost_usd: float | None, *, by: str, reset: bool = False) -> dict[str, Any]:
         """Limit what a day may cost, let nothing limit it, or have the settings say it again."""
         await (day_limit.reset(self.deps, by=by) if reset else day_limit.set_limit(self.deps, cost_usd, by=by))
         if self._dispatcher is not None:
             await self._dispatcher.days.refresh()
             self._dispatcher.nudge()
-        return await self.day()
+        return await self.read_day_budget()
 
     async def run_pass(self, part: str, agent: str | None) -> dict[str, Any]:
         """Have a part look at everything once, and return what it did."""

@@ -52,7 +52,7 @@ class Sessions:
     deps: Deps
     _links: dict[str, _Link] = field(default_factory=dict)
 
-    def link(self, role: SessionRole, name: str, *, lasts: timedelta = LINK) -> str:
+    def make_link(self, role: SessionRole, name: str, *, lasts: timedelta = LINK) -> str:
         """A key that opens the pages once. When there are too many, the oldest is forgotten."""
         now = self.deps.now()
         self._links = {each: link for each, link in self._links.items() if link.until > now}

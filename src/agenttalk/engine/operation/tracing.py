@@ -106,23 +106,23 @@ class TraceExporter:
     async def pass_(self) -> float:
         """Tell what is new, as far as somebody takes it; seconds until the next look."""
         for board in await list_boards(self._deps):
-            while await self._look(board):
+            while await self._export_board(board):
                 pass
         return POLL
 
-    async def _look(self, board: Store) -> bool:
+    async def _export_board(self, board: Store) -> bool:
         """Tell of a part of the ledger; whether there may be more."""
-        reading = self._readings.get(board.name) or await self._opened(board)
+        reading = self._readings.get(board.name) or await self._open_cursor(board)
         self._readings[board.name] = reading
         more = bool(reading.spans) or await self._read(board, reading)
         news = bool(reading.spans)
-        if not await self._told(board, reading):
+        if not await self._send_spans(board, reading):
             return False
         if more or news or reading.book.is_changed:
-            await self._keep(board, reading)
+            await self._store_position(board, reading)
         return more
 
-    async def _opened(self, board: Store) -> _TraceCursor:
+    async def _open_cursor(self, board: Store) -> _TraceCursor:
         rows = await board.read("cursor", name=CURSOR)
         at = rows[0][0] if rows else 0
         known: dict[str, Any] = {}
@@ -136,14 +136,14 @@ class TraceExporter:
         for row in rows:
             if row[4] in FACTS and row[3] == board.name:
                 fact = self._fact(row)
-                reading.spans += reading.book.take(fact, await self._calls(fact))
+                reading.spans += reading.book.add_fact(fact, await self._calls(fact))
             reading.seen = row[1]
         return len(rows) == TOGETHER
 
     def _fact(self, row: Row) -> Fact:
         _, link, at, board, kind, subject, body, *_ = row
         said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        said = self._deps.discretion.secrets.redact_json(said) if self._texts else said
+        said = self._deps.secret_guard.secrets.redact_json(said) if self._texts else said
         return Fact(link, at, board, kind, subject, said)
 
     async def _calls(self, fact: Fact) -> Sequence[AgentToolCall]:
@@ -154,7 +154,7 @@ class TraceExporter:
         events = await asyncio.to_thread(_events, self._deps.root, told["file"], str(told.get("sha256")))
         return spans.calls_of(events, fact.at)[:MOST_CALLS]
 
-    async def _told(self, board: Store, reading: _TraceCursor) -> bool:
+    async def _send_spans(self, board: Store, reading: _TraceCursor) -> bool:
         """Tell what is to be told; whether all of it is."""
         while reading.spans:
             now = self._deps.now()
@@ -190,9 +190,9 @@ class TraceExporter:
         LOG.warning("%s spans are dropped: %s", many, why, extra={"action": "telemetry.dropped"})
         await board.transact(lambda tx: tx.record("telemetry.dropped", "traces", {"spans": many, "why": why[:500]}))
 
-    async def _keep(self, board: Store, reading: _TraceCursor) -> None:
+    async def _store_position(self, board: Store, reading: _TraceCursor) -> None:
         """Write down how far it has come, and what has begun by then."""
-        changes = reading.book.changes()
+        changes = reading.book.collect_changes()
 
         def work(tx: Tx) -> bool:
             rows = tx.run("cursor", name=CURSOR)

@@ -21,7 +21,7 @@ async def ask(deps: Deps, task: TaskName, caller: Caller, question: str) -> dict
 
     Raises UsageError when the attempt is over.
     """
-    question = deps.discretion.secrets.redact(question)
+    question = deps.secret_guard.secrets.redact(question)
     store, at = await task_comments.board_of_task(deps, task), deps.stamp()
     epoch = caller.attempt.epoch if caller.attempt else 0
     wanted = records.derive_id("req", f"{task.subject}/{epoch}/{wire.sha256(question.encode())}")

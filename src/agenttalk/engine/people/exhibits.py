@@ -60,7 +60,7 @@ async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str
         try:
             each["size_bytes"] = await blobs.size(each["sha256"])
             each["kept"] = True
-            each["beginning"] = await blobs.piece(each["sha256"], 0, PREVIEW) if number < PREVIEWED else None
+            each["beginning"] = await blobs.read_piece(each["sha256"], 0, PREVIEW) if number < PREVIEWED else None
         except AgentTalkError:
             each["kept"] = False
     known = criteria if isinstance(criteria, Mapping) else {}

@@ -34,7 +34,7 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
     store = await board_of(deps, job.plan_id)
     request_id = make_question_id(job, check.id, shown)
     question = f"{check.question}\n(task {job.task_id}; what is judged has the hash {shown})"
-    criteria = exhibits.describe_exhibit(exhibit, deps.discretion.secrets, shown=shown)
+    criteria = exhibits.describe_exhibit(exhibit, deps.secret_guard.secrets, shown=shown)
     needed = {"decision": {"question": question}, "criteria": criteria}
 
     def work(tx: Tx) -> str:
@@ -90,7 +90,7 @@ class HumanAgents:
         """Ask, and wait for the answer however long it takes; the question stays when the engine ends meanwhile."""
         store = await board_of(self.deps, job.plan_id)
         names = results.list_required_outputs(job.command)
-        told = await self._given(job)
+        told = await self._describe_inputs(job)
         made: dict[str, OutputContent] = {}
         while True:  # a person may bring one file after the other
             missing = [name for name in names if name not in made]
@@ -98,7 +98,7 @@ class HumanAgents:
             if response.decision in {"REJECT", "ABORT"}:
                 why = response.notes or f"{response.decision} by {response.responder.name}"
                 return Performance("crashed", error=why, usage={"by": response.responder.name})
-            new = {each.output_name: each for each in await self._made(store, response)}
+            new = {each.output_name: each for each in await self._read_files(store, response)}
             made |= new
             if not new or made.keys() >= set(names):
                 return _make_performance(response, tuple(made.values()))
@@ -112,7 +112,9 @@ class HumanAgents:
         prompt = job.command.prompt
         possible = [f"{output}: {when or 'optional'}" for output, when in results.list_possible_outputs(job.command)]
         criteria = (
-            exhibits.describe_exhibit(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets) if job.inputs else None
+            exhibits.describe_exhibit(Exhibit(tuple(job.inputs)), self.deps.secret_guard.secrets)
+            if job.inputs
+            else None
         )
         needed = {
             "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in missing],
@@ -124,7 +126,7 @@ class HumanAgents:
         asked = await store.transact(lambda tx: ask_about_job(tx, self.deps, job, request_id, kind, title, needed))
         return (await wait_for_answer(store, asked))[0]
 
-    async def _given(self, job: Job) -> list[str]:
+    async def _describe_inputs(self, job: Job) -> list[str]:
         """What the person is given to work from: texts as they are, up to a limit, anything else by its hash."""
         told, left = [], MOST_TEXT
         for each in job.inputs:
@@ -143,7 +145,7 @@ class HumanAgents:
             return text if text.isprintable() or all(each.isprintable() or each in "\n\r\t" for each in text) else None
         return None
 
-    async def _made(self, store: Store, response: HumanInterventionResponse) -> list[OutputContent]:
+    async def _read_files(self, store: Store, response: HumanInterventionResponse) -> list[OutputContent]:
         """The files of an answer."""
         blobs = await self.deps.stores.blobs(store.name)
         made = []

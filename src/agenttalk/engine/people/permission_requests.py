@@ -36,11 +36,11 @@ class PermissionRequests:
         number, self._wishes[key] = self._wishes[key], self._wishes[key] + 1
 
         def work(tx: Tx) -> str:
-            asked = self._put(tx, wish, key, number)
+            asked = self._put_question(tx, wish, key, number)
             self._open.add(asked)  # here, because whoever waits for it may be cancelled meanwhile
             return asked
 
-        request_id = await store.handed_over(work)
+        request_id = await store.submit(work)
         response, by, _ = await human_driver.wait_for_answer(store, request_id)
         self._open.discard(request_id)
         return is_permission(response), by
@@ -59,17 +59,17 @@ class PermissionRequests:
 
         await store.transact(work)
 
-    def _put(self, tx: Tx, wish: ToolRequest, key: str, number: int) -> str:
+    def _put_question(self, tx: Tx, wish: ToolRequest, key: str, number: int) -> str:
         job = self.job
         for count in itertools.count():
             wanted = records.derive_id("req", f"{job.plan_id}/{job.command.command_id}/may/{key}/{number}/{count}")
             rows = tx.run("request", request_id=wanted)
             if not rows or rows[0][10] != "engine":
                 break
-        line = self.deps.discretion.secrets.redact(wish.line)
+        line = self.deps.secret_guard.secrets.redact(wish.line)
         title = f"May {job.agent_id} do this for {job.task_id}: {line}"
         files = "".join(f"\n- {path}" for path in wish.paths)
-        question = self.deps.discretion.secrets.redact(f"{title}\n{wish.about}{files}")
+        question = self.deps.secret_guard.secrets.redact(f"{title}\n{wish.about}{files}")
         options = [{"key": "allow", "label": "allow it once"}, {"key": "refuse", "label": "refuse it"}]
         needed = {"decision": {"question": question[:4000], "options": options}}
         return human_driver.ask_about_job(tx, self.deps, job, wanted, "APPROVAL", title, needed)

@@ -66,7 +66,7 @@ class HumanQuestion:
             "proof": self.proof.as_json() if self.proof is not None else None,
         }
 
-    def is_answered_so(
+    def has_same_answer(
         self, by: str, decision: AnswerDecision, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
     ) -> bool:
         """Whether it was answered just like this, by the same person."""

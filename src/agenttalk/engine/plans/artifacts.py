@@ -58,7 +58,7 @@ class OutgoingArtifact:
     score: float | None
     """What its agent says of it."""
 
-    def candidate(self, job: OutputProducer, at: str) -> InputCandidate:
+    def to_candidate(self, job: OutputProducer, at: str) -> InputCandidate:
         """The same for whoever may need it."""
         files = tuple((each.path, each.sha256) for each in self.files)
         seq, command_id = job.command.command_seq, job.command.command_id
@@ -71,9 +71,9 @@ class OutgoingArtifact:
         for each in self.files:
             if each.data is not None:
                 moves.contents[each.sha256] = each.data
-                tx.later("put_blob", {"hash": each.sha256, "content": each.data})
-        number = tx.number("messages")
-        tx.later(
+                tx.run_later("put_blob", {"hash": each.sha256, "content": each.data})
+        number = tx.next_id("messages")
+        tx.run_later(
             "put_message",
             {
                 "id": number,
@@ -99,7 +99,7 @@ class OutgoingArtifact:
             tx.run("add_delivery", **about, receiver=receiver, delivery_id=delivery_id, priority=1)
             moves.in_folders = True
         for receiver, delivery_id in self.deliveries.items():
-            moves.arrived(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.at))
+            moves.record_arrival(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.at))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
         if self.output.deliverable and not validator_verdicts.needs_acceptance(sheet, job.task_id, self.output.name):
@@ -115,7 +115,7 @@ def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at:
     """An output that has arrived when it is written."""
     return {
         **about,
-        "id": tx.number("deliveries"),
+        "id": tx.next_id("deliveries"),
         "receiver": receiver,
         "delivery_id": delivery_id,
         "state": "processed",

@@ -104,7 +104,7 @@ def insert_task(
 def _deliver(moves: TaskTransitions, kind: TaskKind, task: KindTask, node: Node) -> None:
     detail = f"stored for {task.agent_id}"
     found = [Evidence("delivered", True, True, "observed", "engine", moves.at, detail)]
-    verdict = done.decide(moves.sheets.of(moves.tx, moves.tx.board).promise(node), found, ())
+    verdict = done.decide(moves.sheets.load(moves.tx, moves.tx.board).promise(node), found, ())
     _end(moves, kind, task.task_id, "PENDING", verdict, detail)
 
 
@@ -112,7 +112,7 @@ def complete_if_fulfilled(
     moves: TaskTransitions, kind: TaskKind, task_id: str, state: task_states.State, found: Sequence[Evidence]
 ) -> bool:
     """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
-    sheet = moves.sheets.of(moves.tx, moves.tx.board)
+    sheet = moves.sheets.load(moves.tx, moves.tx.board)
     verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
     if verdict.fulfilled:
         _end(moves, kind, task_id, state, verdict, "; ".join(each.detail for each in found))
@@ -139,13 +139,13 @@ def withdraw(moves: TaskTransitions, task_id: str, state: task_states.State, del
     """Take back a task that has not begun."""
     if delivery is not None:
         moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
-    moves.put(moves.sheets.of(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
+    moves.move_task(moves.sheets.load(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
     moves.count(moves.tx.board, "skipped")
 
 
 def restore(moves: TaskTransitions, kind: TaskKind, task_id: str) -> None:
     """Have a task that was taken back done after all."""
-    moves.put(moves.sheets.of(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
+    moves.move_task(moves.sheets.load(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
     moves.tx.run("count_run", plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
     kind.closed(moves.tx, task_id, "", moves.at)
 
@@ -180,7 +180,7 @@ def report_turn_end(
             infrastructure=result.infrastructure,
         )
     for each in kind.failed(task, outcome):
-        moves.tx.effect(each.kind, each.key, each.body)
+        moves.tx.queue_effect(each.kind, each.key, each.body)
 
 
 def evidence_to_json(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
@@ -231,7 +231,7 @@ async def _tell_away(kind: TaskKind, store: Store, granted: LeasedAttempt, why: 
 
     def work(tx: Tx) -> None:
         for each in follow_ups:
-            tx.effect(each.kind, each.key, each.body)
+            tx.queue_effect(each.kind, each.key, each.body)
 
     await store.transact(work)
 
@@ -243,7 +243,7 @@ def _read_comments(row: Row) -> Submission:
 
 async def refresh_run(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
     """Bring the run of a board, if it is there, up to date with the settings."""
-    if not deps.stores.has(board):
+    if not deps.stores.has_board(board):
         return
     store = await deps.stores.board(board)
     if await store.read("run_state", plan_id=board):

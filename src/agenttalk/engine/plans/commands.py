@@ -130,8 +130,8 @@ def _arrived(
     taken_at: str | None = None,
     prompt_sha256: str | None = None,
 ) -> int:
-    number = tx.number("deliveries")
-    tx.later(
+    number = tx.next_id("deliveries")
+    tx.run_later(
         "put_delivery",
         {
             **_about(order),
@@ -197,11 +197,11 @@ def compose(
     special = _special(sheet, node)
     if again is not None:
         document = {
-            **Command.of(**fields, **special).as_json(),
+            **Command.from_values(**fields, **special).as_json(),
             "reexecute": rework,
         }  # as it was ordered, to the letter
-        return wire.to_text(document), Command.of(**fields, **special, reexecute=again)
-    command = Command.of(**fields, **special)
+        return wire.to_text(document), Command.from_values(**fields, **special, reexecute=again)
+    command = Command.from_values(**fields, **special)
     return canonical.to_text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
 
 
@@ -210,7 +210,7 @@ def _special(sheet: PlanDefinition, node: Node) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if node.score_required:
         found["score_criteria"] = node.score_criteria or "0-100"
-    if node.promise is not None or node.task_id in sheet.joined:
+    if node.promise is not None or node.task_id in sheet.joined_checks:
         found["promise"] = sheet.promise(node)
     possible = score_gates.possible_outputs(node)
     if possible:
@@ -224,7 +224,7 @@ def _special(sheet: PlanDefinition, node: Node) -> dict[str, Any]:
 
 def _possible(output: Output) -> Possible:
     when = {"when": output.when} if output.when is not None else {}
-    return Possible.of(output_name=output.name, **when)
+    return Possible.from_values(output_name=output.name, **when)
 
 
 def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
@@ -243,14 +243,16 @@ def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
 @lru_cache(maxsize=64)
 def _dag_ref(sha256: str, revision: int) -> tuple[DagRef, str]:
     """The reference to a DAG, and its text."""
-    part = DagRef.of(sha256=sha256, revision=revision)
+    part = DagRef.from_values(sha256=sha256, revision=revision)
     return part, canonical.to_text(part)
 
 
 @lru_cache(maxsize=256)
 def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
     """What a command says of outputs, and its text where there are any."""
-    parts = tuple(Produces.of(output_name=name, files=(ProducedFile.of(path=_file_of(name)),)) for name in names)
+    parts = tuple(
+        Produces.from_values(output_name=name, files=(ProducedFile.from_values(path=_file_of(name)),)) for name in names
+    )
     return parts, f'"produces":[{",".join([canonical.to_text(each) for each in parts])}],' if parts else ""
 
 
@@ -264,8 +266,8 @@ def _keep(
 ) -> int:
     message_id, sha256, envelope = message
     again = "reexecute_" if command.reexecute else ""
-    number = tx.number("messages")
-    tx.later(
+    number = tx.next_id("messages")
+    tx.run_later(
         "put_message",
         {
             "id": number,

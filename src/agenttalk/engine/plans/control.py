@@ -58,11 +58,11 @@ def begin_tasks(moves: TaskTransitions, plan_id: str) -> None:
     moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
     for (agent_id,) in moves.tx.run("requeue_plan", plan_id=plan_id):
         moves.agents[agent_id] = None
-    for agent_id, profile in moves.sheets.of(moves.tx, plan_id).profiles.items():
+    for agent_id, profile in moves.sheets.load(moves.tx, plan_id).profiles.items():
         if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks lie in its inbox, and in no queue
             moves.tx.run("unqueue_agent", plan_id=plan_id, agent_id=agent_id)
             del moves.agents[agent_id]
-    moves.left = True
+    moves.has_more_due = True
 
 
 def cancel(moves: TaskTransitions, plan_id: str, *, by: str, why: str = "") -> int:
@@ -101,15 +101,15 @@ def abort(moves: TaskTransitions, plan_id: str, task_id: str, *, detail: str) ->
         )
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
-    sheet = moves.sheets.of(tx, plan_id)
+    sheet = moves.sheets.load(tx, plan_id)
     if delivery is not None:
         reset.withdraw_command(moves, plan_id, agent_id, delivery, reason)
     _close_questions(moves, plan_id, task_id, reason)
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.at}:post-act"
     )
-    moves.call_off(sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
-    moves.left = True
+    moves.fail_idle_task(sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    moves.has_more_due = True
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
 
 
@@ -147,9 +147,9 @@ def retry(
     if go_on:
         resume(moves, plan_id, by=by)
     paused = _run(tx, plan_id)[0] == "PAUSED"
-    sheet = moves.sheets.of(tx, plan_id)
+    sheet = moves.sheets.load(tx, plan_id)
     row = _retriable(tx, plan_id, task_id, onwards=onwards)
-    stand = PlanSnapshot.of(tx, plan_id)
+    stand = PlanSnapshot.read(tx, plan_id)
     if onwards:
         again = reset.collect_dependants(tx, sheet, stand, task_id)
     else:
@@ -174,7 +174,7 @@ def list_rerun_tasks(moves: TaskTransitions, plan_id: str, task_id: str) -> set[
     tx = moves.tx
     _run(tx, plan_id)
     _retriable(tx, plan_id, task_id, onwards=True)
-    return set(reset.collect_dependants(tx, moves.sheets.of(tx, plan_id), PlanSnapshot.of(tx, plan_id), task_id))
+    return set(reset.collect_dependants(tx, moves.sheets.load(tx, plan_id), PlanSnapshot.read(tx, plan_id), task_id))
 
 
 def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
@@ -196,7 +196,7 @@ def _may_run(node: Node, stand: PlanSnapshot, cause: str | None) -> bool:
 
     Something before it may have failed, and somebody had it run all the same; but not if it was called off then.
     """
-    before = {stand.standing(each) for each in node.depends_on}
+    before = {stand.standing_of(each) for each in node.depends_on}
     return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
 
 
@@ -208,7 +208,7 @@ def _at_once(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, delive
     tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commands.inputs_of(tx, delivery)
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
-    moves.queue(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
+    moves.queue_command(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
     return wake_stopped(moves, sheet, task_id)
 
 
@@ -217,13 +217,13 @@ def _begin_anew(
 ) -> list[str]:
     """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
     tx, plan_id, first = moves.tx, sheet.plan_id, tasks[0]
-    before = PlanSnapshot.of(tx, plan_id)
+    before = PlanSnapshot.read(tx, plan_id)
     held = reset.find_held_tasks(tx, sheet, before, tasks)
     standing_in = reset.find_stand_ins(tx, sheet, before, tasks[1:] if free else tasks)
     reset.reset_tasks(moves, sheet, tasks, why=f"tried again by {by}")
     woken = [] if onwards else wake_stopped(moves, sheet, first)
-    stand = PlanSnapshot.of(tx, plan_id)
-    if all(stand.standing(guard) != "open" for guard in sheet.spec(tx, first).guards):
+    stand = PlanSnapshot.read(tx, plan_id)
+    if all(stand.standing_of(guard) != "open" for guard in sheet.spec(tx, first).activators):
         held -= {first}  # nobody else is left to call for it
     at_once = {first} - held if free else ()
     reset.recount_all_waits(tx, sheet, stand, held, free=at_once, standing_in=standing_in)
@@ -235,7 +235,7 @@ def _begin_anew(
             f"{first} would be skipped again, because something before it has failed",
             hint="try that again, with '--from'",
         )
-    moves.left = True
+    moves.has_more_due = True
     return woken
 
 
@@ -245,7 +245,7 @@ def _consider(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> st
     row = moves.tx.run("engine_task", **about)[0]
     if (row[1], row[6]) != ("PENDING", 0):
         return str(row[1])
-    moves.consider(sheet, task_id)
+    moves.order_if_ready(sheet, task_id)
     state = str(moves.tx.run("engine_task", **about)[0][1])
     if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
         moves.tx.run("ready_task", **about, cause="INPUTS_PICKED", at=moves.at)
@@ -259,9 +259,9 @@ def wake_stopped(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) ->
     while ahead:
         source = ahead.popleft()
         for dependant, state in moves.tx.run("stopped_dependants", plan_id=sheet.plan_id, task_id=source):
-            if moves.any_lost(sheet, sheet.node(moves.tx, dependant).depends_on):
+            if moves.has_lost_task(sheet, sheet.node(moves.tx, dependant).depends_on):
                 continue
-            moves.put(sheet, dependant, state, "DEPENDENCY_RETRIED")
+            moves.move_task(sheet, dependant, state, "DEPENDENCY_RETRIED")
             if state == "SKIPPED":
                 moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=0, failed=0, skipped=-1)
                 ahead.append(dependant)

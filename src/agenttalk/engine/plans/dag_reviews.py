@@ -25,17 +25,17 @@ class DagReviewRecord:
     request_id: str | None
     held: bool
     """Whether the plan stays paused afterwards, because somebody paused it."""
-    told: dict[str, Any] | None
+    details: dict[str, Any] | None
     began_at: str
 
     @property
-    def undecided(self) -> bool:
+    def is_undecided(self) -> bool:
         """Whether nothing may begin yet."""
         return self.state in {"open", "waits"}
 
     def as_json(self) -> dict[str, Any]:
         """For people and programs."""
-        told = self.told or {}
+        told = self.details or {}
         return {
             "state": self.state,
             "revision": self.revision,
@@ -77,7 +77,7 @@ async def is_progressing(store: Store, review: DagReviewRecord) -> bool:
 def require_approved(tx: Tx, plan_id: str) -> None:
     """Raises UsageError while a plan's DAG is not approved."""
     known = read_latest(tx, plan_id)
-    if known is not None and known.undecided:
+    if known is not None and known.is_undecided:
         how = (
             f"'agenttalk answer {known.request_id}'" if known.request_id else f"'agenttalk status {known.review_plan}'"
         )

@@ -36,9 +36,9 @@ class TaskDefinition:
     """What is asked for in a task."""
 
     node: Node
-    wards: tuple[str, ...] = ()
+    conditional_tasks: tuple[str, ...] = ()
     """Tasks that run only if this one says so: by a branch, or by failing."""
-    guards: tuple[str, ...] = ()
+    activators: tuple[str, ...] = ()
     """Tasks that can say so of this one."""
     last: bool = False
     """Whether it is known that nobody waits for it, nor ever will."""
@@ -96,7 +96,7 @@ class PlanDefinition:
     trace: Trace | None = None
     """To which trace its messages belong, where a tracing system is told of them."""
     specs: dict[str, TaskDefinition] = field(default_factory=dict)
-    joined: dict[str, tuple[InheritedCheck, ...]] = field(default_factory=dict)
+    joined_checks: dict[str, tuple[InheritedCheck, ...]] = field(default_factory=dict)
     """Task → checks of others that it broke, and has to keep."""
     _promises: dict[str, CompletionPromise] | None = None
 
@@ -104,7 +104,7 @@ class PlanDefinition:
         """What the envelope of a message says of its trace, as text; empty where nothing is traced."""
         if self.trace is None:
             return ""
-        return f'"correlation":{{"trace_id":"{self.trace.of(self.plan_id, task_id)}"}},'
+        return f'"correlation":{{"trace_id":"{self.trace.trace_id_of(self.plan_id, task_id)}"}},'
 
     def spec(self, tx: Tx, task_id: str) -> TaskDefinition:
         """What is asked for in a task, and whose fate hangs on it."""
@@ -138,7 +138,7 @@ class PlanDefinition:
             }
         return self._promises
 
-    def neighbours(self, tx: Tx, task_id: str) -> dict[str, CompletionPromise]:
+    def other_promises(self, tx: Tx, task_id: str) -> dict[str, CompletionPromise]:
         """The same without one task's own."""
         return {name: each for name, each in self.promises(tx).items() if name != task_id}
 
@@ -147,7 +147,7 @@ class PlanDefinition:
 
         A score may make more outputs due.
         """
-        return staleness.add_inherited_checks(self._own_promise(node, score), self.joined.get(node.task_id, ()))
+        return staleness.add_inherited_checks(self._own_promise(node, score), self.joined_checks.get(node.task_id, ()))
 
     def _own_promise(self, node: Node, score: float | None) -> CompletionPromise:
         if node.promise is not None and not promises.is_unnamed(node):
@@ -185,7 +185,7 @@ class DefinitionCache:
         self._traced = traced
         self._known: dict[str, PlanDefinition] = {}
 
-    def of(self, tx: Tx, plan_id: str) -> PlanDefinition:
+    def load(self, tx: Tx, plan_id: str) -> PlanDefinition:
         """The sheet of a plan."""
         known = self._known.get(plan_id)
         if known is None:
@@ -195,7 +195,7 @@ class DefinitionCache:
                 document = PlanManifest.model_validate_json(bytes(manifest))
                 known.workspace, known.limits = document.workspace, document.limits
             if known.workspace is not None:  # where no tree is shared nobody breaks what others made
-                known.joined = read_joined_checks(tx.run("joined_checks", plan_id=plan_id))
+                known.joined_checks = read_joined_checks(tx.run("joined_checks", plan_id=plan_id))
             if self._traced:
                 known.trace = trace_of(tx, plan_id)
             self._known[plan_id] = known

@@ -28,13 +28,13 @@ class Release:
     state: str
     footing: str
     manifest: dict[str, Any] | None
-    told: dict[str, Any] | None
+    details: dict[str, Any] | None
     """Gates, reasons, and who decided."""
     at: str
 
     def as_json(self) -> dict[str, Any]:
         """For people and programs."""
-        manifest, told = self.manifest or {}, self.told or {}
+        manifest, told = self.manifest or {}, self.details or {}
         return {
             "release_id": self.release_id,
             "state": self.state,
@@ -107,7 +107,7 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
     if not rows:
         return False
     known = _from_row(rows[0])
-    approved, told = known.manifest or {}, known.told or {}
+    approved, told = known.manifest or {}, known.details or {}
     reason = f"revoked: {why}"
     manifest = {**approved, "decision": "REJECT", "reasons": [reason], "revoked_at": records.format_time(at)}
     tx.run("revoke_release", plan_id=plan_id, number=known.number, manifest=wire.write(manifest))

@@ -40,14 +40,14 @@ class PlanSnapshot:
     """Tasks that run only if another says so, which none has yet."""
 
     @classmethod
-    def of(cls, tx: Tx, plan_id: str) -> PlanSnapshot:
+    def read(cls, tx: Tx, plan_id: str) -> PlanSnapshot:
         """Read it."""
         rows = [row for row in tx.run("standings", plan_id=plan_id) if (row[2], row[4]) != ("SKIPPED", "REMOVED")]
         held = frozenset(row[0] for row in tx.run("held_tasks", plan_id=plan_id))
         states: States = {row[0]: (row[2], row[4]) for row in rows}
         return cls(states, {row[0]: row[1] for row in rows}, {row[0]: row[6] for row in rows}, held)
 
-    def standing(self, task_id: str) -> failure.DependencyStanding:
+    def standing_of(self, task_id: str) -> failure.DependencyStanding:
         """What a task means to those that wait for it."""
         return failure.judge_dependency(*self.states[task_id])
 
@@ -74,16 +74,18 @@ def find_uncalled_tasks(
     tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str, again: Collection[str]
 ) -> list[str]:
     """Tasks that run only if this one says so: nobody calls for them but those that begin `again`."""
-    return [each for each in sheet.spec(tx, task_id).wards if not _is_called_for(tx, sheet, stand, each, again)]
+    return [
+        each for each in sheet.spec(tx, task_id).conditional_tasks if not _is_called_for(tx, sheet, stand, each, again)
+    ]
 
 
 def _is_called_for(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, ward: str, again: Collection[str]) -> bool:
-    for guard in sheet.spec(tx, ward).guards:
+    for guard in sheet.spec(tx, ward).activators:
         if guard in again or guard not in stand.states:
             continue
         node = sheet.node(tx, guard)
         branches = {each for branch in (node.gates.branches if node.gates else ()) for each in branch.activate}
-        if stand.standing(guard) == "failed" and ward not in branches:
+        if stand.standing_of(guard) == "failed" and ward not in branches:
             return True
         scores = {guard: stand.scores[guard]}
         if (
@@ -101,7 +103,7 @@ def find_held_tasks(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, again: C
 
 
 def _is_held(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, task_id: str, again: Collection[str]) -> bool:
-    guards = sheet.spec(tx, task_id).guards
+    guards = sheet.spec(tx, task_id).activators
     if not any(guard in again for guard in guards) and task_id not in stand.held:
         return False
     return bool(guards) and not _is_called_for(tx, sheet, stand, task_id, again)
@@ -116,7 +118,7 @@ def reset_tasks(moves: TaskTransitions, sheet: PlanDefinition, tasks: Iterable[s
         if state == "PENDING":
             continue
         recalls.recall_command(moves, sheet, delivery, why)
-        moves.put(sheet, task_id, state, "RUN_AGAIN", reason=why)
+        moves.move_task(sheet, task_id, state, "RUN_AGAIN", reason=why)
         moves.tx.run("fresh_start", plan_id=sheet.plan_id, task_id=task_id)
         spending.clear_task_spending(moves.tx, sheet.plan_id, task_id)
         _outdate(moves, sheet, task_id, why)
@@ -158,7 +160,7 @@ def find_stand_ins(tx: Tx, sheet: PlanDefinition, stand: PlanSnapshot, again: Co
     """Who stands in for a failed task, and with whom: not those that begin again, nor those that still wait."""
     found = []
     for task_id in stand.states:
-        if not sheet.spec(tx, task_id).guards:
+        if not sheet.spec(tx, task_id).activators:
             continue
         for dependant, state, _ in tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
             settled = dependant not in again and state != "PENDING"
@@ -172,12 +174,13 @@ def reapply_failures(
 ) -> None:
     """Have those that wait for a failed task follow their policies; whoever stands in for it serves them all."""
     for task_id in stand.states:
-        if stand.standing(task_id) != "failed":
+        if stand.standing_of(task_id) != "failed":
             continue
         spares = [
             spare
             for spare, dependant in standing_in
-            if task_id in sheet.node(moves.tx, dependant).depends_on and task_id in sheet.spec(moves.tx, spare).guards
+            if task_id in sheet.node(moves.tx, dependant).depends_on
+            and task_id in sheet.spec(moves.tx, spare).activators
         ]
         seen = _spared(moves.tx, sheet, task_id, spares[0]) if spares else sheet
         moves.fail_dependants_of(seen, task_id)
@@ -217,7 +220,7 @@ def recount_all_waits(
         edges.setdefault(before, []).append(after)
     rows: list[dict[str, Any]] = []
     for node in nodes:
-        waits = sum(stand.standing(each) != "fine" for each in set(node.depends_on))
+        waits = sum(stand.standing_of(each) != "fine" for each in set(node.depends_on))
         rows.append(
             {
                 "plan_id": plan_id,

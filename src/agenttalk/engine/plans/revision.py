@@ -86,12 +86,12 @@ def apply(
     _forget_proof(tx, plan_id, (*found.removed, *found.changed))
     revision = _put_documents(moves, dag, manifest, profiles)
     gate = submission_gate.decide_pre_plan(dag, manifest, revision=revision)
-    gate.note(tx, moves.at)
+    gate.record(tx, moves.at)
     moves.sheets.forget(plan_id)
-    sheet = moves.sheets.of(tx, plan_id)
+    sheet = moves.sheets.load(tx, plan_id)
     if sheet.limits is not None:
         spending.recount_plan(tx, plan_id)
-    links = submission.TaskLinks.of(dag)
+    links = submission.TaskLinks.from_dag(dag)
     tx.run("drop_edges", plan_id=plan_id)
     submission.put_nodes(tx, plan_id, dag.nodes, links)
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
@@ -117,8 +117,8 @@ def apply(
     for task_id, (state, cause) in states.items():
         if task_id in nodes:
             _follow(moves, sheet, task_id, state, cause)
-    tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.told()})
-    moves.left = True
+    tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.to_json()})
+    moves.has_more_due = True
     return found
 
 
@@ -128,7 +128,7 @@ def _follow(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, state: 
     if state in task_states.FINAL and failure.judge_dependency(state, cause) == "failed":
         moves.fail_dependants_of(sheet, task_id)
     elif cause == "SOFT_DENIED":  # the new plan may allow more
-        moves.let_go(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
+        moves.requeue_held_task(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
 
 
 def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
@@ -184,14 +184,14 @@ def _put_documents(
 
 def _move(moves: TaskTransitions, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
     """Take a task that changed, or is gone, out of whatever it was in."""
-    sheet = moves.sheets.of(moves.tx, plan_id)
+    sheet = moves.sheets.load(moves.tx, plan_id)
     row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
     state, lease, delivery = row[1], row[3], row[4]
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
     recalls.recall_command(moves, sheet, delivery, _revised(sheet))
     supersede.close_questions(moves, sheet, task_id)
-    moves.put(sheet, task_id, state, cause, reason=reason)
+    moves.move_task(sheet, task_id, state, cause, reason=reason)
 
 
 def _revised(sheet: PlanDefinition) -> str:
@@ -200,20 +200,20 @@ def _revised(sheet: PlanDefinition) -> str:
 
 def _order_anew(moves: TaskTransitions, plan_id: str, node: Node) -> None:
     tx = moves.tx
-    sheet = moves.sheets.of(tx, plan_id)
+    sheet = moves.sheets.load(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=node.task_id)[0]
     inputs: tuple[ResolvedInput, ...] = ()
     if row[4] is not None:
         inputs = commands.inputs_of(tx, row[4])
         newer = tx.run("last_seq", plan_id=plan_id, task_id=node.task_id)[0][0] + 1
         recalls.recall_command(moves, sheet, row[4], _revised(sheet), newer=newer)
-    moves.queue(sheet, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
+    moves.queue_command(sheet, node, PickedInputs(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 
 def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.TaskLinks) -> States:
     """Count what every task waits for; the states of all tasks."""
     states: States = {row[0]: (row[2], row[4]) for row in tx.run("standings", plan_id=plan_id)}
-    held = {row[0] for row in tx.run("held_tasks", plan_id=plan_id)} & links.guards.keys()
+    held = {row[0] for row in tx.run("held_tasks", plan_id=plan_id)} & links.activators.keys()
     rows: list[dict[str, Value]] = []
     for task_id, node in nodes.items():
         waits = sum(failure.judge_dependency(*states[each]) != "fine" for each in set(node.depends_on))

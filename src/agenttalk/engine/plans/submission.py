@@ -91,14 +91,14 @@ async def _submit(
     """Hand over a plan whose promises are named."""
     gate = submission_gate.decide_pre_plan(dag, manifest, revision=1)
     closing = staleness.needs_final_check(dag, manifest)
-    plan = _Submission(dag, manifest, _Team.of(manifest.policies, profiles), at, gate, closing, also)
+    plan = _Submission(dag, manifest, _Team.reuse_or_make(manifest.policies, profiles), at, gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
         with pause_collector():
             return await _submit_in_parts(deps, store, plan)
-    links = TaskLinks.of(dag)
-    rows = TaskRows.of(dag.nodes, links)
-    papers = _PlanDocuments.of(plan, rows.texts)
-    cache_tasks(papers.sha256, dag.nodes, links.wards, links.guards, links.dependants)
+    links = TaskLinks.from_dag(dag)
+    rows = TaskRows.from_nodes(dag.nodes, links)
+    papers = _PlanDocuments.from_plan(plan, rows.texts)
+    cache_tasks(papers.sha256, dag.nodes, links.conditional_tasks, links.activators, links.dependants)
     return await store.transact(partial(_take_whole, plan=plan, rows=rows, papers=papers))
 
 
@@ -107,12 +107,12 @@ async def store_check_files(deps: Deps, board: str, dag: TaskDag, files: Mapping
 
     Nor is a plan taken that holds a secret: it would be kept for good, and shown to agents.
     """
-    if secrets := deps.discretion.secrets:
+    if secrets := deps.secret_guard.secrets:
         for what, data in (
             ("the plan", dag.to_bytes()),
             *((f"a file of {dag.plan_id}", each) for each in files.values()),
         ):
-            if name := secrets.found(data):
+            if name := secrets.find_name(data):
                 hint = f"hand {name} to its agent by the profile's env, or take it out of the text"
                 raise InputError(
                     Code.SECRET_EXPOSED, f"{what} holds the value of {name}, so it is not taken", hint=hint
@@ -150,7 +150,7 @@ async def _submit_in_parts(deps: Deps, store: Store, plan: _Submission) -> bool:
                 await under_way
             under_way = asyncio.ensure_future(store.transact(partial(_put_part, plan=plan, token=token, rows=rows)))
             await asyncio.sleep(0)  # now it is handed over
-        papers = _PlanDocuments.of(plan, texts)
+        papers = _PlanDocuments.from_plan(plan, texts)
         if papers.content is not None:
             await (await deps.stores.blobs(store.name)).put(papers.dag)
         if under_way is not None:
@@ -187,7 +187,7 @@ class _Team:
     """Files that are to be written: pairs of path and text, as JSON has them inside of an object."""
 
     @classmethod
-    def of(cls, policies: Policies, profiles: Mapping[str, AgentProfile]) -> _Team:
+    def reuse_or_make(cls, policies: Policies, profiles: Mapping[str, AgentProfile]) -> _Team:
         """The team; that of the plan before when it is the very same."""
         known = _teams[-1] if _teams else None
         if known is None or not known.is_of(policies, profiles):
@@ -222,7 +222,7 @@ class _PlanDocuments:
     """Where the DAG is shown from when it is large."""
 
     @classmethod
-    def of(cls, plan: _Submission, texts: Sequence[str]) -> _PlanDocuments:
+    def from_plan(cls, plan: _Submission, texts: Sequence[str]) -> _PlanDocuments:
         """The documents. `texts` are those of the nodes."""
         dag = plan.dag.to_bytes_with(texts) if len(texts) > _BREATH else plan.dag.to_bytes()
         manifest = plan.manifest.to_bytes()
@@ -254,7 +254,7 @@ def _take_whole(tx: Tx, plan: _Submission, rows: TaskRows, papers: _PlanDocument
     before = _room_for(tx, plan.dag.plan_id)
     if before is not None:
         return _same(plan.dag.plan_id, before, (papers.sha256, plan.team.settings))
-    rows.put(tx, plan.dag.plan_id, plan.at)
+    rows.write(tx, plan.dag.plan_id, plan.at)
     _release(tx, plan, papers)
     return True
 
@@ -269,7 +269,7 @@ def _announce(tx: Tx, plan: _Submission, token: bytes) -> tuple[str, bytes] | No
 
 def _put_part(tx: Tx, plan: _Submission, token: bytes, rows: TaskRows) -> None:
     _require_own(tx, plan.dag.plan_id, token)
-    rows.put(tx, plan.dag.plan_id, plan.at)
+    rows.write(tx, plan.dag.plan_id, plan.at)
 
 
 def _end_parts(tx: Tx, plan: _Submission, token: bytes, papers: _PlanDocuments) -> None:
@@ -287,9 +287,9 @@ def _release(tx: Tx, plan: _Submission, papers: _PlanDocuments) -> None:
     tx.run("show_views", rows=papers.shown)
     if papers.content is not None:
         tx.run("show_view", path=f"plans/{plan_id}/{root_layout.DAG}", body=None, content=papers.content)
-    plan.gate.note(tx, plan.at)
+    plan.gate.record(tx, plan.at)
     body = {"origin": "engine", "dag_sha256": sha256, "revision": 1, "tasks": len(plan.dag.nodes)}
-    tx.record("plan.submitted", plan_id, body | plan.gate.told())
+    tx.record("plan.submitted", plan_id, body | plan.gate.to_json())
     plan.also(tx)
 
 
@@ -347,12 +347,12 @@ def _taken(plan_id: str, why: str, hint: str) -> UsageError:
 class TaskLinks:
     """Which tasks run only if another says so, by a branch or by failing; and who waits for whom."""
 
-    wards: dict[str, list[str]]
-    guards: dict[str, list[str]]
+    conditional_tasks: dict[str, list[str]]
+    activators: dict[str, list[str]]
     dependants: dict[str, list[str]]
 
     @classmethod
-    def of(cls, dag: TaskDag) -> TaskLinks:
+    def from_dag(cls, dag: TaskDag) -> TaskLinks:
         """All directions."""
         wards: defaultdict[str, list[str]] = defaultdict(list)
         dependants: defaultdict[str, list[str]] = defaultdict(list)
@@ -374,9 +374,9 @@ class TaskLinks:
 
 def _parts(dag: TaskDag) -> Iterator[TaskRows]:
     """The tasks in parts. Each is in the order in which the store keeps it, which is by far the quickest to take in."""
-    links = TaskLinks.of(dag)
+    links = TaskLinks.from_dag(dag)
     for start in range(0, len(dag.nodes), _AT_ONCE):
-        yield TaskRows.of(dag.nodes[start : start + _AT_ONCE], links)
+        yield TaskRows.from_nodes(dag.nodes[start : start + _AT_ONCE], links)
 
 
 _BREATH: Final = 250
@@ -403,7 +403,7 @@ class TaskRows:
     """Nodes that have wards or guards, which are few."""
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], links: TaskLinks) -> TaskRows:
+    def from_nodes(cls, nodes: Sequence[Node], links: TaskLinks) -> TaskRows:
         """The rows of some tasks, and of who waits for them."""
         texts: list[str] = []
         for start in range(0, len(nodes), _BREATH):
@@ -414,7 +414,7 @@ class TaskRows:
         ids = sorted(written)
         waiting = [task_id for task_id in ids if task_id in links.dependants]
         edges = [_BETWEEN.join(links.dependants[task_id]) for task_id in waiting]
-        linked = [task_id for task_id in ids if task_id in links.wards or task_id in links.guards]
+        linked = [task_id for task_id in ids if task_id in links.conditional_tasks or task_id in links.activators]
         return cls(
             texts,
             _object(sorted([_task(node, links) for node in nodes])),
@@ -423,7 +423,7 @@ class TaskRows:
             [_linked(task_id, links) for task_id in linked],
         )
 
-    def put(self, tx: Tx, plan_id: str, at: str) -> None:
+    def write(self, tx: Tx, plan_id: str, at: str) -> None:
         """Write down new tasks."""
         tx.run("put_engine_tasks", plan_id=plan_id, at=at, rows=self.tasks)
         self.put_nodes(tx, plan_id)
@@ -439,11 +439,11 @@ class TaskRows:
 
 def put_nodes(tx: Tx, plan_id: str, nodes: Sequence[Node], links: TaskLinks) -> None:
     """Write down what is asked for in tasks, and who waits for whom."""
-    TaskRows.of(nodes, links).put_nodes(tx, plan_id)
+    TaskRows.from_nodes(nodes, links).put_nodes(tx, plan_id)
 
 
 def _linked(task_id: str, links: TaskLinks) -> dict[str, Any]:
-    wards, guards = links.wards.get(task_id), links.guards.get(task_id)
+    wards, guards = links.conditional_tasks.get(task_id), links.activators.get(task_id)
     return {
         "task_id": task_id,
         "wards": wire.write(wards) if wards else None,
@@ -458,7 +458,7 @@ def _task(node: Node, links: TaskLinks) -> str:
 
 def _standing(node: Node, links: TaskLinks) -> tuple[Any, ...]:
     """The agent of a task, for how many it waits, whether it is held, and its priority."""
-    needs, held = node.depends_on, int(node.task_id in links.guards)
+    needs, held = node.depends_on, int(node.task_id in links.activators)
     unmet = len(needs) if len(needs) < 2 else len(set(needs))
     return node.assigned_agent_id, unmet + held, held, PRIORITIES[node.priority or "MEDIUM"]
 

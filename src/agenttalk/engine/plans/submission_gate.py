@@ -29,7 +29,7 @@ class PrePlanDecision:
     promises: tuple[tuple[str, str], ...] = ()
     """Which promise each task has."""
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """For the fact of the plan's submission."""
         if self.decision is None:
             return {}
@@ -37,7 +37,7 @@ class PrePlanDecision:
         named = {"promises": dict(self.promises)} if self.promises else {}
         return {"gates": [self.decision.as_json(), *held], **named}
 
-    def note(self, tx: Tx, at: str) -> None:
+    def record(self, tx: Tx, at: str) -> None:
         """Keep what people should see."""
         for task_id, decision in self.tasks:
             denials.record_denial(tx, self.plan_id, task_id, decision, at)
@@ -81,7 +81,7 @@ def open_review(
     A DAG that was approved stays so. A review of an older revision counts no more.
     """
     known = dag_reviews.read_latest(tx, plan_id) if revision > 1 else None
-    if known is not None and known.undecided:
+    if known is not None and known.is_undecided:
         for (request_id,) in tx.run("drop_reviews", plan_id=plan_id):
             if request_id is not None:
                 questions.close(tx, request_id, "the plan was changed since", at=at)

@@ -15,7 +15,8 @@ from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans import input_choice, recalls
+from agenttalk.engine.plans import inputs as plan_inputs
+from agenttalk.engine.plans import recalls
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.plans import failure, input_selection
 from agenttalk.rules.plans.input_selection import PickedInputs
@@ -73,7 +74,7 @@ def mark_stale(
     moves: PlanTransaction, sheet: PlanDefinition, task_id: str, why: str, failed: str | None = None
 ) -> None:
     """A task that is done has to run again, because of what it was given; by a task that has `failed`, it may be."""
-    moves.put(sheet, task_id, "COMPLETED", "STALE", reason=why)
+    moves.move_task(sheet, task_id, "COMPLETED", "STALE", reason=why)
     moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=-1, failed=0, skipped=0)
     # Who runs with it goes on until it is known to be another one, unless there will be none.
     _refused(moves, sheet, task_id, running=failed is not None)
@@ -119,7 +120,7 @@ def _begin_anew(
             moves.tx.record("turn.revoked", f"{sheet.plan_id}/{task_id}", {"lease": found, "reason": _WHY})
         return
     if state == "RUNNING":  # somebody works on it by hand
-        moves.put(sheet, task_id, "RUNNING", "SUPERSEDED", reason=_WHY)
+        moves.move_task(sheet, task_id, "RUNNING", "SUPERSEDED", reason=_WHY)
     recalls.recall_command(moves, sheet, delivery, _WHY)
     _wait(moves, sheet, task_id, failed)
 
@@ -141,12 +142,12 @@ def _wait(moves: PlanTransaction, sheet: PlanDefinition, task_id: str, failed: s
     standings = _standings(tx, sheet, node)
     unmet = sum(each == "open" for each in standings.values())
     lost = [each for each, standing in standings.items() if standing == "failed"]
-    gone = bool(lost) and not unmet and not isinstance(moves.pick(sheet, node), PickedInputs)
-    moves.put(sheet, task_id, "READY", "INPUTS_LOST", reason=_WHY)
+    gone = bool(lost) and not unmet and not isinstance(moves.pick_inputs(sheet, node), PickedInputs)
+    moves.move_task(sheet, task_id, "READY", "INPUTS_LOST", reason=_WHY)
     tx.run("set_unmet", plan_id=sheet.plan_id, task_id=task_id, unmet=unmet + int(gone or failed is not None))
     if failed is None and gone:
-        moves.follow_failure(sheet, task_id, lost[0])
-    moves.left = True
+        moves.apply_failure_policy(sheet, task_id, lost[0])
+    moves.has_more_due = True
 
 
 def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -> None:
@@ -157,13 +158,13 @@ def recount_waits(moves: PlanTransaction, sheet: PlanDefinition, task_id: str) -
         standings = _standings(tx, sheet, sheet.node(tx, task_id))
         unmet = sum(each != "fine" for each in standings.values()) + int(bool(row[18]))
         tx.run("set_unmet", plan_id=plan_id, task_id=task_id, unmet=unmet)
-        moves.left = True
+        moves.has_more_due = True
 
 
 def _standings(tx: Tx, sheet: PlanDefinition, node: Node) -> dict[str, failure.DependencyStanding]:
     """What those before a task mean to it."""
     return {
-        each: _standing(tx, sheet, each) for each in input_choice.find_sources(tx, sheet, node) if each != node.task_id
+        each: _standing(tx, sheet, each) for each in plan_inputs.find_sources(tx, sheet, node) if each != node.task_id
     }
 
 
@@ -196,7 +197,7 @@ def _is_outdated(tx: Tx, sheet: PlanDefinition, task_id: str, producer: str) -> 
     node = sheet.node(tx, task_id)
     used = {path: sha256 for path, (sha256, _) in _used(tx, sheet, task_id, producer).items()}
     picked = input_selection.pick_inputs(
-        node, input_choice.find_candidates(tx, sheet, node), final=frozenset(node.depends_on)
+        node, plan_inputs.find_candidates(tx, sheet, node), final=frozenset(node.depends_on)
     )
     if isinstance(picked, PickedInputs):
         return used != _given(picked, producer)
@@ -263,7 +264,7 @@ def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
     """Path inside its output, hash and size of each file of an artifact."""
     payload: Any = json.loads(envelope)["payload"]  # ours, and checked when it was accepted
     return [
-        (input_choice.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
+        (plan_inputs.path_inside_output(file["path"]), file["sha256"], file.get("size_bytes") or 0)
         for file in payload["files"]
     ]
 

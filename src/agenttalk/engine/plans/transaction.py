@@ -15,7 +15,7 @@ from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
-from agenttalk.engine.plans import commands, input_choice, releases
+from agenttalk.engine.plans import commands, inputs, releases
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.definition import DefinitionCache, PlanDefinition
 from agenttalk.ports import Tx
@@ -43,7 +43,7 @@ class PlanTransaction(ABC):
     """Whether rows of tasks may be taken to be as they should. If one is not, all of the transaction is undone."""
     in_folders: bool = False
     """Whether a message has to be brought to an inbox."""
-    left: bool = False
+    has_more_due: bool = False
     """Whether tasks are due that did not fit into this transaction."""
     orders: dict[str, deque[tuple[PreparedCommand, PickedInputs, Cause]]] = field(default_factory=dict)
     """Commands that this transaction made, by their agents, and what was picked for them. They are in no queue yet."""
@@ -57,7 +57,7 @@ class PlanTransaction(ABC):
     """Leases of turns that are to end, because what they were given was replaced."""
     undecided: bool = False
     """Whether a release has to be decided now."""
-    made: input_choice.KnownOutputs = field(default_factory=dict)
+    made: inputs.KnownOutputs = field(default_factory=dict)
     """All that tasks made which ended in this transaction, as far as it is certain that there is nothing else."""
     contents: dict[str, bytes] = field(default_factory=dict)
     """Contents that came with them, by their hashes."""
@@ -73,11 +73,11 @@ class PlanTransaction(ABC):
     """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
 
     @abstractmethod
-    def pick(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
+    def pick_inputs(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
         """Fill the inputs of a task with what is there."""
 
     @abstractmethod
-    def follow_failure(self, sheet: PlanDefinition, task_id: str, failed: str) -> None:
+    def apply_failure_policy(self, sheet: PlanDefinition, task_id: str, failed: str) -> None:
         """Have one task that waits for a failed one follow its policy."""
 
     @property
@@ -86,7 +86,7 @@ class PlanTransaction(ABC):
         return max(0, AT_ONCE - len(self._ordered))
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether this transaction made as many tasks ready as it should."""
         return self.room == 0
 
@@ -94,7 +94,7 @@ class PlanTransaction(ABC):
         """Whether this transaction made a command for a task."""
         return (sheet.plan_id, task_id) in self._ordered
 
-    def queue(
+    def queue_command(
         self,
         sheet: PlanDefinition,
         node: Node,
@@ -130,7 +130,7 @@ class PlanTransaction(ABC):
             self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
             self.agents[order.agent_id] = None
 
-    def is_unmet(self, plan_id: str, task_id: str) -> bool:
+    def pop_unmet(self, plan_id: str, task_id: str) -> bool:
         """Whether the row of a task is still to say that what it waited for has ended. Whoever asks writes that."""
         waits = bool(self._unmet) and (plan_id, task_id) in self._unmet
         if waits:
@@ -138,8 +138,8 @@ class PlanTransaction(ABC):
         return waits
 
     def _put_into_queue(self, order: PreparedCommand, cause: Cause, delivery: int) -> None:
-        unmet = self.is_unmet(order.plan_id, order.command.task_id)
-        self.tx.later(
+        unmet = self.pop_unmet(order.plan_id, order.command.task_id)
+        self.tx.run_later(
             "queue_first" if unmet else "queue_task",
             {
                 "plan_id": order.plan_id,
@@ -153,29 +153,29 @@ class PlanTransaction(ABC):
             make_task_changed_error(order.command.task_id) if unmet else None,
         )
 
-    def set_aside(self, order: PreparedCommand, cause: Cause) -> int:
+    def enqueue_at_once(self, order: PreparedCommand, cause: Cause) -> int:
         """Put a command that this transaction made into its agent's queue at once; its delivery."""
         delivery = commands.enqueue(self.tx, order, at=self.at)
         self._put_into_queue(order, cause, delivery)
         self.count(order.plan_id, "sent")
         self.count(order.plan_id, "delivered")
-        self.note("commands.queued", order.plan_id, _lines([order.line]))
+        self.append_journal_fact("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
 
-    def arrived(self, message_id: str, row: dict[str, Any]) -> None:
+    def record_arrival(self, message_id: str, row: dict[str, Any]) -> None:
         """An output has reached an agent."""
-        self._arrived[message_id, row["receiver"]] = (row, self.tx.later("put_delivery", row))
+        self._arrived[message_id, row["receiver"]] = (row, self.tx.run_later("put_delivery", row))
 
-    def injected(self, plan_id: str, message_id: str, receiver: str) -> None:
+    def mark_injected(self, plan_id: str, message_id: str, receiver: str) -> None:
         """An agent is given an output that it got; its delivery may have been written down just now."""
         row, mark = self._arrived.get((message_id, receiver), (None, None))
-        if row is not None and self.tx.waits(mark):
+        if row is not None and self.tx.is_waiting(mark):
             row["injected_at"] = self.at
             return
         given: dict[str, Any] = {"plan_id": plan_id, "message_id": message_id, "receiver": receiver, "at": self.at}
-        self.tx.later("mark_artifact_injected", given)
+        self.tx.run_later("mark_artifact_injected", given)
 
-    def goes_on(self, plan_id: str) -> bool:
+    def is_running(self, plan_id: str) -> bool:
         """Whether tasks of a plan may begin."""
         return self.tx.run("run_state", plan_id=plan_id) == [("RUNNING",)]
 
@@ -183,13 +183,13 @@ class PlanTransaction(ABC):
         """Count what became of tasks (completed, failed, skipped) and messages (sent, delivered)."""
         self._counts[plan_id][what] += number
 
-    def note(self, kind: str, plan_id: str, body: bytes) -> int:
+    def append_journal_fact(self, kind: str, plan_id: str, body: bytes) -> int:
         """Append a fact that holds lines of the plan's journal, in its canonical form; its number."""
         seq = self.tx.record(kind, records.journal_subject(plan_id), body)
         self._counts[plan_id]["journal"] = seq
         return seq
 
-    def put(
+    def move_task(
         self,
         sheet: PlanDefinition,
         task_id: str,
@@ -243,20 +243,20 @@ class PlanTransaction(ABC):
             self.count(order.plan_id, "delivered")
             lines.setdefault(order.plan_id, []).append(order.line)
         for plan_id, told in lines.items():
-            self.note("commands.queued", plan_id, _lines(told))
+            self.append_journal_fact("commands.queued", plan_id, _lines(told))
         ended = [row for plan_id, counts in self._counts.items() if (row := self._write_counts(plan_id, counts))]
         for still_open, closing, *totals, plan_id in self.tx.run_each("count_run", ended):
             if still_open or plan_id == self.tx.board:  # a board's own run never ends
                 continue
             if closing:
-                self.closing += [plan_id] if self.goes_on(plan_id) else []
+                self.closing += [plan_id] if self.is_running(plan_id) else []
             else:
                 self.end_run(plan_id, dict(zip(_ENDS, totals, strict=True)))
 
     def _write_counts(self, plan_id: str, counts: Counter[str]) -> dict[str, Any] | None:
         """Write down what was counted of messages; what is to be counted of tasks, if any ended."""
         if counts["journal"]:
-            self.tx.later("journal_grown", {"plan_id": plan_id, "seq": counts["journal"]})
+            self.tx.run_later("journal_grown", {"plan_id": plan_id, "seq": counts["journal"]})
         if counts["sent"] or counts["delivered"]:
             records.count_messages(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
         completed, failed, skipped = counts["completed"], counts["failed"], counts["skipped"]
@@ -270,7 +270,9 @@ class PlanTransaction(ABC):
         if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
             self.tx.record("plan.ended", plan_id, totals)
             self.tx.run("watch_branch", plan_id=plan_id, head="")
-            self.undecided |= releases.mark_due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
+            self.undecided |= releases.mark_due(
+                self.tx, plan_id, self.sheets.load(self.tx, plan_id).policies, at=self.at
+            )
             self.closed.append(plan_id)
 
 

@@ -17,7 +17,7 @@ from agenttalk.contracts.errors import Code
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine.budgets import denials
 from agenttalk.engine.core import records
-from agenttalk.engine.plans import input_choice, questions, supersede
+from agenttalk.engine.plans import inputs, questions, supersede
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transaction import AT_ONCE, PlanTransaction, make_task_changed_error
 from agenttalk.ports import Row
@@ -37,18 +37,18 @@ Ends: TypeAlias = "deque[tuple[str, DependencyStanding, tuple[str, ...]]]"
 class TaskTransitions(PlanTransaction):
     """Changes of the tasks of a board, in one transaction."""
 
-    def ended(self, sheet: PlanDefinition, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
+    def mark_ended(self, sheet: PlanDefinition, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
         """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
         state = task_states.move("RUNNING", cause)
         self.count(sheet.plan_id, _COUNTED.get(state, "failed"))
         self._settle(sheet, task_id, state, cause, activated)
 
-    def lost(self, sheet: PlanDefinition, task_id: str) -> None:
+    def mark_failed(self, sheet: PlanDefinition, task_id: str) -> None:
         """A task that was completed has failed after all."""
         self.count(sheet.plan_id, "failed")
         self._settle(sheet, task_id, "FAILED", "REWORK_EXHAUSTED")
 
-    def fine(self, sheet: PlanDefinition, task_id: str) -> None:
+    def mark_completed(self, sheet: PlanDefinition, task_id: str) -> None:
         """A task that had failed counts as done after all: whoever waits for it goes on."""
         self._settle_all(sheet, deque([(task_id, "fine", ())]))
 
@@ -70,18 +70,18 @@ class TaskTransitions(PlanTransaction):
                 chosen = self._fail_dependants(sheet, ended, ends)
             else:
                 self._meet(sheet, ended)
-            wards.extend((ward, chosen) for ward in sheet.spec(self.tx, ended).wards)
+            wards.extend((ward, chosen) for ward in sheet.spec(self.tx, ended).conditional_tasks)
 
     def fail_dependants_of(self, sheet: PlanDefinition, task_id: str) -> None:
         """Have those that wait for a task that failed before follow their policies; they may be new."""
         ends: Ends = deque()
         chosen = self._fail_dependants(sheet, task_id, ends)
-        for ward in sheet.spec(self.tx, task_id).wards:
+        for ward in sheet.spec(self.tx, task_id).conditional_tasks:
             if ward in chosen:
                 self._decide_ward(sheet, ward, chosen, ends)
         self._settle_all(sheet, ends)
 
-    def follow_failure(self, sheet: PlanDefinition, task_id: str, failed: str) -> None:
+    def apply_failure_policy(self, sheet: PlanDefinition, task_id: str, failed: str) -> None:
         """Have one task that waits for a failed one follow its policy."""
         ends: Ends = deque()
         for ward in self._fail_dependants(sheet, failed, ends, only=task_id):
@@ -141,14 +141,14 @@ class TaskTransitions(PlanTransaction):
                 self._due(sheet, task_id)
             return
         row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-        if row[1] == "PENDING" and row[18] and not self._any_open(sheet, sheet.spec(self.tx, task_id).guards):
+        if row[1] == "PENDING" and row[18] and not self._any_open(sheet, sheet.spec(self.tx, task_id).activators):
             self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
 
     def _any_open(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
         return any(row[1] not in task_states.FINAL for row in rows)
 
-    def any_lost(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
+    def has_lost_task(self, sheet: PlanDefinition, tasks: Sequence[str]) -> bool:
         """Whether one of them failed, or was skipped because another did."""
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
         return any(failure.judge_dependency(row[1], row[8]) == "failed" for row in rows)
@@ -156,11 +156,11 @@ class TaskTransitions(PlanTransaction):
     def _skip(
         self, sheet: PlanDefinition, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
     ) -> None:
-        new = self.put(sheet, task_id, state, cause, reason=why)
+        new = self.move_task(sheet, task_id, state, cause, reason=why)
         self.count(sheet.plan_id, "skipped")
         ends.append((task_id, failure.judge_dependency(new, cause), ()))
 
-    def look(self, sheet: PlanDefinition, limit: int = AT_ONCE) -> int:
+    def advance_due_tasks(self, sheet: PlanDefinition, limit: int = AT_ONCE) -> int:
         """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
         for row in self.tx.run("answered_tasks", plan_id=sheet.plan_id):
             self._answered(sheet, row)
@@ -169,10 +169,10 @@ class TaskTransitions(PlanTransaction):
                 self._look_again(sheet, task_id, since, request_id)
         rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
         for task_id, delivery in rows:
-            self.consider(sheet, task_id, first=delivery is None)
+            self.order_if_ready(sheet, task_id, first=delivery is None)
         return len(rows)
 
-    def look_at_waiting(self, sheet: PlanDefinition, task_id: str) -> None:
+    def recheck_waiting(self, sheet: PlanDefinition, task_id: str) -> None:
         """Look at those that wait for another version of what a task makes."""
         for dependant, state, _ in self.tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
             if state != "BLOCKED_WAITING_INPUT":
@@ -181,11 +181,11 @@ class TaskTransitions(PlanTransaction):
             if row[8] != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
                 self._look_again(sheet, dependant, row[17], row[16])
 
-    def consider(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
+    def order_if_ready(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
         if (sheet.plan_id, task_id) not in self._ordered:
             node = sheet.node(self.tx, task_id)
-            self._considered(sheet, node, self.pick(sheet, node), first=first)
+            self._considered(sheet, node, self.pick_inputs(sheet, node), first=first)
 
     def _considered(
         self, sheet: PlanDefinition, node: Node, picked: PickedInputs | MissingInputs | AmbiguousInput, *, first: bool
@@ -193,7 +193,7 @@ class TaskTransitions(PlanTransaction):
         """Go on with what was picked for a task."""
         match picked:
             case PickedInputs():
-                self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
+                self.queue_command(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
             case MissingInputs():
                 self._meet_now(sheet, node.task_id)
                 self._wait(sheet, node, picked)
@@ -203,13 +203,13 @@ class TaskTransitions(PlanTransaction):
 
     def _meet_now(self, sheet: PlanDefinition, task_id: str) -> None:
         """Write down that what a task waited for has ended, if its first command was to say so."""
-        if self.is_unmet(sheet.plan_id, task_id):
+        if self.pop_unmet(sheet.plan_id, task_id):
             lost = make_task_changed_error(task_id)
-            self.tx.later("meet_first", {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
+            self.tx.run_later("meet_first", {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
 
-    def pick(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
+    def pick_inputs(self, sheet: PlanDefinition, node: Node) -> PickedInputs | MissingInputs | AmbiguousInput:
         """Fill the inputs of a task with what is there."""
-        found = input_choice.find_candidates(self.tx, sheet, node, self.made)
+        found = inputs.find_candidates(self.tx, sheet, node, self.made)
         return input_selection.pick_inputs(node, found, final=frozenset(node.depends_on))
 
     def _wait(self, sheet: PlanDefinition, node: Node, missing: MissingInputs) -> None:
@@ -218,16 +218,18 @@ class TaskTransitions(PlanTransaction):
         request_id = questions.ask_for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
         reason = f"waits for {', '.join(missing.names)}"
         names = missing.names
-        self.put(sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id)
+        self.move_task(
+            sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id
+        )
 
     def _look_again(self, sheet: PlanDefinition, task_id: str, since: str, request_id: str | None) -> None:
         """A task that waits for inputs: they came, or it has waited too long and a person is asked."""
         if (sheet.plan_id, task_id) in self._ordered:
             return
         node = sheet.node(self.tx, task_id)
-        match self.pick(sheet, node):
+        match self.pick_inputs(sheet, node):
             case PickedInputs() as picked:
-                self.queue(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
+                self.queue_command(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
             case AmbiguousInput() as unclear:
                 self._ask_which(sheet, node, unclear, "BLOCKED_WAITING_INPUT")
             case MissingInputs() as missing:
@@ -244,7 +246,7 @@ class TaskTransitions(PlanTransaction):
         request_id = request_id or questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
         reason = f"has waited more than {patience} seconds for {', '.join(names)}"
         state: State = "BLOCKED_WAITING_INPUT"
-        self.put(sheet, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
+        self.move_task(sheet, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
         records.alert(
             self.tx,
             at=self.at,
@@ -271,7 +273,7 @@ class TaskTransitions(PlanTransaction):
                 return
             self.tx.run("withdraw_direct", id=delivery, at=self.at, details=f"{response.decision} by {by}")
         if gives_up:
-            self.call_off(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
+            self.fail_idle_task(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
         elif "skip" in chosen:
             ends: Ends = deque()
             self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
@@ -284,7 +286,7 @@ class TaskTransitions(PlanTransaction):
         else:
             self._go_on(sheet, node, state, cause, chosen)
 
-    def call_off(
+    def fail_idle_task(
         self,
         sheet: PlanDefinition,
         task_id: str,
@@ -295,16 +297,16 @@ class TaskTransitions(PlanTransaction):
         gates: Sequence[dict[str, Any]] = (),
     ) -> None:
         """A task that nobody runs has failed; whoever waited for it follows its own policy."""
-        self.put(sheet, task_id, state, cause, reason=reason, gates=gates)
+        self.move_task(sheet, task_id, state, cause, reason=reason, gates=gates)
         self.count(sheet.plan_id, "failed")
         self._settle(sheet, task_id, "FAILED", cause)
 
-    def hold(self, sheet: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
+    def hold_for_override(self, sheet: PlanDefinition, node: Node, denied: CheckpointDecision) -> None:
         """A checkpoint wants the override of an operator before a task begins."""
         why = "; ".join(denied.reasons)
         request_id = self._ask_to_override(sheet, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
         gates = [denied.as_json()]
-        self.put(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
+        self.move_task(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
 
     def _ask_to_override(self, sheet: PlanDefinition, node: Node, title: str) -> str:
         return questions.ask_about_task(
@@ -323,11 +325,11 @@ class TaskTransitions(PlanTransaction):
             self.tx.run("note_request", **about, request_id=request_id, reason=reason)
             return
         denials.override(self.tx, sheet.plan_id, node.task_id, by=by, why=response.notes or "")
-        self.let_go(sheet.plan_id, node.task_id, delivery)
+        self.requeue_held_task(sheet.plan_id, node.task_id, delivery)
 
-    def let_go(self, plan_id: str, task_id: str, delivery: int) -> None:
+    def requeue_held_task(self, plan_id: str, task_id: str, delivery: int) -> None:
         """Put a task that a checkpoint holds up back into its agent's queue; the checkpoint looks at it again."""
-        queued = delivery if self.goes_on(plan_id) else None
+        queued = delivery if self.is_running(plan_id) else None
         about = {"plan_id": plan_id, "task_id": task_id, "queued": queued}
         for (agent_id,) in self.tx.run("requeue_task", **about, at=self.at):
             self.agents[agent_id] = None
@@ -338,7 +340,7 @@ class TaskTransitions(PlanTransaction):
         A person may say that a task runs although one before it failed. Every other input that is required has to be
         there: what is missing is asked for.
         """
-        candidates = input_choice.find_candidates(self.tx, sheet, node, given=True)
+        candidates = inputs.find_candidates(self.tx, sheet, node, given=True)
         node = input_selection.adapt_to_given_files(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
             candidates = input_selection.apply_choices(candidates, chosen)
@@ -350,11 +352,11 @@ class TaskTransitions(PlanTransaction):
         moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
         match picked:
             case PickedInputs():
-                self.queue(sheet, node, picked, state, moved)
+                self.queue_command(sheet, node, picked, state, moved)
             case AmbiguousInput():
                 self._ask_which(sheet, node, picked, state)
             case MissingInputs() if self._any_open(sheet, node.depends_on):  # another version of it is being made
-                self.put(sheet, node.task_id, state, moved)
+                self.move_task(sheet, node.task_id, state, moved)
                 supersede.wait_for_inputs(self, sheet, node.task_id)
             case MissingInputs(names=names):
                 request_id = questions.ask_for_files(self.tx, sheet, node, names, at=self.at)
@@ -373,7 +375,7 @@ class TaskTransitions(PlanTransaction):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
 
-    def all_ended(self, ended: Sequence[tuple[PlanDefinition, str]]) -> None:
+    def mark_all_completed(self, ended: Sequence[tuple[PlanDefinition, str]]) -> None:
         """Tasks that somebody ran are completed, without a word on who goes on: everybody who waited for them does.
 
         The same as `ended` for each of them, only that what they make ready is looked at together.
@@ -381,14 +383,14 @@ class TaskTransitions(PlanTransaction):
         held: list[tuple[PlanDefinition, str, bool]] = []
         self._held = held
         for sheet, task_id in ended:
-            self.ended(sheet, task_id, "FULFILLED")
+            self.mark_ended(sheet, task_id, "FULFILLED")
         self._held = None
         room = self.room
-        self.left = self.left or len(held) > room
+        self.has_more_due = self.has_more_due or len(held) > room
         for sheet, task_id, _ in held[room:]:
             self._meet_now(sheet, task_id)
         due = [(sheet, sheet.node(self.tx, task_id), first) for sheet, task_id, first in held[:room]]
-        picked = [self.pick(sheet, node) for sheet, node, _ in due]
+        picked = [self.pick_inputs(sheet, node) for sheet, node, _ in due]
         for (sheet, node, first), each in zip(due, picked, strict=True):
             if not self.is_ordered(sheet, node.task_id):
                 self._considered(sheet, node, each, first=first)
@@ -396,26 +398,26 @@ class TaskTransitions(PlanTransaction):
     def _due(self, sheet: PlanDefinition, task_id: str, *, first: bool = False) -> None:
         if self._held is not None:
             self._held.append((sheet, task_id, first))
-        elif not self.full:
-            self.consider(sheet, task_id, first=first)
+        elif not self.is_full:
+            self.order_if_ready(sheet, task_id, first=first)
         else:
-            self.left = True
+            self.has_more_due = True
 
     def _ask_which(self, sheet: PlanDefinition, node: Node, unclear: AmbiguousInput, state: State) -> None:
         request_id = questions.ask_which_artifact(self.tx, sheet, node, unclear, at=self.at)
-        self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
+        self.move_task(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
-    def order_again(self, sheet: PlanDefinition, node: Node, cause: Cause) -> None:
+    def queue_next_command(self, sheet: PlanDefinition, node: Node, cause: Cause) -> None:
         """Make the next command of a task whose last one ended."""
-        picked = self.pick(sheet, node)
+        picked = self.pick_inputs(sheet, node)
         if not isinstance(picked, PickedInputs):
             picked = PickedInputs(inputs=(), sources={}, absent=())
-        self.queue(sheet, node, picked, "RUNNING", cause)
+        self.queue_command(sheet, node, picked, "RUNNING", cause)
 
     def _ask_whether(self, sheet: PlanDefinition, node: Node, why: str, state: State) -> None:
         request_id = questions.ask_whether_to_run(self.tx, sheet, node, why, at=self.at)
         reason = f"{why}; somebody has to decide"
-        self.put(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
+        self.move_task(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
     def ask_person(self, sheet: PlanDefinition, node: Node, title: str) -> str:
         """Ask a person what to do with a task that waits for that; the question."""
@@ -426,4 +428,4 @@ class TaskTransitions(PlanTransaction):
     def _ask_for_plan(self, sheet: PlanDefinition, node: Node, failed: str, state: State) -> None:
         request_id = questions.ask_for_new_plan(self.tx, sheet, node, failed, at=self.at)
         why = f"{failed} failed; a new plan is asked for"
-        self.put(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
+        self.move_task(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)

@@ -60,7 +60,7 @@ class PlanCloser:
         """End the plan, or have it go on. If the machine does not let it be looked at, it is paused and people told."""
         for tries in range(1, TRIES + 1):
             try:
-                while await self._look_once():
+                while await self._try_to_end():
                     pass
             except Exception as error:
                 why = error.message if isinstance(error, AgentTalkError) else f"{type(error).__name__}: {error}"
@@ -72,23 +72,23 @@ class PlanCloser:
             else:
                 return
 
-    async def _look_once(self) -> bool:
+    async def _try_to_end(self) -> bool:
         """Look at everything; whether it has to be looked at again."""
-        found = await self._verified(None)
+        found = await self._reverify(None)
         if await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found)):
             return False  # somebody mends it, and then it closes again
         return bool(found.red) or await self.step(partial(regressions.end_plan, plan_id=self.plan_id)) == "stale"
 
     async def verify(self, task_id: str | None = None) -> dict[str, Any]:
         """Look now, whether or not the plan has ended; what came of each check, and who has to mend what."""
-        found = await self._verified(task_id)
+        found = await self._reverify(task_id)
         reopened = await self.step(partial(regressions.record_rechecks, plan_id=self.plan_id, review=found))
         if any(each.why for each in found.seen) and not reopened:
             await self.step(partial(regressions.end_plan, plan_id=self.plan_id))
         checks = [recheck_to_json(each) for each in found.seen]
         return {"plan_id": self.plan_id, "commit": found.commit, "checks": checks, "reopened": reopened}
 
-    async def glance(self, repo: Workspace) -> bool:
+    async def check_branch(self, repo: Workspace) -> bool:
         """See whether the branch of an ended plan has moved; what was proven of what has changed is stale from now on.
 
         Nothing is run for that, and nothing more is looked at while it stands where it did. Says whether it is stale.
@@ -96,7 +96,7 @@ class PlanCloser:
         rows = await self.store.read("watched_branch", plan_id=self.plan_id)
         if not rows or self.prover is None:
             return False
-        head = await self.prover.head(self.plan_id, repo)
+        head = await self.prover.find_head(self.plan_id, repo)
         if head == rows[0][0]:
             return False
         if not head:  # who deleted it is done with it; whoever merges it has to look first all the same
@@ -106,7 +106,7 @@ class PlanCloser:
         await self.step(partial(_mark_and_watch, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
 
-    async def look(self) -> StalenessReport | None:
+    async def find_stale_after_merge(self) -> StalenessReport | None:
         """See what is stale since something was merged; None if that does not work: then closing sees it."""
         try:
             return await staleness.find_stale(
@@ -116,7 +116,7 @@ class PlanCloser:
             LOG.warning("%s: %s", self.plan_id, error.message, extra={"action": "closing.look"})
             return None
 
-    async def _verified(self, task_id: str | None) -> StalenessReport:
+    async def _reverify(self, task_id: str | None) -> StalenessReport:
         found = await staleness.find_stale(
             self.store, self.sheets, self.prover, self.plan_id, self.operator.words, task_id=task_id
         )
@@ -149,7 +149,7 @@ def recheck_to_json(seen: EvidenceRecheck) -> dict[str, Any]:
 
 def _stop(moves: TaskTransitions, plan_id: str, why: str) -> None:
     """A plan that cannot be looked at again does not end; somebody has to see to it."""
-    if not moves.goes_on(plan_id):
+    if not moves.is_running(plan_id):
         return
     control.pause(moves.tx, plan_id, by=ENGINE, at=moves.at)
     records.alert(

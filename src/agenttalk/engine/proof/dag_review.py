@@ -54,10 +54,10 @@ class DagReviewCoordinator:
     cancel: Callable[[str], Awaitable[object]]
     """Calls a plan off."""
 
-    async def look(self, plan_id: str, review: DagReviewRecord) -> bool:
+    async def advance_review(self, plan_id: str, review: DagReviewRecord) -> bool:
         """Begin the review of a plan, or decide on it if that can be done; whether anything changed."""
         if review.state == "waits":
-            return await self._answered(plan_id, review)
+            return await self._apply_answer(plan_id, review)
         sheet = read_definition(plan_id, (await self.store.read("run", plan_id=plan_id))[0])
         if sheet.policies.review is None:
             return False
@@ -111,19 +111,19 @@ class DagReviewCoordinator:
         files = []
         for number, reviewer in enumerate(policy.reviewers, 1):
             name = f"{rules.RESULT}_{number}.json"
-            data, sha256 = await self._made(review.review_plan, f"review_{number}", reviewer, name)
+            data, sha256 = await self._read_deliverable(review.review_plan, f"review_{number}", reviewer, name)
             said[reviewer] = data if isinstance(data, str) else rules.read_review(data, reviewer, review.dag_sha256)
             files += [(name, sha256)] if sha256 else []
         decided: Any = None
         if policy.coordinator is not None:
-            data, _ = await self._made(review.review_plan, "decide", policy.coordinator, rules.DECISION)
+            data, _ = await self._read_deliverable(review.review_plan, "decide", policy.coordinator, rules.DECISION)
             decided = data if isinstance(data, str) else rules.read_decision(data)
         limit = _limit(sheet.policies)
         ruling = rules.decide(policy, said, decided, default=limit.default_decision if limit else None)
         told = [each.as_json() for each in said.values() if isinstance(each, rules.DagReview)]
         await self.step(lambda moves: record_ruling(moves, sheet.plan_id, review, ruling, told, files))
 
-    async def _made(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
+    async def _read_deliverable(self, plan_id: str, task_id: str, agent_id: str, name: str) -> tuple[bytes | str, str]:
         """What a task of the review delivered, and its hash; else why nothing counts."""
         rows = await self.store.read("release_task", plan_id=plan_id, task_id=task_id)
         if not rows or rows[0][0] != "COMPLETED" or rows[0][3] != agent_id:
@@ -140,7 +140,7 @@ class DagReviewCoordinator:
                     return error.message, ""
         return f"it delivered no {name}", ""
 
-    async def _answered(self, plan_id: str, review: DagReviewRecord) -> bool:
+    async def _apply_answer(self, plan_id: str, review: DagReviewRecord) -> bool:
         """See whether a person has decided about a DAG that was not approved."""
         rows = await self.store.read("request", request_id=review.request_id)
         if not rows or rows[0][7] != "answered":
@@ -150,7 +150,7 @@ class DagReviewCoordinator:
         chosen = [str(each) for each in response.decision_answers]
         if response.decision == "APPROVE" or "approve" in chosen:
             ruling = DagReviewDecision("APPROVE", "operator", (f"approved by {by}",))
-            reviewed = (review.told or {}).get("reviews", [])
+            reviewed = (review.details or {}).get("reviews", [])
             await self.step(lambda moves: record_ruling(moves, plan_id, review, ruling, reviewed, []))
         else:
             await self.step(lambda moves: control.cancel(moves, plan_id, by=by, why="its DAG was not approved"))
@@ -180,7 +180,7 @@ def record_ruling(
     """Write a decision down; only APPROVE lets the plan begin. False when it is decided, or about another revision."""
     tx = moves.tx
     now = dag_reviews.read_latest(tx, plan_id)
-    if now is None or not now.undecided or now.revision != review.revision or now.state != review.state:
+    if now is None or not now.is_undecided or now.revision != review.revision or now.state != review.state:
         return False
     approved = ruling.decision == "APPROVE"
     told = {

@@ -32,7 +32,7 @@ async def dispute(deps: Deps, task: TaskName, caller: Caller, check_id: str, rea
 
     Raises UsageError when that may not be said now, or the attempt is over.
     """
-    reason = deps.discretion.secrets.redact(reason)
+    reason = deps.secret_guard.secrets.redact(reason)
     store, at = await task_comments.board_of_task(deps, task), deps.stamp()
 
     def work(tx: Tx) -> Dispute | Problem:
@@ -54,7 +54,7 @@ def accept_dispute_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str,
         return Rejection(Code.PRODUCER_MISMATCH, f"{said.task_id} is not a task of {said.agent_id}")
     if rows[0][1] in task_states.FINAL:
         return Rejection(Code.DISPUTE_REFUSED, f"{said.task_id} has ended: it is {rows[0][1]}")
-    reason = deps.discretion.secrets.redact(said.reason)
+    reason = deps.secret_guard.secrets.redact(said.reason)
     found = _raise(tx, plan_id, said.task_id, said.agent_id, said.check, reason, at)
     return Rejection(found.code, found.message, (found,)) if isinstance(found, Problem) else None
 
@@ -62,7 +62,7 @@ def accept_dispute_file(tx: Tx, deps: Deps, said: CheckDispute, *, plan_id: str,
 def _raise(tx: Tx, plan_id: str, task_id: str, agent_id: str, check_id: str, reason: str, at: str) -> Dispute | Problem:
     if not tx.run("run", plan_id=plan_id):
         return Problem(Code.TASK_NOT_FOUND, "task", f"the engine runs no plan {plan_id!r}, so it checks nothing of it")
-    sheet = DefinitionCache().of(tx, plan_id)
+    sheet = DefinitionCache().load(tx, plan_id)
     checks = {each.id: each.as_json() for each in sheet.promise(sheet.node(tx, task_id)).checks}
     known = kept.list_disputes(tx, plan_id, task_id)
     [(seq,)] = tx.run("last_seq", plan_id=plan_id, task_id=task_id)

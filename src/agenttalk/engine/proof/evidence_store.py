@@ -19,7 +19,7 @@ class StoredFindings:
 
     deps: Deps
 
-    async def baseline(self, job: Job) -> Baseline | None:
+    async def find_baseline(self, job: Job) -> Baseline | None:
         """How checks stood before the work; see the port."""
         board = await self.deps.stores.board(job.board)
         rows = await board.read("baseline", plan_id=job.plan_id, task_id=job.task_id)
@@ -30,7 +30,7 @@ class StoredFindings:
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that; see the port."""
-        hide = self.deps.discretion.result
+        hide = self.deps.secret_guard.redact_result
         results = wire.write(
             {name: findings_json.to_cache_entry(hide(each)) for name, each in baseline.results.items()}
         )
@@ -38,7 +38,7 @@ class StoredFindings:
         board = await self.deps.stores.board(job.board)
         await board.transact(lambda tx: tx.run("keep_baseline", results=results, **about))
 
-    async def known(self, job: Job, key: str, check_id: str) -> CheckResult | None:
+    async def find_result(self, job: Job, key: str, check_id: str) -> CheckResult | None:
         """What came of a check that rests on the same; see the port."""
         board = await self.deps.stores.board(job.board)
         rows = await board.read("check_result", key=key)
@@ -47,11 +47,11 @@ class StoredFindings:
         said: Any = wire.read(bytes(rows[0][0]), limit=wire.DOCUMENT_LIMIT)
         return findings_json.reuse_result(said, check_id, at=rows[0][2], made_for=rows[0][1])
 
-    async def keep(self, job: Job, key: str, result: CheckResult) -> None:
+    async def keep_result(self, job: Job, key: str, result: CheckResult) -> None:
         """Keep a result under its key; see the port."""
         about: dict[str, Value] = {
             "key": key,
-            "result": wire.write(findings_json.to_cache_entry(self.deps.discretion.result(result))),
+            "result": wire.write(findings_json.to_cache_entry(self.deps.secret_guard.redact_result(result))),
             "made_by": f"{job.plan_id}/{job.task_id}",
             "at": self.deps.stamp(),
         }
@@ -62,7 +62,7 @@ class StoredFindings:
 async def read_claims(deps: Deps, store: Store, job: Job) -> list[str | EvidenceEntry]:
     """What the agent of a job claimed meanwhile by the API: the claims of its reports."""
     rows = await store.read("claims_of", plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
-    hide = deps.discretion.secrets.redact_json
+    hide = deps.secret_guard.secrets.redact_json
     return [each for (said,) in rows for each in evidence.read_claims(hide(wire.read(bytes(said))))]
 
 

@@ -45,15 +45,15 @@ class PendingDecisions:
     """Plans in which reviewers work."""
 
     @property
-    def releasing(self) -> frozenset[str]:
+    def plans_in_release(self) -> frozenset[str]:
         """Plans whose release is being decided on."""
         return frozenset(plan_id for _, plan_id in self._releases)
 
-    def awaits(self, ended: Iterable[str]) -> bool:
+    def has_review_among(self, ended: Iterable[str]) -> bool:
         """Whether one of the plans that have ended is a review, which is decided on now."""
         return not self._reviews.isdisjoint(ended)
 
-    async def look(self, store: Store) -> bool:
+    async def decide_pending(self, store: Store) -> bool:
         """Look at everything of a board that is not decided; whether there is more to do at once."""
         more = False
         for kind, plan_id in await store.read("undecided"):
@@ -62,10 +62,10 @@ class PendingDecisions:
             elif (store.name, plan_id) not in self._releases:
                 task = asyncio.create_task(self._release(store, plan_id))
                 self._releases[store.name, plan_id] = task
-                task.add_done_callback(partial(self._over, (store.name, plan_id)))
+                task.add_done_callback(partial(self._finish_release, (store.name, plan_id)))
         return more
 
-    def _over(self, key: tuple[str, str], task: asyncio.Task[bool]) -> None:
+    def _finish_release(self, key: tuple[str, str], task: asyncio.Task[bool]) -> None:
         """Another one may have become due meanwhile."""
         self._releases.pop(key, None)
         if not task.cancelled():
@@ -81,7 +81,7 @@ class PendingDecisions:
             if review is None:
                 return False
             self._reviews.add(review.review_plan)
-            return await reviewing.look(plan_id, review)
+            return await reviewing.advance_review(plan_id, review)
         except AgentTalkError as error:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "deciding.review"})
             return False

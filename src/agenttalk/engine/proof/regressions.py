@@ -142,7 +142,7 @@ def _send_back(moves: TaskTransitions, plan_id: str, task_id: str, broken: Seque
     """Reopen one task; False when another round makes no sense, and it has failed."""
     tx = moves.tx
     _join(moves, plan_id, task_id, broken)
-    sheet = moves.sheets.of(tx, plan_id)
+    sheet = moves.sheets.load(tx, plan_id)
     reason = "; ".join(dict.fromkeys(_describe_reopening(task_id, each) for each in broken))
     body = {"reason": reason, "broken": [_broken_check_to_json(each) for each in broken]}
     tx.record("regression.found", f"{plan_id}/{task_id}", body)

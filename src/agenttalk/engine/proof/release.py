@@ -59,7 +59,7 @@ class _ReleaseBasis:
     unisolated: int = 0
     """How many of the plan's tasks rest on something that ran without a sandbox."""
 
-    def footing(self, commit: str) -> str:
+    def compute_hash(self, commit: str) -> str:
         """The hash of all of it, and of where the plan's branch stands."""
         return wire.sha256(
             wire.write(
@@ -131,7 +131,7 @@ def _not_due(tx: Tx, plan_id: str) -> None:
 
 
 def _read_basis(tx: Tx, plan_id: str) -> _ReleaseBasis | None:
-    sheet = DefinitionCache().of(tx, plan_id)
+    sheet = DefinitionCache().load(tx, plan_id)
     policy = sheet.policies.release
     if policy is None:
         return None
@@ -284,7 +284,7 @@ def _own_findings(ground: _ReleaseBasis, examined: ShipmentReport) -> list[GateF
             detail=str(told.get("detail") or told.get("reason") or ""),
             isolated=told.get("isolated"),
         )
-        for told in examined.told
+        for told in examined.check_records
     ]
 
 
@@ -323,7 +323,7 @@ def _decide(
     if now != ground or now.policies.release is None:
         return False
     at = deps.stamp()
-    footing = ground.footing(examined.commit)
+    footing = ground.compute_hash(examined.commit)
     known = releases.read_latest(tx, plan_id)
     if known is None or known.state != "due":
         if known is not None and known.footing == footing and known.state != "revoked":
@@ -359,7 +359,7 @@ def _write(
         "decision": decision.decision,
         "reasons": list(decision.reasons),
         "subject": record["subject"],
-        "gates": [_gate(each) for each in decision.evidence] + [{"check": each} for each in examined.told],
+        "gates": [_gate(each) for each in decision.evidence] + [{"check": each} for each in examined.check_records],
         "checkpoint": checkpoints.decide(
             "pre-ship", checkpoints.check_shippable(decision.reasons), trace_id=f"{due.release_id}:pre-ship"
         ).as_json(),

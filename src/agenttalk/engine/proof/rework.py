@@ -164,11 +164,11 @@ def _order_next_command(
     """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
     inputs = commands.inputs_of(moves.tx, row[4]) if row[4] is not None else ()
     if supersede.has_lost_input(moves.tx, sheet, inputs):
-        moves.put(sheet, node.task_id, state, cause)
+        moves.move_task(sheet, node.task_id, state, cause)
         supersede.wait_for_inputs(moves, sheet, node.task_id)
         return
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
-    moves.queue(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
+    moves.queue_command(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
 
 
 def rerun_failed(
@@ -194,7 +194,7 @@ def _give_up(moves: TaskTransitions, sheet: PlanDefinition, node: Node, told: di
     """Another round makes no sense: the work has failed, and people are told."""
     why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
     reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
-    moves.put(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
+    moves.move_task(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
         at=moves.at,
@@ -206,7 +206,7 @@ def _give_up(moves: TaskTransitions, sheet: PlanDefinition, node: Node, told: di
         details={key: told[key] for key in ("decision", "score", "reason", "issues")},
     )
     supersede.update_consumers(moves, sheet, node.task_id)
-    moves.lost(sheet, node.task_id)
+    moves.mark_failed(sheet, node.task_id)
     mark_exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
 
 
@@ -270,7 +270,7 @@ def order_rework(
     picked = PickedInputs(inputs=inputs, sources={}, absent=())
     result = judgement.as_result("engine")
     again = build_reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
-    moves.queue(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
+    moves.queue_command(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
 
 
 def build_engine_judgement(reason: str, verdict: Verdict | None, proof: WorkProof) -> Judgement:
@@ -358,7 +358,7 @@ def _issues_from_output(proof: WorkProof) -> list[Issue]:
             category="check",
             description=_failure(check, failed_tests.cut_to_end(check["output"], _PRINTED)),
         )
-        for check in proof.told
+        for check in proof.check_records
         if check.get("passed") is False and check.get("output")
     ]
 

@@ -34,7 +34,7 @@ def find_unmerged_work(tx: Tx, sheet: PlanDefinition, task_id: str) -> AcceptedW
     if not told.get("left") or sheet.workspace is None or node.workspace != "repo":
         return None
     promise = sheet.promise(node, told.get("made_score"))
-    others = sheet.neighbours(tx, task_id)
+    others = sheet.other_promises(tx, task_id)
     return AcceptedWork(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
 
 
@@ -142,11 +142,11 @@ def _accept(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Ro
         body | ({"commit": commit} if commit else {}),
     )
     _reopen_plan(moves, plan_id)
-    moves.put(sheet, task_id, "FAILED", "ACCEPTED", reason=f"{by} accepted it as it is")
+    moves.move_task(sheet, task_id, "FAILED", "ACCEPTED", reason=f"{by} accepted it as it is")
     moves.count(plan_id, "failed", -1)
     moves.count(plan_id, "completed")
     _send(moves, sheet, task_id, row, told)
-    moves.fine(sheet, task_id)
+    moves.mark_completed(sheet, task_id)
     supersede.update_consumers(moves, sheet, task_id)
     _wake(moves, sheet, task_id)
 
@@ -180,7 +180,7 @@ def _send(moves: TaskTransitions, sheet: PlanDefinition, task_id: str, row: Row,
             lines += parcel.lines
     if lines:
         body = {"lines": f"[{','.join(lines)}]", "task_id": wire.to_text(task_id)}
-        moves.note("outputs.accepted", sheet.plan_id, wire.encode(wire.object_of(body)))
+        moves.append_journal_fact("outputs.accepted", sheet.plan_id, wire.encode(wire.object_of(body)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class _Work:
 def _reopen_plan(moves: TaskTransitions, plan_id: str) -> None:
     if moves.tx.run("run_state", plan_id=plan_id) == [("ENDED",)]:
         moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
-    moves.left = True
+    moves.has_more_due = True
 
 
 def _wake(moves: TaskTransitions, sheet: PlanDefinition, task_id: str) -> None:

@@ -109,7 +109,7 @@ async def find_stale(
     if prover is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "checks are made by an engine, and this is none")
     globs = dict.fromkeys(glob for each in kept for glob in each.check.covers or ())
-    tip = await prover.tip(kept[0].job, list(globs))
+    tip = await prover.find_tip(kept[0].job, list(globs))
     return StalenessReport(tip.commit, tuple(EvidenceRecheck(each, _changed(each, tip)) for each in kept))
 
 
@@ -139,7 +139,7 @@ async def reverify(prover: Prover, found: StalenessReport) -> StalenessReport:
 
 async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> CheckResult:
     """What a check says at the tip. Raises MachineError when it says nothing of the work."""
-    result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
+    result = await prover.recheck(kept.job, kept.check, kept.fingerprint, commit)
     if not result.passed and not is_about_work(result):
         what = f"the check {kept.check.id!r} of {kept.task_id} cannot be made again"
         raise MachineError(Code.CHECK_UNREPEATABLE, f"{what}: {result.detail or result.reason}")
@@ -148,7 +148,7 @@ async def _repeat_check(prover: Prover, kept: StoredEvidence, commit: str) -> Ch
 
 async def _trace_breakage(prover: Prover, seen: EvidenceRecheck) -> EvidenceRecheck:
     kept = seen.kept
-    arrived = await prover.arrived(kept.job, kept.commit)
+    arrived = await prover.list_arrivals(kept.job, kept.commit)
     commits = [commit for commit, _ in arrived]
     stands: dict[str, bool | None] = {}
     while isinstance(step := staleness.search_breaking_commit(commits, stands), CommitProbe):
@@ -159,7 +159,7 @@ async def _trace_breakage(prover: Prover, seen: EvidenceRecheck) -> EvidenceRech
 async def _passes_at(prover: Prover, kept: StoredEvidence, commit: str) -> bool | None:
     """How a check stands at a commit; None when nobody can tell."""
     try:
-        result = await prover.again(kept.job, kept.check, kept.fingerprint, commit)
+        result = await prover.recheck(kept.job, kept.check, kept.fingerprint, commit)
     except AgentTalkError:
         return None
     return result.passed if result.passed or is_about_work(result) else None
@@ -169,7 +169,7 @@ def _read_evidence(
     tx: Tx, sheets: DefinitionCache, plan_id: str, rows: Sequence[Row], words: IsolationSettings
 ) -> list[StoredEvidence]:
     """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
-    sheet = sheets.of(tx, plan_id)
+    sheet = sheets.load(tx, plan_id)
     found: list[StoredEvidence] = []
     known: dict[str, dict[str, tuple[Job, AnyCheck, str]]] = {}
     for name, check_id, command_id, commit, _, body, _, fresh, _ in rows:
@@ -190,8 +190,8 @@ def _checks(
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
     if row[1] != "COMPLETED" or sheet.workspace is None:
         return {}
-    job = _job(tx, sheet, task_id, words.settled(sheet.profile(row[0])))
-    owners = {each.id: each.owner for each in sheet.joined.get(task_id, ())}
+    job = _job(tx, sheet, task_id, words.apply_to(sheet.profile(row[0])))
+    owners = {each.id: each.owner for each in sheet.joined_checks.get(task_id, ())}
     checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}
 

@@ -15,8 +15,8 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
-from agenttalk.engine.plans import inputs as plan_inputs
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
@@ -99,12 +99,12 @@ class AttemptBuilder:
             "at": at,
         }
 
-    def prompt(self) -> str:
+    def render_prompt(self) -> str:
         """What the agent is told."""
-        told = self._told()
+        told = self._render_task()
         return told + render_tools_note(locale=self.profile.locale) if self.profile.has_tools else told
 
-    def _told(self) -> str:
+    def _render_task(self) -> str:
         command = render.translate_command(self.command, self.profile.locale)
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind, command)
@@ -149,7 +149,7 @@ class AttemptBuilder:
         told = render_sections_prompt(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
         return told + render_remote_note(locale=profile.locale) if profile.driver == "remote" else told
 
-    def job(self, prompt: str, history: TurnHistory) -> Job:
+    def build_job(self, prompt: str, history: TurnHistory) -> Job:
         """What the driver gets."""
         command = self.command
         return Job(
@@ -198,12 +198,12 @@ def prepare_attempt(
     repo = sheet.workspace if node.workspace == "repo" else None
     judges = any(each.validation_criteria for each in node.needs)
     own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
-    profile = moves.deps.operator.words.settled(sheet.profile(agent_id))
+    profile = moves.deps.operator.words.apply_to(sheet.profile(agent_id))
     kind = _kind(moves, command.task_id)
     if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
         profile = profile.model_copy(update={"env": (*profile.env, *needed)})
     own_inputs = frozenset(own)
-    others = sheet.neighbours(moves.tx, command.task_id) if repo is not None else {}
+    others = sheet.other_promises(moves.tx, command.task_id) if repo is not None else {}
     return AttemptBuilder(
         owner,
         root,
@@ -254,7 +254,7 @@ def record_start(
     """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
-        moves.injected(plan_id, each, agent_id)
+        moves.mark_injected(plan_id, each, agent_id)
     gates, promise = "", ""
     if attempt.passage.decisions:
         gates = f',"gates":{wire.to_text(checkpoints.decisions_to_json(attempt.passage.decisions))}'
@@ -265,6 +265,6 @@ def record_start(
         f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
         f'"lines":[{line}],"message_id":"{message_id}"{promise},"prompt_sha256":"{prompt_sha256}"}}'
     )
-    moves.note("turn.started", plan_id, wire.encode(body))
+    moves.append_journal_fact("turn.started", plan_id, wire.encode(body))
     if attempt.kind is not None:
         attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)

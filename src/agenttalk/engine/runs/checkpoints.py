@@ -40,7 +40,7 @@ class PreTurnDecision:
         """The decision that does not let it begin."""
         return next((each for each in self.decisions if not each.allowed), None)
 
-    def under(self, lease: str) -> PreTurnDecision:
+    def with_lease(self, lease: str) -> PreTurnDecision:
         """The same as decisions about a lease, by which they are found again."""
         if not self.decisions:
             return self
@@ -79,7 +79,9 @@ def decide_before_turn(
     tx, about = moves.tx, (sheet.plan_id, node.task_id)
     promise = sheet.promise(node) if node.promise is not None else None
     allowance = allowance_of(moves, purse, sheet, node)
-    used_up = budgets.find_exhausted(allowance.limits, allowance.used(usage.NOTHING)) if allowance is not None else ()
+    used_up = (
+        budgets.find_exhausted(allowance.limits, allowance.total_used(usage.NOTHING)) if allowance is not None else ()
+    )
     [(last,)] = tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
     found: dict[Checkpoint, list[Objection]] = {
@@ -110,7 +112,7 @@ def allowance_of(moves: TaskTransitions, purse: Budgets, sheet: PlanDefinition, 
     """What limits an attempt at a task; None if nothing does."""
     promise = sheet.promise(node) if node.promise is not None else None
     limits = budgets.collect_limits(promise, sheet.limits, purse.day_cost_usd)
-    return purse.allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.at) if limits else None
+    return purse.make_allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.at) if limits else None
 
 
 def hold_back(
@@ -118,13 +120,13 @@ def hold_back(
 ) -> None:
     """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
     denials.record_denial(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
-    moves.left = True
+    moves.has_more_due = True
     why = "; ".join(denied.reasons)
     if denied.severity == "soft-deny":
-        moves.hold(sheet, node, denied)
+        moves.hold_for_override(sheet, node, denied)
         return
     moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
-    moves.call_off(sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
+    moves.fail_idle_task(sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
     records.alert(
         moves.tx,
         at=moves.at,
@@ -149,7 +151,7 @@ def find_abort(
     if allowance is None or performance.how == "stopped":
         return None
     now = usage.measure_usage(performance.usage, seconds=performance.seconds)
-    passed = budgets.find_overrun(allowance.limits, allowance.used_in_the_end(lease, now))
+    passed = budgets.find_overrun(allowance.limits, allowance.final_used(lease, now))
     return passed.abort if passed is not None and not passed.abort.pauses else None
 
 
@@ -207,5 +209,5 @@ def release_day_limited(moves: TaskTransitions) -> int:
     for plan_id, task_id, delivery, request_id, _ in rows:
         if request_id is not None and moves.tx.run("request", request_id=request_id)[0][7] == "open":
             questions.close(moves.tx, request_id, "the day or its limit is another", at=moves.at)
-        moves.let_go(plan_id, task_id, delivery)
+        moves.requeue_held_task(plan_id, task_id, delivery)
     return len(rows)

@@ -52,11 +52,11 @@ def conclude(moves: TaskTransitions, ends: Sequence[FinishedTurn]) -> list[TurnO
 
     Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
     """
-    moves.tx.expect(_ROWS * len(ends))
+    moves.tx.reserve_ids(_ROWS * len(ends))
     outcomes = [_write_end(moves, end) for end in ends]
     if all(_is_plainly_done(end, outcome) for end, outcome in zip(ends, outcomes, strict=True)):
         jobs = [end.granted.job for end in ends]
-        moves.all_ended([(moves.sheets.of(moves.tx, job.plan_id), job.task_id) for job in jobs])
+        moves.mark_all_completed([(moves.sheets.load(moves.tx, job.plan_id), job.task_id) for job in jobs])
         return outcomes
     for end, outcome in zip(ends, outcomes, strict=True):
         if outcome.again:
@@ -76,7 +76,7 @@ def _write_end(moves: TaskTransitions, end: FinishedTurn) -> TurnOutcome:
     """Write down what a turn is worth."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
-    sheet = moves.sheets.of(moves.tx, job.plan_id)
+    sheet = moves.sheets.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
     state = task_states.move("RUNNING", outcome.cause)
@@ -84,7 +84,7 @@ def _write_end(moves: TaskTransitions, end: FinishedTurn) -> TurnOutcome:
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
     body = render_fact(moves, granted, performance, outcome, proof, state, lines)
-    _end_turn(moves, granted, performance, outcome, proof, moves.note("turn.ended", job.plan_id, body))
+    _end_turn(moves, granted, performance, outcome, proof, moves.append_journal_fact("turn.ended", job.plan_id, body))
     _keep_evidence(moves, granted, outcome, proof)
     if outcome.again:
         return outcome
@@ -93,7 +93,7 @@ def _write_end(moves: TaskTransitions, end: FinishedTurn) -> TurnOutcome:
     for parcel in parcels:
         parcel.send(moves, sheet, job)
     if sends and _is_all(granted, parcels):
-        made = [each.candidate(job, moves.at) for each in parcels]
+        made = [each.to_candidate(job, moves.at) for each in parcels]
         moves.made[job.plan_id, job.task_id] = sorted(made, key=lambda each: each.output_name, reverse=True)
     if performance.judgements:
         rework.record_judgements(moves, granted, performance.judgements, model_of(granted, performance))
@@ -118,12 +118,12 @@ def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> 
     """Have everything done that follows from the end of a turn."""
     granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
-    sheet = moves.sheets.of(moves.tx, job.plan_id)
+    sheet = moves.sheets.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     if outcome.cause == "FULFILLED":
-        moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
+        moves.mark_ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
         if job.command.command_seq > 1:  # it may have made another version before
-            moves.look_at_waiting(sheet, job.task_id)
+            moves.recheck_waiting(sheet, job.task_id)
             supersede.update_consumers(moves, sheet, job.task_id)
     elif outcome.cause == "GATE_UNMET":
         moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
@@ -148,10 +148,10 @@ def _follow(moves: TaskTransitions, end: FinishedTurn, outcome: TurnOutcome) -> 
         if performance.how == "unfit":
             questions.request_new_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     elif outcome.cause == "MOOT":
-        moves.ended(sheet, job.task_id, outcome.cause)
+        moves.mark_ended(sheet, job.task_id, outcome.cause)
     else:
         _alert(moves, granted, outcome)
-        moves.ended(sheet, job.task_id, outcome.cause)
+        moves.mark_ended(sheet, job.task_id, outcome.cause)
         if outcome.cause == "REWORK_EXHAUSTED":
             rework.end_without_rounds(
                 moves,
@@ -175,7 +175,7 @@ def end_orphaned_lease(
     What it `used` until then counts, as far as somebody still knows it.
     """
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
-    sheet = moves.sheets.of(tx, plan_id)
+    sheet = moves.sheets.load(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
     revoked = row[8] == "SUPERSEDED"
     died = left.died and not revoked and row[7] not in UNCOUNTED
@@ -239,7 +239,7 @@ def _end_turn(
         f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
         hint="nothing of it is kept; the task was given out again",
     )
-    moves.tx.later(
+    moves.tx.run_later(
         "end_turn",
         {
             "plan_id": job.plan_id,
@@ -253,8 +253,8 @@ def _end_turn(
             "at": moves.at,
             "score": performance.score,
             "fact": fact,
-            "unproven": int(outcome.believed),
-            "unisolated": int(isolation.is_missing(performance.sandbox, proof.told)),
+            "unproven": int(outcome.is_unproven),
+            "unisolated": int(isolation.is_missing(performance.sandbox, proof.check_records)),
             "retries": int(outcome.cause == "RETRY" and not bad_score),
             "sent_back": granted.sent_back + int(bad_score),
             "deaths": int(outcome.cause == "ENGINE_ENDED"),
@@ -269,7 +269,7 @@ def _keep_evidence(moves: TaskTransitions, granted: LeasedAttempt, outcome: Turn
     job = granted.job
     if proof.foreign:
         _warn(moves, granted, proof)
-    if job.proven:
+    if job.needs_proof:
         moves.tx.run("drop_performance", plan_id=job.plan_id, task_id=job.task_id)
     if job.command.promise is not None and job.command.promise.checks:
         kept.write_evidence(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
@@ -295,7 +295,7 @@ def _end_delivery(moves: TaskTransitions, granted: LeasedAttempt, outcome: TurnO
     acted = int(status == "SUCCEEDED")
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
     ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
-    moves.tx.later("end_delivery", ended, lost)
+    moves.tx.run_later("end_delivery", ended, lost)
 
 
 def _parcels(

@@ -101,7 +101,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         self._onlookers: list[asyncio.Future[None]] = []
         """Those who wait for a look that begins after they asked for it."""
 
-    async def looked(self) -> None:
+    async def wait_for_dispatch(self) -> None:
         """Have it look at everything; returns when it has. Only while it runs."""
         asked = asyncio.get_running_loop().create_future()
         self._onlookers.append(asked)
@@ -118,7 +118,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
                 self._wake.clear()
                 asked = len(self._onlookers)
                 try:
-                    more = await self.look()
+                    more = await self.dispatch_ready()
                 except AgentTalkError as error:
                     LOG.warning("%s", error.message, extra={"action": "dispatcher.look"})
                     more, wait = False, PAUSE
@@ -144,26 +144,26 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         for each in pending:
             each.cancel()
 
-    async def look(self) -> bool:
+    async def dispatch_ready(self) -> bool:
         """Make due tasks ready and begin what can begin, on all boards; whether there is more to do at once."""
         more = False
         if self._lost or self._revoked - self._turns.keys():
             await self.recover()
             self._revoked &= self._turns.keys()
-        another_day, everywhere = await self.days.look(), True
+        another_day, everywhere = await self.days.may_resume(), True
         for store in await list_boards(self._deps):
             try:
-                more = await self._look_on(store, another_day=another_day) or more
+                more = await self._dispatch_board(store, another_day=another_day) or more
             except MachineError as error:
                 if store.name not in VIRTUAL:
                     raise
                 everywhere = False
                 LOG.warning("%s: %s", store.name, error.message, extra={"action": "dispatcher.board"})
         if everywhere:
-            self.days.noted()
+            self.days.mark_resumed()
         return more
 
-    async def _look_on(self, store: Store, *, another_day: bool) -> bool:
+    async def _dispatch_board(self, store: Store, *, another_day: bool) -> bool:
         """Look at one board; whether there is more to do on it at once."""
         more = False
         board = self._board(store)
@@ -175,16 +175,16 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
             self._close_plan(board, plan_id)
         plans = deque(row[0] for row in runs if row[2])
         while plans:
-            more = await self._look_at(board, plans) or more
+            more = await self._dispatch_plans(board, plans) or more
         for row in await store.read("answered_failures"):
-            await self._answered(board, *row)
-        more = await self._deciding.look(store) or more
+            await self._apply_answer(board, *row)
+        more = await self._deciding.decide_pending(store) or more
         agents = [row[0] for row in await store.read("queueing_agents")]
         if agents:
             await self._step(board, partial(_offer, agents=agents))
         return more
 
-    async def _look_at(self, board: BoardState, plans: deque[str]) -> bool:
+    async def _dispatch_plans(self, board: BoardState, plans: deque[str]) -> bool:
         """Look at the first of some plans, many in one transaction; whether there is more to do in them at once.
 
         If that fails the first one is looked at alone, so that no plan suffers for another.
@@ -211,7 +211,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
             seen[:] = [moves]
             outcome = do(moves)
             agents = dict.fromkeys([*(each.job.agent_id for each in after), *moves.agents])
-            agents |= dict.fromkeys(self._desk.crowds.waiting(each.job.plan_id for each in after))
+            agents |= dict.fromkeys(self._desk.crowds.pop_waiting_agents(each.job.plan_id for each in after))
             for each in after:
                 self._free(each)
             taken[:] = leasing.lease_next_tasks(moves, self._desk, agents)
@@ -219,7 +219,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
             moves.finish()
             return outcome
 
-        committed = board.store.handed_over(work)
+        committed = board.store.submit(work)
         try:
             return await committed
         except asyncio.CancelledError:  # what was handed over was carried out all the same
@@ -247,7 +247,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         for plan_id in moves.closing:
             self._close_plan(board, plan_id)
         self._ended.update(moves.closed)
-        if moves.left or moves.undecided or self._deciding.awaits(moves.closed):
+        if moves.has_more_due or moves.undecided or self._deciding.has_review_among(moves.closed):
             self._wake.set()
         for each in after:
             self._working.discard(each.job.lease)
@@ -279,11 +279,11 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         self._closings[plan_id].add_done_callback(over)
 
     def _closing(self, board: BoardState, plan_id: str) -> PlanCloser:
-        step, without_secrets = partial(self._step, board), self._deps.discretion.result
+        step, without_secrets = partial(self._step, board), self._deps.secret_guard.redact_result
         return PlanCloser(board.store, board.sheets, self._prover, step, plan_id, without_secrets, self._deps.operator)
 
     @property
-    def closing(self) -> frozenset[str]:
+    def closing_plans(self) -> frozenset[str]:
         """Plans that are looked at once more before they end."""
         return frozenset(self._closings)
 
@@ -293,13 +293,13 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         self._turns[job.lease] = task
         self.watches.begin(job, granted.watch, task.cancel)
         if job.profile.driver == "remote":  # it is at work once its agent has taken it
-            self._slots.lend(job.agent_id, granted.ticket)
+            self._slots.mark_remote(job.agent_id, granted.ticket)
             self._wake.set()
         elif job.profile.driver != "human":
             self._working.add(job.lease)
         task.add_done_callback(lambda _: self._forget(granted))  # one that is cancelled before it begins ends, too
 
-    def at_work(self, lease: str) -> None:
+    def mark_at_work(self, lease: str) -> None:
         """An agent elsewhere has taken the job of a lease."""
         if lease in self._turns:
             self._working.add(lease)
@@ -308,7 +308,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
     def _forget(self, granted: LeasedAttempt) -> None:
         self._free(granted)
         if self._prover is not None:
-            self._prover.leave(granted.job)
+            self._prover.release_attempt(granted.job)
         self._turns.pop(granted.job.lease, None)
         self.watches.end(granted.job, granted.watch)
         self._working.discard(granted.job.lease)
@@ -323,8 +323,8 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         """
         job = granted.job
         try:
-            performance, proof = await self._watched(board, granted, known)
-            seen = await self._closing(board, job.plan_id).look() if proof.commit else None
+            performance, proof = await self._run_watched(board, granted, known)
+            seen = await self._closing(board, job.plan_id).find_stale_after_merge() if proof.commit else None
             end = FinishedTurn(granted, performance, proof)
             others = len(self._turns) > 1 or board.writing is not None
             if others and seen is None and _is_common(end) and await self._end_together(board, end):
@@ -394,9 +394,9 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
             await self.recover(stopping=True)
 
     @property
-    def deciding(self) -> frozenset[str]:
+    def plans_in_release(self) -> frozenset[str]:
         """Plans whose release is being decided on."""
-        return self._deciding.releasing
+        return self._deciding.plans_in_release
 
     def _release_decided(self, *, again: bool = False) -> None:
         """A release was decided on, or could not be."""
@@ -404,7 +404,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
             self._wake.set()
         self._tell(ended=True)
 
-    def take_ended(self) -> set[str]:
+    def pop_ended_plans(self) -> set[str]:
         """Plans that ended since this was asked last."""
         ended, self._ended = self._ended, set()
         return ended
@@ -417,13 +417,13 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
                 waiter.set()
 
     @contextmanager
-    def followed(self) -> Iterator[asyncio.Event]:
+    def subscribe_changes(self) -> Iterator[asyncio.Event]:
         """An event that is set whenever something changed; whoever follows clears it."""
         with _subscribe(self._followers) as news:
             yield news
 
     @contextmanager
-    def awaited(self) -> Iterator[asyncio.Event]:
+    def subscribe_ends(self) -> Iterator[asyncio.Event]:
         """An event that is set when a plan ended, or nothing is under way but questions to people."""
         with _subscribe(self._waiters) as news:
             yield news

@@ -68,7 +68,7 @@ def _check_folder_task(moves: TaskTransitions, sheet: PlanDefinition, row: Row) 
     if state == "READY":
         if ack is None and not complete:
             return
-        moves.put(sheet, task_id, "READY", "LEASED")
+        moves.move_task(sheet, task_id, "READY", "LEASED")
         since = moves.at
     if ack in FINAL or complete:
         _end(moves, sheet, node, delivery, made, ack=ack or "SUCCEEDED", details=details)
@@ -140,14 +140,14 @@ def _end(
         body["gates"] = run_checkpoints.decisions_to_json(decisions)
     moves.tx.record("task.by_hand", subject, body)
     if fine:
-        moves.ended(sheet, node.task_id, cause, activated=gate.activate)
+        moves.mark_ended(sheet, node.task_id, cause, activated=gate.activate)
         if moves.tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0] > 1:
-            moves.look_at_waiting(sheet, node.task_id)
+            moves.recheck_waiting(sheet, node.task_id)
             supersede.update_consumers(moves, sheet, node.task_id)
     elif cause == "RETRY":
-        moves.order_again(sheet, node, cause)
+        moves.queue_next_command(sheet, node, cause)
     else:
-        moves.ended(sheet, node.task_id, cause)
+        moves.mark_ended(sheet, node.task_id, cause)
 
 
 def _judge_receipt(

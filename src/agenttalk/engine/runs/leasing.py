@@ -10,10 +10,10 @@ from typing import Any, Final
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans import commands, supersede
-from agenttalk.engine.plans import inputs as plan_inputs
 from agenttalk.engine.plans.commands import PreparedCommand
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import make_task_changed_error
@@ -44,21 +44,21 @@ class PlanConcurrency:
         self.others: set[str] = set()
         """Plans that are left as they are: an engine that is there for one plan begins nothing of those before it."""
 
-    def leave(self, plans: Iterable[str]) -> None:
+    def ignore_plans(self, plans: Iterable[str]) -> None:
         """Begin nothing of these plans, unless somebody takes them up or has done so before."""
         self.others.update(set(plans) - self._taken_up)
 
-    def take_up(self, plan_id: str) -> None:
+    def adopt_plan(self, plan_id: str) -> None:
         """Somebody wants a plan to go on here."""
         self._taken_up.add(plan_id)
         self.others.discard(plan_id)
 
-    def hold(self, plans: Iterable[str], agent_id: str) -> None:
+    def add_waiting_agent(self, plans: Iterable[str], agent_id: str) -> None:
         """An agent could begin if one of these plans had a place."""
         for plan_id in (each for each in plans if each not in self.others):
             self._held.setdefault(plan_id, {})[agent_id] = None
 
-    def waiting(self, ended: Iterable[str]) -> list[str]:
+    def pop_waiting_agents(self, ended: Iterable[str]) -> list[str]:
         """Some agents that may begin now that turns of plans have ended; each is told once."""
         found: list[str] = []
         for plan_id in ended if self._held else ():
@@ -71,7 +71,7 @@ class PlanConcurrency:
 
 def is_full(moves: TaskTransitions, plan_id: str) -> bool:
     """Whether as many tasks of a plan run as may, those included that this transaction began."""
-    limits = moves.sheets.of(moves.tx, plan_id).limits
+    limits = moves.sheets.load(moves.tx, plan_id).limits
     if limits is None or limits.max_running is None:
         return False
     [(at_work,)] = moves.tx.run("at_work_in", plan_id=plan_id)
@@ -117,11 +117,11 @@ def lease_next_tasks(moves: TaskTransitions, desk: LeaseContext, agents: Iterabl
                 if given is not None:
                     granted.append(given)
                 else:
-                    desk.slots.free(agent_id, tickets.pop(agent_id))
+                    desk.slots.release(agent_id, tickets.pop(agent_id))
             agents = ()
     except BaseException:
         for agent_id, ticket in tickets.items():
-            desk.slots.free(agent_id, ticket)
+            desk.slots.release(agent_id, ticket)
         raise
     return granted
 
@@ -145,8 +145,8 @@ def _ask_which_go_on(moves: TaskTransitions, going: dict[str, bool]) -> None:
 def _take_tickets(desk: LeaseContext, agents: Iterable[str]) -> dict[str, int]:
     """Tickets for those agents that are free, and for those that asked for a place in vain before."""
     found = {}
-    for agent_id in chain(agents, iter(desk.slots.next_refused, None)):
-        ticket = desk.slots.take(agent_id)
+    for agent_id in chain(agents, iter(desk.slots.pop_refused, None)):
+        ticket = desk.slots.acquire(agent_id)
         if ticket is not None:
             found[agent_id] = ticket
     return found
@@ -172,7 +172,7 @@ def _next(
         if made is not None and rows and made[0].priority >= rows[0][-1]:
             made = None
         if made is None and not rows:
-            desk.crowds.hold(full, agent_id)
+            desk.crowds.add_waiting_agent(full, agent_id)
             return None
         plan_id = made[0].plan_id if made is not None else rows[0][0]
         if is_full(moves, plan_id):
@@ -205,7 +205,7 @@ def _first_made(
     for each in moves.orders.get(agent_id, ()):
         plan_id = each[0].plan_id
         if plan_id not in going:
-            going[plan_id] = moves.goes_on(plan_id)
+            going[plan_id] = moves.is_running(plan_id)
         if going[plan_id] and plan_id not in full:
             made.append(each)
     return min(made, key=lambda each: each[0].priority, default=None)
@@ -222,7 +222,7 @@ def _start(
     if not order.first:
         task = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
         epoch, retries, sent_back, fact = task[2], task[11], task[12], task[19]
-    sheet = moves.sheets.of(tx, order.plan_id)
+    sheet = moves.sheets.load(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
         inputs, used = plan_inputs.read_picked_files(moves, command, sources)
@@ -234,20 +234,20 @@ def _start(
     passage = checkpoints.decide_before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
-            checkpoints.hold_back(moves, sheet, attempt.node, moves.set_aside(order, cause), passage.denied)
+            checkpoints.hold_back(moves, sheet, attempt.node, moves.enqueue_at_once(order, cause), passage.denied)
             return None
-        attempt.passage = passage.under(attempt.lease)
-    prompt = attempt.prompt()
+        attempt.passage = passage.with_lease(attempt.lease)
+    prompt = attempt.render_prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commands.deliver_at_once(tx, order, at=moves.at, prompt_sha256=sha256)
-    starts = "start_first" if moves.is_unmet(order.plan_id, command.task_id) else "start_task"
+    starts = "start_first" if moves.pop_unmet(order.plan_id, command.task_id) else "start_task"
     row = attempt.lease_row(moves.at)
     row["delivery"], row["epoch"] = delivery, epoch
-    tx.later(starts, row, make_task_changed_error(command.task_id))
+    tx.run_later(starts, row, make_task_changed_error(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
-    job = attempt.job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
+    job = attempt.build_job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
@@ -259,7 +259,7 @@ def _resume(moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: Row,
     """
     tx = moves.tx
     plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
-    sheet = moves.sheets.of(tx, plan_id)
+    sheet = moves.sheets.load(tx, plan_id)
     message_id, command = _read_command(tx, desk, delivery)
     inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
@@ -273,11 +273,11 @@ def _resume(moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: Row,
         if passage.denied is not None:
             checkpoints.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
             return None
-        attempt.passage = passage.under(attempt.lease)
+        attempt.passage = passage.with_lease(attempt.lease)
     attempt.number = before + 1
     lost_to = make_task_changed_error(task_id)
-    tx.later("lease_task", attempt.lease_row(moves.at), lost_to)
-    prompt = attempt.prompt()
+    tx.run_later("lease_task", attempt.lease_row(moves.at), lost_to)
+    prompt = attempt.render_prompt()
     if sent_back and reason:
         prompt = f"{prompt}\n# {reason}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
@@ -286,9 +286,9 @@ def _resume(moves: TaskTransitions, desk: LeaseContext, agent_id: str, row: Row,
         [(consumed_at,)] = tx.run("take_delivery", **taken)
     else:
         consumed_at = moves.at
-        tx.later("take_delivery", taken, lost_to)
+        tx.run_later("take_delivery", taken, lost_to)
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
-    job = attempt.job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
+    job = attempt.build_job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
@@ -305,7 +305,7 @@ def take_over_attempt(
     """Give the attempt that is under way to this process, which is to verify what it left."""
     tx = moves.tx
     message_id, command = _read_command(tx, desk, delivery)
-    sheet = moves.sheets.of(tx, command.plan_id)
+    sheet = moves.sheets.load(tx, command.plan_id)
     attempt = run_attempt.prepare_attempt(
         moves, desk.owner, desk.root, sheet, agent_id, command, task[2] + 1, inputs, ()
     )
@@ -313,9 +313,9 @@ def take_over_attempt(
     passage = checkpoints.decide_before_turn(
         moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
     )
-    attempt.passage = passage.under(attempt.lease)
+    attempt.passage = passage.with_lease(attempt.lease)
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
-    job = replace(attempt.job("", TurnHistory(crashes=task[11], bad_scores=task[12])), again=True)
+    job = replace(attempt.build_job("", TurnHistory(crashes=task[11], bad_scores=task[12])), again=True)
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
@@ -326,7 +326,7 @@ def take_back_attempt(
     """The attempt that an agent elsewhere has taken, as it was; None when its inputs are gone."""
     tx = moves.tx
     message_id, command = _read_command(tx, desk, delivery)
-    sheet = moves.sheets.of(tx, command.plan_id)
+    sheet = moves.sheets.load(tx, command.plan_id)
     inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
     if lost:
         return None
@@ -335,9 +335,9 @@ def take_back_attempt(
     passage = checkpoints.decide_before_turn(
         moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
     )
-    attempt.passage = passage.under(attempt.lease)
+    attempt.passage = passage.with_lease(attempt.lease)
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
-    job = attempt.job(attempt.prompt(), TurnHistory(crashes=task[11], bad_scores=task[12]))
+    job = attempt.build_job(attempt.render_prompt(), TurnHistory(crashes=task[11], bad_scores=task[12]))
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
     return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 

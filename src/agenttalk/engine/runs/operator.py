@@ -42,32 +42,32 @@ class OperatorActions(DispatcherState):
         await board.store.transact(partial(control.require_engine_plan, plan_id=plan_id, task_id=task_id))
         return await self._closing(board, plan_id).verify(task_id)
 
-    async def glance(self, plan_id: str) -> bool:
+    async def check_branch(self, plan_id: str) -> bool:
         """See whether an ended plan's branch has moved since it was looked at; whether something is stale by that."""
         board = await self._board_of(plan_id)
         if not await board.store.read("watched_branch", plan_id=plan_id):
             return False
-        repo = await board.store.transact(lambda tx: board.sheets.of(tx, plan_id).workspace)
+        repo = await board.store.transact(lambda tx: board.sheets.load(tx, plan_id).workspace)
         if repo is None:
             return False
-        stale = await self._closing(board, plan_id).glance(repo)
+        stale = await self._closing(board, plan_id).check_branch(repo)
         if stale:
             self.nudge()
         return stale
 
-    async def glance_at_all(self) -> None:
+    async def check_all_branches(self) -> None:
         """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
         for store in await list_boards(self._deps):
             after = ""
             while rows := await store.read("watched_branches", plan_id=after, limit=_WATCHED):
                 for plan_id, _ in rows:
                     try:
-                        await self.glance(plan_id)
+                        await self.check_branch(plan_id)
                     except AgentTalkError as error:
                         LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
                 after = rows[-1][0]
 
-    async def merged(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
+    async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Write down that a person merged a plan's branch, and whether they looked first. It is watched no longer."""
         board = await self._board_of(plan_id)
         body = {"by": by, "commit": commit, "into": into, "stale": stale}
@@ -78,19 +78,19 @@ class OperatorActions(DispatcherState):
 
         await board.store.transact(work)
 
-    async def take_up(self, plan_id: str) -> None:
+    async def adopt_plan(self, plan_id: str) -> None:
         """Somebody wants a plan to go on, with the review that it may have to pass first."""
         board = await self._board_of(plan_id)
         review = await dag_reviews.read_latest_committed(board.store, plan_id)
         for each in (plan_id, *([review.review_plan] if review is not None and review.review_plan else [])):
-            self._desk.crowds.take_up(each)
+            self._desk.crowds.adopt_plan(each)
         self.nudge()
 
     async def _leave_others(self) -> None:
         """Leave plans as they are that are open, and that nobody has taken up."""
         for store in await list_boards(self._deps):
             if store.name not in VIRTUAL:
-                self._desk.crowds.leave(row[0] for row in await store.read("open_runs"))
+                self._desk.crowds.ignore_plans(row[0] for row in await store.read("open_runs"))
 
     async def pause(self, plan_id: str, *, by: str) -> bool:
         """Begin nothing new of a plan."""
@@ -101,7 +101,7 @@ class OperatorActions(DispatcherState):
     async def resume(self, plan_id: str, *, by: str) -> bool:
         """Let a paused plan go on."""
         board = await self._board_of(plan_id)
-        await self.take_up(plan_id)
+        await self.adopt_plan(plan_id)
         return await self._step(board, lambda moves: control.resume(moves, plan_id, by=by))
 
     async def cancel(self, plan_id: str, *, by: str, why: str = "") -> int:
@@ -127,7 +127,7 @@ class OperatorActions(DispatcherState):
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
         """Try a failed task again; the tasks that wait for something again. `onwards`, all that hangs on it, too."""
         board = await self._board_of(plan_id)
-        await self.take_up(plan_id)
+        await self.adopt_plan(plan_id)
         if not onwards:
             return await self._step(board, lambda moves: control.retry(moves, plan_id, task_id, by=by))
         tasks = await self._step(board, lambda moves: control.list_rerun_tasks(moves, plan_id, task_id))
@@ -148,7 +148,7 @@ class OperatorActions(DispatcherState):
         """Stop a task, whatever it is doing: its processes are dead when this returns, and it has failed."""
         board = await self._board_of(plan_id)
         detail = f"stopped by {by}" + (f": {why}" if why else "")
-        watch = self.watches.of(board.store.name, plan_id, task_id)
+        watch = self.watches.find(board.store.name, plan_id, task_id)
         turns = [self._turns[lease] for lease, each in await self._under_way(board, plan_id) if each == task_id]
         if watch is not None and turns:
             watch.stop(Abort("user-aborted", detail))
@@ -165,7 +165,7 @@ class OperatorActions(DispatcherState):
     ) -> dict[str, Any]:
         """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
         board = await self._board_of(plan_id)
-        await self.take_up(plan_id)
+        await self.adopt_plan(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
         rows = await board.store.read("engine_task", plan_id=plan_id, task_id=task_id)
         found = await board.store.read("objections_to", plan_id=plan_id, task_id=task_id)
@@ -181,16 +181,18 @@ class OperatorActions(DispatcherState):
     async def rework(self, plan_id: str, task_id: str, decision: ReworkDecision, *, by: str) -> None:
         """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
         board = await self._board_of(plan_id)
-        await self.take_up(plan_id)
+        await self.adopt_plan(plan_id)
         await board.store.transact(lambda tx: control.require_engine_plan(tx, plan_id, task_id))
-        await self._decided(board, plan_id, task_id, decision, by)
+        await self._apply_decision(board, plan_id, task_id, decision, by)
 
-    async def _decided(self, board: BoardState, plan_id: str, task_id: str, decision: ReworkDecision, by: str) -> None:
+    async def _apply_decision(
+        self, board: BoardState, plan_id: str, task_id: str, decision: ReworkDecision, by: str
+    ) -> None:
         """What is accepted in a repository is merged before it is done, like everything else there."""
         commit = ""
         if isinstance(decision, WorkAcceptance):
             left = await board.store.transact(
-                lambda tx: rework_decisions.find_unmerged_work(tx, board.sheets.of(tx, plan_id), task_id)
+                lambda tx: rework_decisions.find_unmerged_work(tx, board.sheets.load(tx, plan_id), task_id)
             )
             if left is not None:
                 if self._prover is None:
@@ -200,12 +202,12 @@ class OperatorActions(DispatcherState):
                 commit = await self._prover.accept(left)
 
         def work(moves: TaskTransitions) -> None:
-            sheet = moves.sheets.of(moves.tx, plan_id)
+            sheet = moves.sheets.load(moves.tx, plan_id)
             rework_decisions.apply_decision(moves, sheet, task_id, decision, by=by, commit=commit)
 
         await self._step(board, work)
 
-    async def _answered(
+    async def _apply_answer(
         self, board: BoardState, plan_id: str, task_id: str, request_id: str, response: bytes, by: str
     ) -> None:
         """A person answered what is to become of a task without rounds. What cannot be done is asked again."""
@@ -214,7 +216,7 @@ class OperatorActions(DispatcherState):
         why = "it is none of what was offered"
         if decision is not None:
             try:
-                await self._decided(board, plan_id, task_id, decision, by)
+                await self._apply_decision(board, plan_id, task_id, decision, by)
             except MachineError as error:
                 LOG.warning("%s: %s", task_id, error.message, extra={"action": "dispatcher.decide"})
                 return
@@ -225,7 +227,7 @@ class OperatorActions(DispatcherState):
         await self._step(
             board,
             lambda moves: rework_decisions.ask_again(
-                moves, moves.sheets.of(moves.tx, plan_id), task_id, request_id, why
+                moves, moves.sheets.load(moves.tx, plan_id), task_id, request_id, why
             ),
         )
 
@@ -245,12 +247,12 @@ class OperatorActions(DispatcherState):
     ) -> revision.Difference:
         """Put a new revision of a plan in force: what changed is ended first, what did not goes on."""
         board = await self._board_of(dag.plan_id)
-        await self.take_up(dag.plan_id)
+        await self.adopt_plan(dag.plan_id)
         at = self._deps.stamp()
         found = await board.store.transact(lambda tx: revision.compare_dag(tx, dag))
         review = await dag_reviews.read_latest_committed(board.store, dag.plan_id)
         state = await board.store.transact(lambda tx: control.pause_if_running(tx, dag.plan_id, by=by, at=at))
-        paused = review.held if review is not None and review.undecided else state == "PAUSED"
+        paused = review.held if review is not None and review.is_undecided else state == "PAUSED"
         await self._end_turns(board, dag.plan_id, {*found.changed, *found.removed})
         found = await self._step(
             board, lambda moves: revision.apply(moves, dag, manifest, profiles, by=by, paused=paused)

@@ -33,7 +33,7 @@ class Recovery(DispatcherState):
         for store in await list_boards(self._deps):
             board = self._board(store)
             for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
-                if lease in self._ours or self._lives(owner) or (stopping and owner == resume.NO_OWNER):
+                if lease in self._ours or self._is_alive(owner) or (stopping and owner == resume.NO_OWNER):
                     continue
                 await self._processes.end(lease)
                 died = owner not in {self._desk.owner, resume.NO_OWNER} or lease in self._lost
@@ -47,20 +47,20 @@ class Recovery(DispatcherState):
     async def _settle(self, board: BoardState, left: OrphanedLease, *, wanted: bool, stopping: bool) -> None:
         """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
         apart = left.phase == access.ELSEWHERE
-        leaves = stopping or not ("remote" in self._performers if apart else self._verifies(board.store.name))
+        leaves = stopping or not ("remote" in self._performers if apart else self._can_verify(board.store.name))
         needs = (apart or left.phase == "verifying") and wanted and not leaves
-        ticket = self._slots.take(left.agent_id, apart=apart) if needs else None
+        ticket = self._slots.acquire(left.agent_id, apart=apart) if needs else None
         found: list[tuple[LeasedAttempt, Performance | None]] = []
 
         allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
         if left.died and used == NOTHING:
-            used = await self._transcribed(board, left)
+            used = await self._read_transcribed_use(board, left)
 
         def work(tx: Tx) -> None:
             moves = TaskTransitions(tx, self._deps, board.sheets, self._deps.stamp())
             limited = allowance
             if limited is None and used != NOTHING:
-                sheet = board.sheets.of(tx, left.plan_id)
+                sheet = board.sheets.load(tx, left.plan_id)
                 limited = checkpoints.allowance_of(moves, self._desk.purse, sheet, sheet.node(tx, left.task_id))
             if wanted and leaves and resume.leave_for_next_start(tx, left):
                 return
@@ -82,13 +82,13 @@ class Recovery(DispatcherState):
             raise
         finally:
             if not found and ticket is not None:
-                self._slots.free(left.agent_id, ticket)
+                self._slots.release(left.agent_id, ticket)
         if any(folders):
             self._nudge_router()
         for granted, performance in found:
             self._begin(board, granted, performance)
 
-    async def _transcribed(self, board: BoardState, left: OrphanedLease) -> UsageTotals:
+    async def _read_transcribed_use(self, board: BoardState, left: OrphanedLease) -> UsageTotals:
         """What the agent of a process that died told until then, as far as it was written down."""
         [task] = await board.store.read("engine_task", plan_id=left.plan_id, task_id=left.task_id)
         rows = await board.store.read("command_of_delivery", id=left.delivery)
@@ -99,11 +99,11 @@ class Recovery(DispatcherState):
         path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task[5]}{transcript.ENDING}"
         return await asyncio.to_thread(transcript.read_used, self._deps.root, path)
 
-    def _verifies(self, board: str) -> bool:
+    def _can_verify(self, board: str) -> bool:
         """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""
         return board in self._deps.kinds if board in VIRTUAL else self._prover is not None
 
-    def _lives(self, owner: str) -> bool:
+    def _is_alive(self, owner: str) -> bool:
         said: Any = wire.read(owner.encode())
         found = ProcessIdentity(**said)
         return found != self._processes.me() and self._processes.alive(found)

@@ -99,13 +99,13 @@ class DispatcherState(ABC):
         """Look at everything soon."""
         self._wake.set()
 
-    def heard(self) -> None:
+    def wake_forge_waiters(self) -> None:
         """Something was heard of a forge: whoever waits for it looks again."""
         for each in self._awaiting:
             each.set()
 
     def _free(self, granted: LeasedAttempt) -> None:
-        self._slots.free(granted.job.agent_id, granted.ticket)
+        self._slots.release(granted.job.agent_id, granted.ticket)
 
     def _drop(self, taken: list[LeasedAttempt]) -> None:
         for each in taken:
@@ -126,10 +126,10 @@ def make_tasks_ready(moves: TaskTransitions, plans: Sequence[str]) -> tuple[int,
     """Look at plans until enough is ready for one transaction; at how many, and whether there is more in them."""
     looked, due = 0, 0
     for plan_id in plans:
-        sheet = moves.sheets.of(moves.tx, plan_id)
+        sheet = moves.sheets.load(moves.tx, plan_id)
         folder_agents.check_folder_tasks(moves, sheet)
-        due += moves.look(sheet)
+        due += moves.advance_due_tasks(sheet)
         looked += 1
-        if moves.full:
+        if moves.is_full:
             break
     return looked, due > 0

@@ -156,7 +156,7 @@ def _remarks(performance: Performance, outcome: TurnOutcome, proof: WorkProof) -
 
 def _proof_to_json(proof: WorkProof) -> dict[str, Any]:
     """What others found out about the work; only what is there."""
-    told = {"checks": list(proof.told), "commit": proof.commit, "foreign": list(proof.foreign)}
+    told = {"checks": list(proof.check_records), "commit": proof.commit, "foreign": list(proof.foreign)}
     return {name: value for name, value in told.items() if value}
 
 

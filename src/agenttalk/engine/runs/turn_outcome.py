@@ -68,7 +68,7 @@ class TurnOutcome:
     """Whether rounds are left, and the same issues came back unchanged."""
 
     @property
-    def believed(self) -> bool:
+    def is_unproven(self) -> bool:
         """Whether it is done by its agent's word alone."""
         trust = self.verdict.trust if self.verdict is not None else None
         return self.cause == "FULFILLED" and trust in {None, "claimed"}
@@ -90,7 +90,7 @@ def decide_outcome(
         return judge_turn(moves, sheet, node, granted, performance, proof)
     ends = _breach_ends(moves, sheet, node, granted, proof)
     later = run_checkpoints.decide_after_turn(
-        node, job.lease, performance, proof, abort, proven=job.proven, breach_ends=ends
+        node, job.lease, performance, proof, abort, proven=job.needs_proof, breach_ends=ends
     )
     if abort is not None:
         outcome = _outcome_of_pause(moves, granted, abort) if abort.pauses else TurnOutcome("ABORTED", str(abort))
@@ -135,7 +135,7 @@ def is_done(granted: LeasedAttempt, performance: Performance, proof: WorkProof, 
     """Whether what was found would fulfil the task's promise, if its gates are met."""
     node, job = granted.node, granted.job
     promise = job.command.promise or done.derive_promise(node, promise_id="", score=performance.score)
-    later = run_checkpoints.decide_after_turn(node, job.lease, performance, proof, None, proven=job.proven)
+    later = run_checkpoints.decide_after_turn(node, job.lease, performance, proof, None, proven=job.needs_proof)
     seen = observe_evidence(node, performance, ScoreGateResult(met=True), at)
     said = _claims(promise, granted, performance, seen, at)
     found = [*seen, *proof.evidence, *said.evidence]
@@ -258,7 +258,7 @@ def _is_plain(
         node.promise is None
         and node.gates is None
         and not node.score_required
-        and node.task_id not in sheet.joined
+        and node.task_id not in sheet.joined_checks
         and granted.kind_task is None
         and not granted.gates
         and performance.score is None

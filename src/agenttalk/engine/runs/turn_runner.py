@@ -35,16 +35,16 @@ LOG = logging.getLogger(__name__)
 class TurnRunner(DispatcherState):
     """Has jobs done, and what came of them proven."""
 
-    async def _watched(
+    async def _run_watched(
         self, board: BoardState, granted: LeasedAttempt, known: Performance | None
     ) -> tuple[Performance, WorkProof]:
         """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
         watch = granted.watch
         try:
-            performance, proof = await self._worked(board, granted) if known is None else (known, None)
+            performance, proof = await self._run_job(board, granted) if known is None else (known, None)
             if proof is None:
-                proof = await self._proven(board, granted, granted.job, performance)
-                performance, proof = self._believed(granted, performance, proof)
+                proof = await self._prove(board, granted, granted.job, performance)
+                performance, proof = self._believe_failure(granted, performance, proof)
             if performance.strayed and performance.how == "finished":
                 proof = WorkProof(breach=performance.strayed)
         except asyncio.CancelledError:
@@ -59,11 +59,11 @@ class TurnRunner(DispatcherState):
         if task is not None and task.uncancel() > 0:
             raise asyncio.CancelledError  # somebody else wants us to end, too
         self._working.add(granted.job.lease)
-        detail = self._deps.discretion.secrets.redact(watch.abort.detail)  # it may quote what the agent told
+        detail = self._deps.secret_guard.secrets.redact(watch.abort.detail)  # it may quote what the agent told
         abort = watch.abort._replace(detail=detail)
         return Performance("aborted", abort=abort, **merge_usage(watch.used, {})), turn_outcome.NO_PROOF
 
-    def _believed(
+    def _believe_failure(
         self, granted: LeasedAttempt, performance: Performance, proof: WorkProof
     ) -> tuple[Performance, WorkProof]:
         """Believe an agent that says it failed, unless its checks show that it did not."""
@@ -72,24 +72,24 @@ class TurnRunner(DispatcherState):
             return performance, proof
         return replace(performance, how="crashed", error=performance.remark, remark=""), turn_outcome.NO_PROOF
 
-    async def _worked(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, WorkProof | None]:
+    async def _run_job(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, WorkProof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
         prover = self._prover
-        if prover is None and (job.proven or job.criteria):
+        if prover is None and (job.needs_proof or job.criteria):
             return Performance(
                 "not_started", error="checks and repositories are not supported here"
             ), turn_outcome.NO_PROOF
         if why := _unconfinable(job.profile, self._performers.get(job.profile.driver)):
             return Performance("not_started", error=why), turn_outcome.NO_PROOF
         try:
-            judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
+            judgements = await self._judge_inputs(board, granted, prover) if prover is not None and job.criteria else {}
         except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
             return Performance("not_started", error=error.message), turn_outcome.NO_PROOF
         if not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), turn_outcome.NO_PROOF
-        if prover is None or not job.proven:
-            performance = await self._performed(board, job)
+        if prover is None or not job.needs_proof:
+            performance = await self._perform_and_check(board, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
                 await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
                 self._tell(ended=False)
@@ -99,17 +99,17 @@ class TurnRunner(DispatcherState):
             job = await prover.begin(job)
         except AgentTalkError as error:
             return Performance("not_started", error=_describe_error(error)), turn_outcome.NO_PROOF
-        performance = replace(await self._performed(board, job), judgements=judgements)
+        performance = replace(await self._perform_and_check(board, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
             return performance, turn_outcome.NO_PROOF
         await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
         self._tell(ended=False)
         return performance, None
 
-    async def _proven(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
+    async def _prove(self, board: BoardState, granted: LeasedAttempt, job: Job, performance: Performance) -> WorkProof:
         """Have proven what came of a job."""
         if granted.kind_task is not None:
-            return await self._found(board, granted, performance)
+            return await self._gather_kind_evidence(board, granted, performance)
         if self._prover is None:
             return WorkProof(refused="checks and repositories are not supported here")
         if names := validator_verdicts.list_other_outputs(job):
@@ -120,11 +120,13 @@ class TurnRunner(DispatcherState):
         try:
             done = partial(turn_outcome.is_done, granted, performance, at=self._deps.stamp())
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
-            return self._deps.discretion.proof(proof)
+            return self._deps.secret_guard.redact_proof(proof)
         except AgentTalkError as error:
             return WorkProof(refused=verdict_words.NOT_CHECKED(error=_describe_error(error)))
 
-    async def _found(self, board: BoardState, granted: LeasedAttempt, performance: Performance) -> WorkProof:
+    async def _gather_kind_evidence(
+        self, board: BoardState, granted: LeasedAttempt, performance: Performance
+    ) -> WorkProof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
         kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
@@ -142,9 +144,11 @@ class TurnRunner(DispatcherState):
             detail = f"verify_error: {code}{error}"
             found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
         moot = next((each.detail for each in found if each.id in board_run.MOOT), "")
-        return self._deps.discretion.proof(WorkProof(evidence=found, told=board_run.evidence_to_json(found), moot=moot))
+        return self._deps.secret_guard.redact_proof(
+            WorkProof(evidence=found, check_records=board_run.evidence_to_json(found), moot=moot)
+        )
 
-    async def _judged(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
+    async def _judge_inputs(self, board: BoardState, granted: LeasedAttempt, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used."""
         await self._enter(board, granted.job, "validating")
         confirm = partial(self._confirm, board, granted)
@@ -194,7 +198,7 @@ class TurnRunner(DispatcherState):
         await board.store.transact(lambda tx: tx.run("set_phase", **about))
         self._tell(ended=False)
 
-    async def _performed(self, board: BoardState, job: Job) -> Performance:
+    async def _perform_and_check(self, board: BoardState, job: Job) -> Performance:
         """Have a job done, and look at what came: the types of its outputs, and what its agent claims elsewhere."""
         performance = await self._look_into(job, await self._perform(job))
         if job.command.promise is None:
@@ -214,9 +218,9 @@ class TurnRunner(DispatcherState):
                 performance = await performer.perform(job)
             finally:
                 if watch is not None:
-                    watch.rest()
+                    watch.end_program()
             self._deps.exposed.update([job.agent_id] if performance.sandbox == "plain" else [])
-            if watch is None or not watch.heard:
+            if watch is None or not watch.has_usage:
                 return performance
             return replace(
                 performance, **merge_usage(watch.used._replace(seconds=performance.seconds), performance.usage)

@@ -26,7 +26,7 @@ from agenttalk.engine.people import toolchain_questions
 from agenttalk.engine.plans import board_run
 from agenttalk.engine.plans.definition import DefinitionCache
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.engine.toolchain import names
+from agenttalk.engine.toolchain import forge_names
 from agenttalk.ports import KindTask, Row, Tx
 from agenttalk.rules.prompts.toolchain_steps import ForgeAddresses, ForgeContent, StepStyle, render_task
 from agenttalk.rules.toolchain import dedup_keys, deployments, event_tasks, reconciliation, sightings
@@ -116,7 +116,9 @@ class ToolchainBoard:
         self._sheets = DefinitionCache(traced=deps.traced)
         self._last = (0, 0)
 
-    async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, ForgeContent]]]) -> list[EventOutcome]:
+    async def process_events(
+        self, events: Sequence[tuple[ForgeEvent, Mapping[str, ForgeContent]]]
+    ) -> list[EventOutcome]:
         """Decide about events, one after the other, in one transaction. `ForgeContent` is what was read at the forge.
 
         Each is given by the key of the task that it is for.
@@ -131,21 +133,21 @@ class ToolchainBoard:
 
         return await store.transact(work)
 
-    async def foreseen(self, event: ForgeEvent) -> EventDecision:
+    async def preview_decision(self, event: ForgeEvent) -> EventDecision:
         """What would follow from an event. Nothing is written."""
-        if not self._deps.stores.has(BOARD):
+        if not self._deps.stores.has_board(BOARD):
             return event_tasks.decide(event, self.setup.registry, ForgeKnowledge())
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> EventDecision:
-            placed = names.resolve_repository_name(tx, event)
-            return event_tasks.decide(placed, self.registry(tx, event.source), read_known_state(tx, placed))
+            placed = forge_names.resolve_repository_name(tx, event)
+            return event_tasks.decide(placed, self.read_registry(tx, event.source), read_known_state(tx, placed))
 
         return await store.transact(work)
 
-    def registry(self, tx: Tx, source: str) -> ForgeRegistry:
+    def read_registry(self, tx: Tx, source: str) -> ForgeRegistry:
         """Who is who, with the names that accounts of a source have now."""
-        return names.apply_renames(tx, source, self.setup.registry)
+        return forge_names.apply_renames(tx, source, self.setup.registry)
 
     async def warn(self, problem: Problem) -> None:
         """Tell operators of something; the same words are told once and counted."""
@@ -158,12 +160,12 @@ class ToolchainBoard:
 
         await store.transact(work)
 
-    async def add(self, task: ProposedTask) -> str | None:
+    async def add_task(self, task: ProposedTask) -> str | None:
         """Make a task that follows from no event, unless its key has one; its id."""
         store = await self._deps.stores.board(BOARD)
-        return await store.transact(lambda tx: self.put(tx, task))
+        return await store.transact(lambda tx: self.add_task_within(tx, task))
 
-    def put(self, tx: Tx, task: ProposedTask) -> str | None:
+    def add_task_within(self, tx: Tx, task: ProposedTask) -> str | None:
         """Make a task in an open transaction, unless its key has one; its id."""
         at = self._deps.stamp()
         board_run.open_run(tx, self.setup.policies, self.setup.profiles, at)
@@ -187,9 +189,9 @@ class ToolchainBoard:
             moves = self._begin(tx)
             written = []
             for shown in derive_events(found, registry):
-                names.remember_names(tx, shown, registry)
-                event, now = names.resolve_repository_name(tx, shown), self.registry(tx, shown.source)
-                names.note_deletion(tx, event, moves.at)
+                forge_names.remember_names(tx, shown, registry)
+                event, now = forge_names.resolve_repository_name(tx, shown), self.read_registry(tx, shown.source)
+                forge_names.note_deletion(tx, event, moves.at)
                 decision = _decided(found, event, now, read_known_state(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
@@ -210,10 +212,10 @@ class ToolchainBoard:
 
     def _decide(self, moves: TaskTransitions, event: ForgeEvent, content: Mapping[str, ForgeContent]) -> EventOutcome:
         tx = moves.tx
-        names.remember_names(tx, event, self.setup.registry)
-        placed = names.resolve_repository_name(tx, event)
-        names.note_deletion(tx, placed, moves.at)
-        decision = event_tasks.decide(placed, self.registry(tx, event.source), read_known_state(tx, placed))
+        forge_names.remember_names(tx, event, self.setup.registry)
+        placed = forge_names.resolve_repository_name(tx, event)
+        forge_names.note_deletion(tx, placed, moves.at)
+        decision = event_tasks.decide(placed, self.read_registry(tx, event.source), read_known_state(tx, placed))
         return self._write(moves, placed, decision, content)
 
     def _write(
@@ -377,7 +379,7 @@ def read_known_state(tx: Tx, event: ForgeEvent) -> ForgeKnowledge:
             tasks=tuple(_known_task(row) for row in rows),
             sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
             held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
-            gone=names.is_repository_deleted(tx, event),
+            gone=forge_names.is_repository_deleted(tx, event),
         )
     return found
 

@@ -140,7 +140,7 @@ class DeliveryProcessor:
             return {}
         try:
             ready = [(event, await self._content(event)) for _, event in events]
-            written = await self._board.take(ready)
+            written = await self._board.process_events(ready)
         except MachineError:
             raise
         except Exception as error:
@@ -160,7 +160,7 @@ class DeliveryProcessor:
         told = [written.as_text()]
         self._wake_for(written)
         for shown in await self._looked_up(event, written):
-            [more] = await self._board.take([(shown, await self._content(shown))])
+            [more] = await self._board.process_events([(shown, await self._content(shown))])
             self._wake_for(more)
             told.append(more.as_text())
         did = any(each for each in (written.made, written.withdrawn, written.restored, written.decision.held))
@@ -185,7 +185,7 @@ class DeliveryProcessor:
         if self._gather is None:
             return {}
         found = {}
-        for task in (await self._board.foreseen(event)).tasks:
+        for task in (await self._board.preview_decision(event)).tasks:
             try:
                 found[task.key] = await self._gather(event, task)
             except AgentTalkError as error:

@@ -106,7 +106,7 @@ class ForgeLoops:
             run_loop("outgoing", stop, self._at_outgoing, self._outgoing.pass_, lambda pause: pause),
         ]
         if self.reconciler is not None:
-            look = self._look
+            look = self._reconcile
             pause = self._every or _NEVER
             found.append(
                 run_loop("reconcile", stop, Waiter(), lambda: run_unless_stopped(stop, look()), lambda _: pause)
@@ -119,15 +119,15 @@ class ForgeLoops:
 
     async def _hear_effects(self) -> None:
         """The board is there once the first event was taken in."""
-        while not self._deps.stores.has(BOARD):
+        while not self._deps.stores.has_board(BOARD):
             self._taken.clear()
             await self._taken.wait()
         store, seen = await self._deps.stores.board(BOARD), 0
         while True:
-            seen = await store.woken(seen)
+            seen = await store.wait_for_effects(seen)
             self._at_outgoing.nudge()
 
-    async def _look(self) -> None:
+    async def _reconcile(self) -> None:
         """Read the forges, and have those look again who wait for one."""
         if self.reconciler is not None:
             await self.reconciler.pass_()
@@ -140,7 +140,7 @@ class ForgeLoops:
         while self.receiver.refused:
             await self._board.warn(_refusal(*self.receiver.refused.popitem()))
         took = await self._intake.pass_()
-        rush.took(took)
+        rush.note_decided(took)
         if took:
             self._heard()
         return took

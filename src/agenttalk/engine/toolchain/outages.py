@@ -39,43 +39,47 @@ class Outages:
         self._deps = deps
         self._board = board
 
-    def failed(self, tx: Tx, source: str, why: str) -> None:
+    def note_failure(self, tx: Tx, source: str, why: str) -> None:
         """A request failed."""
         caps, now = self._board.setup.caps, self._deps.now()
         known = read_availability(tx.run("breaker", source=source))
         after = rules.record_failure(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
-        self._put(tx, source, known, after, why)
+        self._write_availability(tx, source, known, after, why)
 
-    def gone(self, tx: Tx, source: str, why: str) -> None:
+    def note_unreachable(self, tx: Tx, source: str, why: str) -> None:
         """Somebody who tried several times could not reach it."""
         caps, now = self._board.setup.caps, self._deps.now()
         known = read_availability(tx.run("breaker", source=source))
         after = rules.trip(known.breaker, now, most=caps.failures, probe_after=caps.probe_after)
-        self._put(tx, source, known, after, why)
+        self._write_availability(tx, source, known, after, why)
 
-    def limited(self, tx: Tx, source: str, retry_after: float) -> None:
+    def note_rate_limit(self, tx: Tx, source: str, retry_after: float) -> None:
         """It wants a pause."""
         known = read_availability(tx.run("breaker", source=source))
-        self._put(tx, source, known, rules.record_rate_limit(known.breaker, self._deps.now(), retry_after), "")
+        self._write_availability(
+            tx, source, known, rules.record_rate_limit(known.breaker, self._deps.now(), retry_after), ""
+        )
 
-    def back(self, tx: Tx, source: str) -> None:
+    def note_recovery(self, tx: Tx, source: str) -> None:
         """It answers."""
         known = read_availability(tx.run("breaker", source=source))
-        self._put(tx, source, known, CLOSED, "")
+        self._write_availability(tx, source, known, CLOSED, "")
 
-    def _put(self, tx: Tx, source: str, known: SourceAvailability, after: CircuitBreaker, why: str) -> None:
+    def _write_availability(
+        self, tx: Tx, source: str, known: SourceAvailability, after: CircuitBreaker, why: str
+    ) -> None:
         if after == known.breaker:
             return
         outage = known.outage
         if after.opened_at is not None and known.breaker.opened_at is None:
             tx.record("source.away", source, {"failures": after.failures, "why": why})
-            outage = self._told(tx, source, known.outage, format_instant(after.opened_at), why)
+            outage = self._ensure_restore_task(tx, source, known.outage, format_instant(after.opened_at), why)
         elif after.opened_at is None and known.breaker.opened_at is not None:
             tx.record("source.back", source, {"since": format_instant(known.breaker.opened_at)})
         opened, until = _text(after.opened_at), _text(after.not_before)
         tx.run("put_breaker", source=source, failures=after.failures, opened_at=opened, until=until, outage=outage)
 
-    def _told(self, tx: Tx, source: str, last: str, at: str, why: str) -> str:
+    def _ensure_restore_task(self, tx: Tx, source: str, last: str, at: str, why: str) -> str:
         """Have somebody restore it, unless somebody is at it; the key of the task."""
         rows = tx.run("toolchain_by_key", key=last) if last else []
         if rows and progress_of(rows[0][1], rows[0][2]) in {"waiting", "begun"}:
@@ -89,7 +93,7 @@ class Outages:
                 tx, f"away/{source}/{at}", what, words.nobody.format(source=source, reason=why), at=at
             )
             return ""
-        self._board.put(tx, task)
+        self._board.add_task_within(tx, task)
         return task.key
 
 

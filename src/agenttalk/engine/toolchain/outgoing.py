@@ -93,7 +93,7 @@ class ForgePoster:
 
     async def pass_(self) -> float:
         """Do all that can be done now; seconds until there is something to do again, if nobody asks before."""
-        if not self._deps.stores.has(BOARD):
+        if not self._deps.stores.has_board(BOARD):
             return IDLE
         store = await self._deps.stores.board(BOARD)
         while await self._desk.pass_(store) + await self._answers(store):
@@ -105,7 +105,7 @@ class ForgePoster:
         return await self._pause(store)
 
     async def _pause(self, store: Store) -> float:
-        times = [await self._desk.next_at(store)]
+        times = [await self._desk.next_due_at(store)]
         for source in self._forges:
             [(due,)] = await store.read("next_outgoing_at", source=source)
             known = outages.read_availability(await store.read("breaker", source=source)).breaker
@@ -153,7 +153,7 @@ class ForgePoster:
         if task is not None and place is not None:
             where = Repository(full_name=str(task.context.get("repo", "")))
             event = ForgeEvent(source=task.source, kind=place.kind, name="repository_deleted", repository=where)
-            await self._board.take([(event, {})])
+            await self._board.process_events([(event, {})])
 
     async def _end(self, store: Store, number: int, state: str, by: str) -> None:
         at = self._deps.stamp()
@@ -173,10 +173,10 @@ class ForgePoster:
             limit, now = (1, _ANY_TIME) if answer == "probe" else (_TOGETHER, self._deps.stamp())
             rows = await store.read("due_outgoing", source=source, now=now, limit=limit)
             for row in rows:
-                if not await self._said(store, source, forge, _item(row)):
+                if not await self._try_post(store, source, forge, _item(row)):
                     return
             if not rows:
-                await store.transact(lambda tx: self._outages.back(tx, source))
+                await store.transact(lambda tx: self._outages.note_recovery(tx, source))
                 return
 
     async def _probed(self, store: Store, source: str, forge: Forge) -> bool:
@@ -187,24 +187,24 @@ class ForgePoster:
         try:
             await self._whoami(source, forge, anew=True)
         except ForgeError as error:
-            await self._failed(store, source, None, error)
+            await self._note_failure(store, source, None, error)
             return False
         return True
 
-    async def _said(self, store: Store, source: str, forge: Forge, item: OutgoingPost) -> bool:
+    async def _try_post(self, store: Store, source: str, forge: Forge, item: OutgoingPost) -> bool:
         """Say one thing; False when the source is out of order."""
         until = format_instant(self._deps.now() + (CLAIM if self._deps.shared else timedelta()))
-        if not await store.transact(lambda tx: self._begun(tx, source, item, until)):
+        if not await store.transact(lambda tx: self._claim(tx, source, item, until)):
             return True
         try:
-            posted = await self._found(source, forge, item) if item.tries else None
+            posted = await self._find_earlier_post(source, forge, item) if item.tries else None
             posted = posted or await _post(forge, item)
         except ForgeError as error:
-            return await self._failed(store, source, item, error)
-        await store.transact(lambda tx: self._sent(tx, source, item, posted))
+            return await self._note_failure(store, source, item, error)
+        await store.transact(lambda tx: self._mark_posted(tx, source, item, posted))
         return True
 
-    def _begun(self, tx: Tx, source: str, item: OutgoingPost, until: str) -> bool:
+    def _claim(self, tx: Tx, source: str, item: OutgoingPost, until: str) -> bool:
         """Note that it is begun, unless somebody else began it, or too much was said there already."""
         at, caps = self._deps.stamp(), self._board.setup.caps
         [(count,)] = tx.run("sent_since", object=item.object, since=format_instant(self._deps.now() - _HOUR))
@@ -226,9 +226,9 @@ class ForgePoster:
         if tx.run("hold_outgoing", id=item.id, request_id=request_id, why=question):
             tx.record("outgoing.held", f"{BOARD}/{item.task_id}", {"key": item.key, "request_id": request_id})
 
-    def _sent(self, tx: Tx, source: str, item: OutgoingPost, posted: PostResult) -> None:
+    def _mark_posted(self, tx: Tx, source: str, item: OutgoingPost, posted: PostResult) -> None:
         at = self._deps.stamp()
-        self._outages.back(tx, source)
+        self._outages.note_recovery(tx, source)
         if not tx.run("end_outgoing", id=item.id, state="sent", at=at, posted=posted.what, why=""):
             return
         tx.record("outgoing.sent", f"{BOARD}/{item.task_id}", {"key": item.key, "posted": posted.what})
@@ -237,16 +237,16 @@ class ForgePoster:
             question = self._words.unassigned.format(source=source, object=where, login=item.assignee)
             toolchain_questions.ask(tx, f"unassigned/{item.key}", question, question, at=at)
 
-    async def _failed(self, store: Store, source: str, item: OutgoingPost | None, error: ForgeError) -> bool:
+    async def _note_failure(self, store: Store, source: str, item: OutgoingPost | None, error: ForgeError) -> bool:
         """Note a failure; False when the source is out of order, and nothing else is tried there now."""
         away = error.code in _AWAY or error.status == 401
         at, now = self._deps.stamp(), self._deps.now()
 
         def work(tx: Tx) -> None:
             if error.code is Code.FORGE_LIMITED:
-                self._outages.limited(tx, source, error.retry_after)
+                self._outages.note_rate_limit(tx, source, error.retry_after)
             elif away or item is None:
-                self._outages.failed(tx, source, render_line(error.message))
+                self._outages.note_failure(tx, source, render_line(error.message))
             if item is None:
                 return
             if away or error.retriable:
@@ -254,7 +254,7 @@ class ForgePoster:
                 until = format_instant(now + timedelta(seconds=pause))
                 tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
             else:
-                self._outages.back(tx, source)  # it answers, if not as we wish
+                self._outages.note_recovery(tx, source)  # it answers, if not as we wish
                 reason = render_line(error.message).rstrip(".。")
                 question = self._words.refused.format(source=source, object=item.object, reason=reason)
                 self._hold(tx, source, item, question, at)
@@ -266,7 +266,7 @@ class ForgePoster:
 
     # What was posted before
 
-    async def _found(self, source: str, forge: Forge, item: OutgoingPost) -> PostResult | None:
+    async def _find_earlier_post(self, source: str, forge: Forge, item: OutgoingPost) -> PostResult | None:
         """What an earlier try posted, if it did. Only what our own account wrote counts."""
         me = await self._whoami(source, forge)
         if item.kind == "comment":

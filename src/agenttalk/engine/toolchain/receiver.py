@@ -76,27 +76,27 @@ class Batcher:
         self._came: list[PendingDelivery] = []
         self._seen = self._quiet = self._turns = 0
 
-    def come(self, one: PendingDelivery) -> None:
+    def add(self, one: PendingDelivery) -> None:
         """Wait for those who are just coming in, and go on with them."""
         self._came.append(one)
         if len(self._came) >= MOST:
-            self._leave()
+            self._flush()
         elif len(self._came) == 1:
             self._seen = self._quiet = self._turns = 0
-            one.stored.get_loop().call_soon(self._look, self._came)
+            one.stored.get_loop().call_soon(self._check_quiet, self._came)
 
-    def _look(self, came: list[PendingDelivery]) -> None:
+    def _check_quiet(self, came: list[PendingDelivery]) -> None:
         """One turn of the loop has gone by."""
         if came is not self._came:
             return  # they have gone
         self._quiet = self._quiet + 1 if len(came) == self._seen else 0
         self._seen, self._turns = len(came), self._turns + 1
         if self._quiet < QUIET and self._turns < MOST_TURNS:
-            came[0].stored.get_loop().call_soon(self._look, came)
+            came[0].stored.get_loop().call_soon(self._check_quiet, came)
         else:
-            self._leave()
+            self._flush()
 
-    def _leave(self) -> None:
+    def _flush(self) -> None:
         came, self._came = self._came, []
         self._go(came)
 
@@ -114,14 +114,14 @@ class Backpressure:
         self._waiting = self._due = 0
         self._first = self._last = self._took = -LONGEST
 
-    def came(self, many: int) -> None:
+    def note_stored(self, many: int) -> None:
         """So many were stored."""
         self._last = self._now()
         if self._waiting == self._due:
             self._first = self._last
         self._waiting += many
 
-    def took(self, many: int) -> None:
+    def note_decided(self, many: int) -> None:
         """So many were decided about. None: there is nothing left, whatever was counted."""
         left = many or self._waiting
         self._waiting, self._due = max(0, self._waiting - left), max(0, self._due - left)
@@ -171,15 +171,15 @@ class DeliveryReceiver:
     async def receive(self, name: str, headers: Headers, body: bytes) -> StoredDelivery:
         """Store a delivery durably. Raises UsageError (FORGE_SIGNATURE_REFUSED) when it is not genuine."""
         if why := self.source(name).refusal(headers, body):
-            raise self.not_genuine(name, why)
-        return await self.keep(name, headers, body)
+            raise self.make_signature_error(name, why)
+        return await self.store_delivery(name, headers, body)
 
-    async def keep(self, name: str, headers: Headers, body: bytes) -> StoredDelivery:
+    async def store_delivery(self, name: str, headers: Headers, body: bytes) -> StoredDelivery:
         """Store a delivery durably, which is genuine."""
         delivery, event = self.source(name).label(headers)
         return await self._store(name, "forge", delivery, event, _select_headers(headers), body)
 
-    def not_genuine(self, name: str, why: str) -> UsageError:
+    def make_signature_error(self, name: str, why: str) -> UsageError:
         """What is said of a delivery that nobody signed who knows the secret. The operator is told now and then."""
         LOG.warning("source %s: %s", name, why, extra={"action": "webhooks.refused"})
         if time.monotonic() >= self._told.get(name, 0.0):
@@ -189,7 +189,7 @@ class DeliveryReceiver:
         hint = "the secret of the hook and that of the source have to be the same"
         return UsageError(Code.FORGE_SIGNATURE_REFUSED, why, hint=hint)
 
-    async def report(self, name: str, result: PipelineResult) -> StoredDelivery:
+    async def store_pipeline_result(self, name: str, result: PipelineResult) -> StoredDelivery:
         """Store what a pipeline reports."""
         self.source(name)
         return await self._store(name, "pipeline", "", result.kind, [], result.to_bytes())
@@ -215,13 +215,13 @@ class DeliveryReceiver:
         fact = {"source": source, "kind": kind, "event": event, "delivery": delivery, "sha256": sha256}
         stored: asyncio.Future[StoredDelivery] = asyncio.get_running_loop().create_future()
         until = format_instant(self._deps.now() - SAME) if kind == "forge" else ""
-        self._crowd.come(PendingDelivery(system, row, fact, stored, until))
+        self._crowd.add(PendingDelivery(system, row, fact, stored, until))
         return await stored
 
     def _store_all(self, came: list[PendingDelivery]) -> None:
         """Store those who came together by one work."""
         try:
-            written = came[0].store.handed_over(lambda tx: [_add(tx, each) for each in came])
+            written = came[0].store.submit(lambda tx: [_add(tx, each) for each in came])
         except Exception as error:  # noqa: BLE001 - each of them has to hear of it
             _refuse(came, error)
         else:
@@ -233,7 +233,7 @@ class DeliveryReceiver:
             for each, received in zip(came, written.result(), strict=True):
                 if not each.stored.done():
                     each.stored.set_result(received)
-            self.rush.came(len(came))
+            self.rush.note_stored(len(came))
             self._nudge()
         elif len(came) == 1 or isinstance(error, MachineError):
             _refuse(came, error)
@@ -241,7 +241,7 @@ class DeliveryReceiver:
             for each in came:
                 self._store_all([each])
 
-    async def shown(self, name: str) -> dict[str, Any]:
+    async def describe_delivery(self, name: str) -> dict[str, Any]:
         """A delivery and what came of it; raises UsageError when there is none."""
         number = name.removeprefix("wh-")
         system = await self._deps.stores.board(boards.SYSTEM)

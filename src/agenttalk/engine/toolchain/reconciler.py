@@ -19,7 +19,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeIssue, PullRequest, Repository, Review
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.toolchain import names
+from agenttalk.engine.toolchain import forge_names
 from agenttalk.engine.toolchain.board import BOARD, EventOutcome, ToolchainBoard, derive_events
 from agenttalk.engine.toolchain.deliveries import ContentReader, WriteAccessReader
 from agenttalk.ports import Forge, Row
@@ -56,7 +56,7 @@ class ReconcileReport:
     restored: list[str] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
 
-    def note(self, where: str, error: AgentTalkError) -> None:
+    def note_error(self, where: str, error: AgentTalkError) -> None:
         """Something could not be read, and nothing follows from it."""
         self.errors.append({"where": where, "code": str(error.code), "message": error.message})
 
@@ -149,7 +149,9 @@ class Reconciler:
         looked = ReconcileReport(name)
         until = self._not_before.get(name)
         if until is not None and self._deps.now() < until:
-            looked.note(name, ForgeError(Code.FORGE_LIMITED, f"{name} wants to be left alone until {until:%H:%M:%S}"))
+            looked.note_error(
+                name, ForgeError(Code.FORGE_LIMITED, f"{name} wants to be left alone until {until:%H:%M:%S}")
+            )
             return looked
         try:
             tasks = await self._open_tasks(name)
@@ -158,12 +160,12 @@ class Reconciler:
         except ForgeError as error:
             if error.retry_after:
                 self._not_before[name] = self._deps.now() + timedelta(seconds=error.retry_after)
-            looked.note(name, error)
+            looked.note_error(name, error)
         return looked
 
     async def _open_tasks(self, source: str) -> _OpenTasks:
         found = _OpenTasks()
-        if not self._deps.stores.has(BOARD):
+        if not self._deps.stores.has_board(BOARD):
             return found
         store = await self._deps.stores.board(BOARD)
         after = 0
@@ -195,27 +197,27 @@ class Reconciler:
                 repository = await forge.repository(name.partition("~")[0])
             except ForgeError as error:
                 _unless_over(error)
-                looked.note(f"{looked.source}:{name}", error)
+                looked.note_error(f"{looked.source}:{name}", error)
                 if error.code is Code.FORGE_MISSING and not dry_run:
-                    await self._gone(looked, name)
+                    await self._withdraw_unseen(looked, name)
                 continue
             kept = await self._known_as(looked.source, repository)
             found.setdefault(kept or repository.full_name.lower(), (repository, kept))
         return [found[key] for key in sorted(found)]
 
-    async def _gone(self, looked: ReconcileReport, name: str) -> None:
+    async def _withdraw_unseen(self, looked: ReconcileReport, name: str) -> None:
         """A repository that was seen before is not shown any more: nobody is to work there until it is seen again."""
-        if not self._deps.stores.has(BOARD):
+        if not self._deps.stores.has_board(BOARD):
             return
         store = await self._deps.stores.board(BOARD)
-        if not await store.transact(lambda tx: names.is_repository_known(tx, looked.source, name)):
+        if not await store.transact(lambda tx: forge_names.is_repository_known(tx, looked.source, name)):
             return
         kind = self._board.setup.places[looked.source].kind
         where = Repository(full_name=name.partition("~")[0], known_as=name)
         event = ForgeEvent(
             source=looked.source, kind=kind, name="repository_deleted", repository=where, first_hand=True
         )
-        [written] = await self._board.take([(event, {})])
+        [written] = await self._board.process_events([(event, {})])
         _add_outcome(looked, [(event, written)])
         if written.withdrawn:
             text = f"{written.reasons[0]}: {len(written.withdrawn)} tasks were withdrawn"
@@ -223,10 +225,10 @@ class Reconciler:
             await self._board.warn(Problem(Code.FORGE_UNSEEN, name, text, hint))
 
     async def _known_as(self, source: str, repository: Repository) -> str:
-        if not self._deps.stores.has(BOARD):
+        if not self._deps.stores.has_board(BOARD):
             return ""
         store = await self._deps.stores.board(BOARD)
-        return await store.transact(lambda tx: names.find_stored_name(tx, source, repository))
+        return await store.transact(lambda tx: forge_names.find_stored_name(tx, source, repository))
 
     async def _entitled(self, found: ForgeSnapshot) -> ForgeSnapshot:
         """With those of the people who speak there that may call agents."""
@@ -250,7 +252,7 @@ class Reconciler:
             issues = {each.number: each for each in await forge.open_issues(name)}
         except ForgeError as error:
             _unless_over(error)
-            looked.note(where, error)
+            looked.note_error(where, error)
             return
         looked.repositories += 1
         mine = tasks.things.get(key, {})
@@ -265,7 +267,7 @@ class Reconciler:
                 now[found.object] = found.thing.updated_at
             except ForgeError as error:
                 _unless_over(error)
-                looked.note(f"{where}#{number}", error)
+                looked.note_error(f"{where}#{number}", error)
         if not dry_run:
             self._read[where] = now
         if deployments_rules.is_watched(self._board.setup.registry):
@@ -277,12 +279,12 @@ class Reconciler:
         """What came of deploying the newest commit of the default branch."""
         forge, name = repository.forge, repository.name
         try:
-            branch, sha = await forge.newest(name)
+            branch, sha = await forge.find_newest_commit(name)
             statuses = await forge.statuses(name, sha)
         except ForgeError as error:
             _unless_over(error)
             if error.code != Code.FORGE_MISSING:  # nothing was ever pushed
-                looked.note(f"{looked.source}:{name}", error)
+                looked.note_error(f"{looked.source}:{name}", error)
             return
         newest = NewestCommit(repository.source, repository.kind, name, branch, sha, statuses, undone)
         if derive_events(newest, self._board.setup.registry):
@@ -290,7 +292,7 @@ class Reconciler:
 
     async def _settle(self, found: ForgeSnapshot | NewestCommit, looked: ReconcileReport, *, dry_run: bool) -> None:
         """First only look; what is to be told of new tasks is read before they are made."""
-        if not self._deps.stores.has(BOARD) and not self._calls_for_something(found):
+        if not self._deps.stores.has_board(BOARD) and not self._calls_for_something(found):
             return
         foreseen = await self._board.reconcile(found, {}, dry_run=True)
         decisions = [written.decision for _, written in foreseen]
@@ -339,7 +341,7 @@ async def _read_thing(
         return replace(repository.shown(gone), changes=await forge.changes(name, number))
     reviews: tuple[Review, ...] = ()
     if isinstance(thing, PullRequest):
-        thing, reviews = await forge.asked(name, thing)
+        thing, reviews = await forge.read_review_requests(name, thing)
     found = repository.shown(thing)
     # A comment may be deleted without a trace in its thing: whoever is called by one is worth a look.
     changed = before.get(found.object) != thing.updated_at or "mention" in kinds

@@ -58,7 +58,7 @@ class ToolchainTaskKind:
         """Notices ask for nothing."""
         return task.action_type not in NOTICES
 
-    def demanded(self, task: KindTask) -> demands.Demand:
+    def demand_for(self, task: KindTask) -> demands.Demand:
         """Which evidence decides, and how much it must be trusted."""
         verify = self.verify.get(task.source, "transition")
         visible = read_back.is_visible(task.action_type, task.context)
@@ -66,12 +66,12 @@ class ToolchainTaskKind:
 
     def promise(self, task: KindTask) -> CompletionPromise:
         """One criterion: it was carried out."""
-        demand = self.demanded(task)
-        return CompletionPromise.of(
+        demand = self.demand_for(task)
+        return CompletionPromise.from_values(
             id=_UNNAMED,
             objective=f"{task.action_type} is carried out: {task.title}"[:500],
             acceptance=(
-                AcceptanceCriterion.of(
+                AcceptanceCriterion.from_values(
                     id="carried-out",
                     description="What the event calls for was carried out",
                     evidence_required=demand.evidence,
@@ -87,7 +87,7 @@ class ToolchainTaskKind:
             prompt_context.make_prompt_context(self.board, task, fence=fence, locale=locale),
             action_steps=task.steps,
             source=task.source,
-            promised=tuple(words[each] for each in self.demanded(task).evidence),
+            promised=tuple(words[each] for each in self.demand_for(task).evidence),
             token_variable=self.tokens.get((task.agent_id, task.source), ""),
             marker=write_marker(Marker(task.task_id, task.hop)),
         )
@@ -111,7 +111,7 @@ class ToolchainTaskKind:
         if task.action_type == "infrastructure_failure":
             return [ended, *words]
         said = read_report_claims(task, turn)
-        found = read_back.forgive_outages(await self.read_back(task, turn), self.demanded(task).least)
+        found = read_back.forgive_outages(await self.read_back(task, turn), self.demand_for(task).least)
         if said.faults and not read_back.is_denied(found):
             found.append(read_back.make_denial(said, turn.at))
         if not read_back.is_denied(found):

@@ -71,7 +71,7 @@ class Triage:
         """See to everything that is due now; how much that was."""
         return await self._take_up(store) + await self._remind(store, 0) + await self._remind(store, 1)
 
-    async def next_at(self, store: Store) -> str | None:
+    async def next_due_at(self, store: Store) -> str | None:
         """When somebody has to be reminded or told next."""
         found = []
         for stage, seconds in enumerate(self._waits):
@@ -110,9 +110,9 @@ class Triage:
         for way in said["ways"]:
             match way:
                 case "infrastructure":
-                    self._outages.gone(tx, task.source, texts.render_line(said["reason"]))
+                    self._outages.note_unreachable(tx, task.source, texts.render_line(said["reason"]))
                 case "conflict":
-                    self._board.put(tx, _conflict(task))
+                    self._board.add_task_within(tx, _conflict(task))
                 case "access":
                     self._to_operator(tx, task, texts.render_line(said["reason"]), at)
                 case "business":
@@ -251,10 +251,10 @@ class Triage:
             reason = f"no report since {since}"
             self._to_lead(tx, f"escalate/{task_id}/{since}", task, OVERDUE, reason, at)
         else:
-            self._remember(tx, task, since, at)
+            self._send_reminder(tx, task, since, at)
         tx.run("note_reminder", task_id=task_id, reminders=stage + 1, since=since)
 
-    def _remember(self, tx: Tx, task: KindTask, since: str, at: str) -> None:
+    def _send_reminder(self, tx: Tx, task: KindTask, since: str, at: str) -> None:
         """Say it once more: on the task itself, and at the forge if that can be."""
         words = self._words(task.agent_id)
         told = triage.choose_for_agent(_failure(task, OVERDUE), self._board.setup.registry, self._reached)

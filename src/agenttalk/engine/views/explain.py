@@ -9,7 +9,7 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine.core.boards import board_of
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox import leases
-from agenttalk.engine.views import explain_engine
+from agenttalk.engine.views import explain_engine_task
 from agenttalk.ports import Row, Store
 
 _RUNS: Final = "it ends when its agent's program does, or at its time limit"
@@ -30,7 +30,7 @@ async def explain_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]
     store = await board_of(deps, plan_id)
     rows = await store.read("task", plan_id=plan_id, task_id=task_id)
     if not rows or await store.read("run", plan_id=plan_id):
-        return {**await explain_engine.explain_engine_task(deps, plan_id, task_id), "origin": "engine"}
+        return {**await explain_engine_task.explain_engine_task(deps, plan_id, task_id), "origin": "engine"}
     agent_id, state, _, _, lease, _, delivery, attempt, _, missing, request_id, rounds, _ = rows[0]
     if delivery is None:
         delivery = await _undone(store, plan_id, task_id, agent_id)

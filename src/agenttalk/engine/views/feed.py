@@ -64,7 +64,7 @@ class Feed:
         for each in self._followers:
             each.set()
 
-    async def position(self) -> dict[str, int]:
+    async def read_position(self) -> dict[str, int]:
         """How far everything has come."""
         return {board.name: (await board.read("newest_fact"))[0][0] for board in await list_boards(self.deps)}
 
@@ -128,7 +128,7 @@ class Feed:
         woken = asyncio.Event()
         self._followers.add(woken)
         if self._looking is None or self._looking.done() or self._looking.cancelling():
-            self._looking = asyncio.create_task(self._look(), name="feed")
+            self._looking = asyncio.create_task(self._poll(), name="feed")
         try:
             yield woken
         finally:
@@ -137,7 +137,7 @@ class Feed:
                 self._looking.cancel()
                 self._recent = None
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """Read what was written and wake those who follow; the slow look finds what nobody told of."""
         with self.followed() as changed:
             while True:
@@ -152,7 +152,7 @@ class Feed:
         """Read on, once for all who follow, and wake them if there was anything."""
         async with self._reading:
             if self._recent is None:
-                self._recent = RecentNews(await self.position())
+                self._recent = RecentNews(await self.read_position())
             recent, more = self._recent, True
             while more:
                 here = dict(recent.here)

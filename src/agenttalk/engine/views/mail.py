@@ -50,7 +50,7 @@ async def list_letters(deps: Deps, asked: MailQuery, viewer: str | None = None) 
     require_one_of("kind", asked.kind, get_args(letters.Kind))
     require_one_of("status", asked.status, STATUSES)
     counted = asked.to or viewer
-    if not deps.stores.has(BOARD):
+    if not deps.stores.has_board(BOARD):
         return {"mails": [], "next": None, **({"unread": 0} if counted else {})}
     store = await deps.stores.board(BOARD)
     found, after = await _search(store, asked, viewer)
@@ -134,7 +134,7 @@ async def read_letter(deps: Deps, mail_id: str, viewer: str | None = None) -> di
 
 async def list_threads(deps: Deps, viewer: str | None = None, *, before: int = 0, limit: int = PAGE) -> dict[str, Any]:
     """Threads, those with the newest letters first. A `viewer` sees those in which it takes part."""
-    if not deps.stores.has(BOARD):
+    if not deps.stores.has_board(BOARD):
         return {"threads": [], "next": None}
     store = await deps.stores.board(BOARD)
     limit = max(1, min(limit, LONGEST_PAGE))

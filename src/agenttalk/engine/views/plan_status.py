@@ -101,7 +101,7 @@ async def read_plan_status(deps: Deps, plan_id: str) -> PlanStanding:
     counts["not_isolated"] = sum(task["isolated"] is False for task in tasks)
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
     release = await releases.read_latest_committed(store, plan_id)
-    if review is not None and review.undecided and not running:
+    if review is not None and review.is_undecided and not running:
         result = "running" if await dag_reviews.is_progressing(store, review) else "waiting"
     elif release is not None and state == "ENDED":
         result = _shipped(release.state, result)

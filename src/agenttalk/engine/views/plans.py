@@ -169,7 +169,7 @@ async def find_plan_board(deps: Deps, plan_id: str, *, ends: bool = True) -> Sto
     if ends and plan_id in VIRTUAL | deps.kinds.keys():
         hint = _NO_END.get(plan_id, "look at its tasks")
         raise UsageError(Code.NAME_UNKNOWN, f"{plan_id} is a board that never ends, and no plan", hint=hint)
-    if plan_id in VIRTUAL and not deps.stores.has(plan_id):
+    if plan_id in VIRTUAL and not deps.stores.has_board(plan_id):
         raise _unknown(plan_id)
     store = await board_of(deps, plan_id)
     if not await store.read("plan", plan_id=plan_id):

@@ -39,7 +39,7 @@ async def preview_promise(deps: Deps, task: TaskName) -> dict[str, Any]:
     node = Node.model_validate_json(bytes(nodes[0][0]))
     agent_id, state, epoch, _, delivery, attempt, *_ = rows[0]
     sheet = read_definition(task.plan_id, run[0])
-    sheet.joined = read_joined_checks(await store.read("joined_checks", plan_id=task.plan_id))
+    sheet.joined_checks = read_joined_checks(await store.read("joined_checks", plan_id=task.plan_id))
     promise = sheet.promise(node)
     command = await _command(store, delivery)
     outputs = await _outputs(deps, store, task, agent_id, epoch, attempt, command)
@@ -109,7 +109,7 @@ async def _outputs(
 
 def _lying(deps: Deps, folder: str, names: dict[str, str]) -> set[str]:
     try:
-        with deps.root.sub(folder) as here:
+        with deps.root.open_folder(folder) as here:
             return {names[name] for name in here.names() if name in names}
     except AgentTalkError:  # there is no such folder, or none that is safe to look into
         return set()

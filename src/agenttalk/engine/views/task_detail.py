@@ -232,7 +232,7 @@ async def checklist_of(store: Store, told: dict[str, Any]) -> list[ChecklistItem
     plan_id, task_id = told["plan_id"], told["task_id"]
     node = Node.model_validate_json(bytes((await store.read("node", plan_id=plan_id, task_id=task_id))[0][0]))
     sheet = read_definition(plan_id, (await store.read("run", plan_id=plan_id))[0])
-    sheet.joined = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
+    sheet.joined_checks = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
     kept = await store.read("evidence_of_task", plan_id=plan_id, task_id=task_id)
     attempts = [turn for turn in told["attempts"] if "verdict" in turn]
     ended_at = (await store.read("task", plan_id=plan_id, task_id=task_id))[0][2]

@@ -56,7 +56,7 @@ async def list_toolchain_tasks(deps: Deps, asked: ToolchainQuery) -> dict[str, A
     """
     require_one_of("status", asked.status, STATUSES)
     require_one_of("action_type", asked.action_type, ACTION_TYPES)
-    if not deps.stores.has(BOARD):
+    if not deps.stores.has_board(BOARD):
         return {"tasks": [], "next": None}
     store = await deps.stores.board(BOARD)
     limit = max(1, min(asked.limit, LONGEST_PAGE))
@@ -140,7 +140,7 @@ def status_of(state: Any, phase: Any) -> str:
 
 async def read_toolchain_fields(deps: Deps, task: TaskName) -> dict[str, Any]:
     """What a task of the board has besides what all tasks have."""
-    if task.board != BOARD or not deps.stores.has(BOARD):
+    if task.board != BOARD or not deps.stores.has_board(BOARD):
         return {}
     store = await deps.stores.board(BOARD)
     rows = await store.read("toolchain_task", task_id=task.task_id)
@@ -169,7 +169,7 @@ def is_proven(state: Any, why: Any) -> bool | None:
 
 async def list_warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
     """What operators should know of events that nobody could be given."""
-    if not deps.stores.has(BOARD):
+    if not deps.stores.has_board(BOARD):
         return {"warnings": [], "next": None}
     store = await deps.stores.board(BOARD)
     rows = await store.read("toolchain_warnings", after=after, limit=PAGE)
@@ -183,7 +183,7 @@ async def list_warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
 
 async def list_outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
     """What the engine has to say at forges and what came of it, and sources that do not answer."""
-    if not deps.stores.has(BOARD):
+    if not deps.stores.has_board(BOARD):
         return {"outgoing": [], "away": [], "next": None}
     store = await deps.stores.board(BOARD)
     rows = await store.read("outgoing_page", after=after, limit=PAGE)
@@ -204,7 +204,7 @@ _OUTGOING: Final = (
 
 async def summarize_board(deps: Deps) -> dict[str, Any]:
     """What an overview says of the board; nothing where there is none, or it cannot be read."""
-    store = await open_if_readable(deps, BOARD) if deps.stores.has(BOARD) else None
+    store = await open_if_readable(deps, BOARD) if deps.stores.has_board(BOARD) else None
     if store is None:
         return {}
     rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)

@@ -119,7 +119,7 @@ class CodingAgent:
         told = self.mcp.variables if self.mcp else {}
         return tuple(name for name, value in told.items() if "{mcp_file}" in value)
 
-    def reader(self) -> Codec:
+    def make_codec(self) -> Codec:
         """What reads its output. Raises ValueError for a codec or a pattern that is none."""
         return make_codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
 
@@ -379,7 +379,7 @@ def resolve_agent(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
         changed = replace(changed, resume=())  # the table's belongs to the table's argv
     if not changed.program:
         raise ValueError("a custom coding agent needs its program; add cli.program")
-    changed.reader()
+    changed.make_codec()
     if mcp and changed.mcp is None:
         raise ValueError(f"{use.agent} cannot use an MCP server; remove mcp")
     if mcp and any(told and "{MCP}" not in told for told in _list_mcp_arguments(changed)):

@@ -36,7 +36,7 @@ class Codec(Protocol):
     says_end: bool
     """Whether its agents tell that they have ended."""
 
-    def take(self, line: bytes) -> Iterator[AgentEvent]:
+    def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
 
     def close(self) -> Iterator[AgentEvent]:
@@ -148,7 +148,7 @@ class ClaudeCodec(_StreamCodec):
         self._calls = _RecentEntries()
         self._told = _RecentEntries()
 
-    def take(self, line: bytes) -> Iterator[AgentEvent]:
+    def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         match said.get("type"), said.get("subtype"):
@@ -218,7 +218,7 @@ class CodexCodec(_StreamCodec):
         super().__init__(denied)
         self._begun = _RecentEntries()
 
-    def take(self, line: bytes) -> Iterator[AgentEvent]:
+    def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         match said.get("type"):
@@ -282,7 +282,7 @@ class GeminiCodec(_StreamCodec):
         self._pieces: list[str] = []
         self._calls = _RecentEntries()
 
-    def take(self, line: bytes) -> Iterator[AgentEvent]:
+    def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         kind = said.get("type")
@@ -327,7 +327,7 @@ class OpenCodeCodec(_StreamCodec):
         self._session = ""
         self._used = NOTHING
 
-    def take(self, line: bytes) -> Iterator[AgentEvent]:
+    def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         said = _read(line)
         part, session = _part(said, "part"), _text(said, "sessionID")
@@ -384,11 +384,11 @@ class TextCodec:
         self._used = NOTHING
         self._lines: list[str] = []
 
-    def take(self, line: bytes) -> Iterator[AgentEvent]:
+    def read_line(self, line: bytes) -> Iterator[AgentEvent]:
         """What a line tells."""
         note = progress_notes.read_note(line)
         if note is not None:
-            self._used = self._used.most(usage.measure_usage(note.usage))
+            self._used = self._used.max_with(usage.measure_usage(note.usage))
             yield AgentEvent("usage", used=self._used)
             if note.progress:
                 yield AgentEvent("tool", note.progress)

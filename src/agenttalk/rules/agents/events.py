@@ -74,7 +74,7 @@ class RunSummary:
     permit: str = "permit it by cli.args"
     """What to do so that something is permitted."""
 
-    def take(self, event: AgentEvent) -> None:
+    def add_event(self, event: AgentEvent) -> None:
         """Count an event in."""
         match event.kind:
             case "session":
@@ -84,9 +84,9 @@ class RunSummary:
                 self.text = event.text
             case "tool":
                 self.tools += 1
-                self.used = self.used.most(UsageTotals(tool_calls=self.tools))
+                self.used = self.used.max_with(UsageTotals(tool_calls=self.tools))
             case "usage":
-                self.used = self.used.most(event.used)
+                self.used = self.used.max_with(event.used)
             case "denied":
                 self.denials = [*self.denials, event.line][:_DENIALS]
             case "warning":

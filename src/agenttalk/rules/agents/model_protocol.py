@@ -79,7 +79,7 @@ class ModelRun:
     ended: bool = False
     """Whether there is one."""
 
-    def take(self, said: bytes) -> AgentEvent | None:
+    def add_line(self, said: bytes) -> AgentEvent | None:
         """Count a line in; what it says, if it is one of ours."""
         try:
             told = wire.read(said)
@@ -109,7 +109,7 @@ class ModelRun:
 
     def _count(self, told: dict[str, Any]) -> AgentEvent:
         now = usage.measure_usage(told)
-        self.used = self.used.most(now)
+        self.used = self.used.max_with(now)
         self.read, self.written, self.requests = (
             max(before, int(usage.measure_usage({"tokens": told.get(name)}).tokens))
             for before, name in zip((self.read, self.written, self.requests), _COUNTS, strict=True)

@@ -83,7 +83,7 @@ class PermissionPolicy:
     otherwise: Literal["refuse", "ask"] = "refuse"
 
     @classmethod
-    def of(
+    def from_profile(
         cls,
         use: AcpUse,
         cwd: Sequence[str],

@@ -74,7 +74,7 @@ def build_view(
     if len(drawn.readonly) > most and not meant.allowed.otherwise:
         closed = _idle(meant, listing, drawn)
         drawn = _draft_view(meant, listing, closed)
-    unguarded = drawn.lightened(most)
+    unguarded = drawn.drop_excess_readonly(most)
     closed = frozenset(path for path in closed if not unguarded.intersection((path, *_above(path))))
     unguarded |= {path for path in listing.links if drawn.modes[_parent(path)] and not meant.permits(path)}
     return WritableView(
@@ -98,7 +98,7 @@ class _ViewDraft:
     readonly: set[str] = field(default_factory=set)
     """Files and folders that lie in something that is writable."""
 
-    def lightened(self, most: int) -> set[str]:
+    def drop_excess_readonly(self, most: int) -> set[str]:
         """Give up read-only places until there are few enough: files of the fullest folders first, then folders."""
         given: set[str] = set()
         files: dict[str, set[str]] = {}
@@ -163,7 +163,7 @@ def _makes(meant: Scope, parts: Sequence[str], folder: str, listing: TreeListing
         if glob.negated and engulfs:
             return
         if not glob.negated:
-            yield engulfs or any(_needs(meant, glob, at, folder, listing) for at in glob.reached(parts))
+            yield engulfs or any(_needs(meant, glob, at, folder, listing) for at in glob.find_next_steps(parts))
     yield meant.allowed.otherwise
 
 
@@ -242,7 +242,7 @@ def _engulfs(glob: Glob, parts: Sequence[str]) -> bool:
     """Whether a glob matches everything in a folder."""
     if glob.covers(parts, folder=True):
         return True
-    return not glob.folder and any(_is_anything(glob, at) for at in glob.reached(parts))
+    return not glob.folder and any(_is_anything(glob, at) for at in glob.find_next_steps(parts))
 
 
 def _is_anything(glob: Glob, at: int) -> bool:
@@ -253,7 +253,7 @@ def _is_anything(glob: Glob, at: int) -> bool:
 
 def _touches(glob: Glob, parts: Sequence[str]) -> bool:
     """Whether a glob could match anything in a folder."""
-    return bool(glob.reached(parts)) or glob.covers(parts, folder=True)
+    return bool(glob.find_next_steps(parts)) or glob.covers(parts, folder=True)
 
 
 def _parts(folder: str) -> list[str]:

@@ -50,7 +50,7 @@ class BudgetLimit:
         return f"{_OF[self.scope]} budget of {_amount(self.kind, self.most)}"
 
     @property
-    def spent(self) -> str:
+    def exhausted_message(self) -> str:
         """Said of a limit of which nothing is left. The words stay the same however much more is used."""
         return f"budget-exhausted: {self} is used up"
 

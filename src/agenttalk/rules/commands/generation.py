@@ -52,7 +52,7 @@ class _CommandDraft:
     def get(self, field: str) -> Any:
         return self.values.get(field)
 
-    def put(self, field: str, value: object, why: str) -> None:
+    def set_field(self, field: str, value: object, why: str) -> None:
         """Set a field (None removes it) and report it."""
         before = self.values.get(field)
         if value is None:
@@ -65,14 +65,14 @@ class _CommandDraft:
         """Give a field with a harmless default a good value: its own, a converted one, or the default."""
         given = self.values.get(field)
         if given is None:
-            self.put(field, default, "missing: the default")
+            self.set_field(field, default, "missing: the default")
             return default
         value = convert(given)
         if value is None:
-            self.put(field, default, "not a usable value: the default")
+            self.set_field(field, default, "not a usable value: the default")
             return default
         if type(value) is not type(given) or value != given:
-            self.put(field, value, f"converted from {_kind(given)}")
+            self.set_field(field, value, f"converted from {_kind(given)}")
         return value
 
     def convert(self, field: str, convert: Callable[[Any], Any | None]) -> Any:
@@ -81,7 +81,7 @@ class _CommandDraft:
         value = None if given is None else convert(given)
         if value is None or (type(value) is type(given) and value == given):
             return given
-        self.put(field, value, f"converted from {_kind(given)}")
+        self.set_field(field, value, f"converted from {_kind(given)}")
         return value
 
 
@@ -179,20 +179,20 @@ def _lift_reexecution(draft: _CommandDraft, known: Known) -> None:
     if "reexecute" not in draft.values and any(name in draft.values for name in _LIFTED):
         lifted = {name: draft.values[name] for name in _LIFTED if name in draft.values}
         for name in lifted:
-            draft.put(name, None, "moved into reexecute")
-        draft.put("reexecute", lifted, "a re-execution says so in reexecute")
+            draft.set_field(name, None, "moved into reexecute")
+        draft.set_field("reexecute", lifted, "a re-execution says so in reexecute")
     again = draft.get("reexecute")
     if not isinstance(again, dict):
         return
     if again.get("attempt") is None:
         again = {**again, "attempt": known.reexecutions + 1}
-        draft.put("reexecute", again, "attempt was missing: the next round")
+        draft.set_field("reexecute", again, "attempt was missing: the next round")
     result = again.get("validation_result")
     converted = {**again, "attempt": _or_itself(as_integer, again["attempt"])}
     if isinstance(result, dict):
         converted["validation_result"] = {**result, "score": _or_itself(_as_number, result.get("score"))}
     if converted != again:
-        draft.put("reexecute", converted, "converted from text")
+        draft.set_field("reexecute", converted, "converted from text")
 
 
 def _settle_names(draft: _CommandDraft) -> None:
@@ -200,7 +200,7 @@ def _settle_names(draft: _CommandDraft) -> None:
     task_id = draft.convert("task_id", _number_as_text)
     again = draft.get("reexecute")
     if task_id is None and isinstance(again, dict) and isinstance(again.get("original_task_id"), str):
-        draft.put("task_id", again["original_task_id"], "a re-execution is an order for the original task")
+        draft.set_field("task_id", again["original_task_id"], "a re-execution is an order for the original task")
 
 
 def _settle_identity(draft: _CommandDraft, known: Known) -> None:
@@ -215,10 +215,12 @@ def _settle_identity(draft: _CommandDraft, known: Known) -> None:
         parts = parse_command_id(command_id)
     if seq is None:
         seq = parts.seq if parts else known.last_seq + 1
-        draft.put("command_seq", seq, "missing: that of command_id" if parts else "missing: the next for this task")
+        draft.set_field(
+            "command_seq", seq, "missing: that of command_id" if parts else "missing: the next for this task"
+        )
     if parts is None and isinstance(seq, int) and 0 <= seq <= MAX_INTEGER:
         why = "missing" if command_id is None else "not of the form cmd_<task_id>_<NNN>"
-        draft.put("command_id", make_command_id(task_id, seq), f"{why}: built from task_id and command_seq")
+        draft.set_field("command_id", make_command_id(task_id, seq), f"{why}: built from task_id and command_seq")
 
 
 def _lacks_its_number(command_id: str, task_id: str, again: object) -> bool:
@@ -231,12 +233,12 @@ def _settle_dag_ref(draft: _CommandDraft, known: Known) -> None:
     draft.convert("dag_ref", _dag_ref_converted)
     on_a_plan = isinstance(plan_id, str) and not plan_id.startswith("_")
     if draft.get("dag_ref") is None and on_a_plan and known.dag_ref is not None:
-        draft.put("dag_ref", known.dag_ref.as_json(), "missing: the plan's active DAG")
+        draft.set_field("dag_ref", known.dag_ref.as_json(), "missing: the plan's active DAG")
 
 
 def _settle_inputs(draft: _CommandDraft) -> None:
     if draft.get("required_inputs") is None:
-        draft.put("required_inputs", [], "missing: the default")
+        draft.set_field("required_inputs", [], "missing: the default")
     required = draft.convert("required_inputs", lambda given: [given] if isinstance(given, str) else None)
     for field in ("resolved_inputs", "produces", "may_produce"):
         draft.convert(field, lambda given: [given] if isinstance(given, dict) else None)
@@ -248,11 +250,11 @@ def _settle_inputs(draft: _CommandDraft) -> None:
 def _settle_scoring(draft: _CommandDraft, wording: CommandWording) -> None:
     criteria = draft.get("score_criteria")
     if draft.get("score_required") is None and isinstance(criteria, str) and criteria.strip():
-        draft.put("score_required", True, "score_criteria is given, so a score is meant")
+        draft.set_field("score_required", True, "score_criteria is given, so a score is meant")
     if draft.settle("score_required", as_boolean, False):
         draft.settle("score_criteria", _as_text, wording.rubric)
     elif criteria is not None:
-        draft.put("score_criteria", None, "no score is required")
+        draft.set_field("score_criteria", None, "no score is required")
 
 
 def _settle_the_rest(draft: _CommandDraft, wording: CommandWording) -> None:
@@ -271,12 +273,12 @@ def _settle_the_rest(draft: _CommandDraft, wording: CommandWording) -> None:
 def _settle_notice(draft: _CommandDraft, field: str, template: str) -> None:
     given = draft.get(field)
     if isinstance(given, str) and given.strip():
-        draft.put(field, {"message_template": given}, "a notice is an object with a message_template")
+        draft.set_field(field, {"message_template": given}, "a notice is an object with a message_template")
     elif not isinstance(given, dict):
         why = "missing: the default" if given is None else "not a usable value: the default"
-        draft.put(field, {"message_template": template}, why)
+        draft.set_field(field, {"message_template": template}, why)
     elif _as_text(given.get("message_template")) is None:
-        draft.put(field, {**given, "message_template": template}, "message_template was missing: the default")
+        draft.set_field(field, {**given, "message_template": template}, "message_template was missing: the default")
 
 
 def _order_problems(draft: _CommandDraft, params: dict[str, Any], known: Known) -> list[Problem]:
@@ -315,7 +317,7 @@ def _settle_hash(draft: _CommandDraft, params: dict[str, Any], *, with_hash: boo
     why = "asked for" if given is None else "the repairs changed the command"
     if given is not None:
         draft.values["payload_hash"] = given
-    draft.put("payload_hash", digest, why)
+    draft.set_field("payload_hash", digest, why)
 
 
 def _dag_ref_converted(given: object) -> object:

@@ -29,14 +29,14 @@ class IsolationSettings:
     everyone: IsolationSetting = IsolationSetting()
     agents: Mapping[str, IsolationSetting] = field(default_factory=dict)
 
-    def of(self, agent_id: str) -> IsolationSetting:
+    def setting_of(self, agent_id: str) -> IsolationSetting:
         """What holds for an agent."""
         own = self.agents.get(agent_id, IsolationSetting())
         return IsolationSetting(own.sandbox or self.everyone.sandbox, own.isolation or self.everyone.isolation)
 
-    def settled(self, profile: AgentProfile) -> AgentProfile:
+    def apply_to(self, profile: AgentProfile) -> AgentProfile:
         """A profile, with the sandbox that its agent gets."""
-        return apply_setting(profile, self.of(profile.agent_id))
+        return apply_setting(profile, self.setting_of(profile.agent_id))
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def find_unheeded(profiles: Mapping[str, AgentProfile], words: IsolationSettings
     """What profiles ask for and do not get, because it is less than what holds."""
     found = []
     for name, profile in profiles.items():
-        holds = words.settled(profile)
+        holds = words.apply_to(profile)
         if profile.sandbox == "plain" and holds.sandbox != "plain":
             message = f"sandbox: plain has no effect; its program runs in the sandbox {holds.sandbox!r}"
             found.append(Problem(Code.FIELD_VALUE, f"agents.{name}.sandbox", message, HINT))

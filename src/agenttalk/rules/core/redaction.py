@@ -88,7 +88,7 @@ class Secrets:
             return type(value)(self.redact_json(each) for each in value)
         return value
 
-    def found(self, data: bytes) -> str | None:
+    def find_name(self, data: bytes) -> str | None:
         """The name of one that stands in the bytes, if any does."""
         return next((name for spelling, name in self._raw.items() if spelling in data), None)
 

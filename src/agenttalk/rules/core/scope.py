@@ -77,7 +77,7 @@ class Glob:
             if len(self.steps) in reached:
                 yield count
 
-    def reached(self, parts: Sequence[str]) -> set[int]:
+    def find_next_steps(self, parts: Sequence[str]) -> set[int]:
         """Which of its steps may come next below a folder. Empty: nothing that lies there can match as a whole."""
         found = self._onwards({0})
         for part in parts:
@@ -121,7 +121,7 @@ class Globs:
                 return not glob.negated
         return self.otherwise
 
-    def among(self, paths: Iterable[str]) -> tuple[str, ...]:
+    def filter_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of the paths that are meant, in the order given."""
         return tuple(path for path in paths if self.covers(path))
 
@@ -144,7 +144,7 @@ class Scope:
         """Whether a path may change. What is disallowed wins."""
         return self.allowed.covers(path) and not self.disallowed.covers(path)
 
-    def breaches(self, paths: Iterable[str]) -> tuple[str, ...]:
+    def find_breaches(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of the changed paths that must not change, in the order given."""
         return tuple(path for path in paths if not self.permits(path))
 

@@ -28,7 +28,7 @@ class UsageTotals(NamedTuple):
             self.tool_calls + other.tool_calls,
         )
 
-    def most(self, other: UsageTotals) -> UsageTotals:
+    def max_with(self, other: UsageTotals) -> UsageTotals:
         """Of each the larger: who told more before does not get it back by telling less."""
         return UsageTotals(
             max(self.tokens, other.tokens),

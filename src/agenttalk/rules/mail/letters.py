@@ -122,11 +122,13 @@ def make_promise(kind: Kind, subject: str) -> CompletionPromise:
     """What being done means: of a notice that it was read, of a request that it was answered."""
     wanted = "read" if kind == "inform" else "reply"
     told = "The letter was read" if kind == "inform" else "The addressee answered the letter"
-    return CompletionPromise.of(
+    return CompletionPromise.from_values(
         id=_UNNAMED,
         objective=f"{told}: {subject}",
         acceptance=(
-            AcceptanceCriterion.of(id=wanted, description=told, evidence_required=(wanted,), min_trust="observed"),
+            AcceptanceCriterion.from_values(
+                id=wanted, description=told, evidence_required=(wanted,), min_trust="observed"
+            ),
         ),
     )
 

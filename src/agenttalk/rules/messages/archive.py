@@ -24,7 +24,7 @@ class CurrentFile(NamedTuple):
     message_id: str
 
     @property
-    def retired(self) -> bool:
+    def is_retired(self) -> bool:
         """Whether the newest version has no such file any more."""
         return not self.sha256
 
@@ -54,7 +54,7 @@ def decide(
         if fate is None:
             return PathConflict(file.path, f"it came before with other content for the same command number {seq}")
         fates[file.path] = fate
-    there = {path for path, each in held.items() if not each.retired}
+    there = {path for path, each in held.items() if not each.is_retired}
     clash = _clash({*fates, *there})
     return PathConflict(clash, "it would be a file and a folder at once") if clash else fates
 
@@ -62,7 +62,7 @@ def decide(
 def find_retired(files: Iterable[ArtifactFile], held: Mapping[str, CurrentFile], *, seq: int) -> list[str]:
     """Files of the version before that the new one has not got any more: a newer version replaces all of it."""
     new = {file.path for file in files}
-    return sorted(path for path, each in held.items() if not each.retired and each.seq < seq and path not in new)
+    return sorted(path for path, each in held.items() if not each.is_retired and each.seq < seq and path not in new)
 
 
 def _fate(file: ArtifactFile, held: CurrentFile | None, seq: int) -> Fate | None:

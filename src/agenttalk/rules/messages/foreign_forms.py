@@ -37,7 +37,7 @@ class _DocumentDraft:
         self.fields = dict(document)
         self.repairs: list[Repair] = []
 
-    def put(self, field: str, after: Any, why: str, *, holder: _Object | None = None, name: str = "") -> None:
+    def change_field(self, field: str, after: Any, why: str, *, holder: _Object | None = None, name: str = "") -> None:
         """Change a field, of the document itself or of an object in it."""
         place, key = (self.fields, field) if holder is None else (holder, name)
         self.repairs.append(Repair(field=field, before=_brief(place.get(key)), after=_brief(after), why=why))
@@ -75,11 +75,11 @@ def _mend_ack(draft: _DocumentDraft) -> None:
         return
     if not isinstance(result.get("ok"), bool):
         done = draft.fields.get("status") == "SUCCEEDED"
-        draft.put("result.ok", done, "its status says how it went", holder=result, name="ok")
+        draft.change_field("result.ok", done, "its status says how it went", holder=result, name="ok")
     details = result.get("details")
     if details is not None and not isinstance(details, str):
         text = wire.write(details).decode()
-        draft.put("result.details", text, "details are a text here", holder=result, name="details")
+        draft.change_field("result.details", text, "details are a text here", holder=result, name="details")
 
 
 def _mend_state(draft: _DocumentDraft) -> None:
@@ -88,14 +88,16 @@ def _mend_state(draft: _DocumentDraft) -> None:
         missing = blocking.get("missing")
         if isinstance(missing, list) and any(isinstance(each, dict) for each in missing):
             names = [_name_of(each) for each in missing]
-            draft.put("blocking.missing", names, "missing inputs are listed by name", holder=blocking, name="missing")
+            draft.change_field(
+                "blocking.missing", names, "missing inputs are listed by name", holder=blocking, name="missing"
+            )
         if not _says(blocking.get("reason")):
             why = "a task that waits needs a reason, so its state is taken for one"
-            draft.put("blocking.reason", str(draft.fields.get("state")), why, holder=blocking, name="reason")
+            draft.change_field("blocking.reason", str(draft.fields.get("state")), why, holder=blocking, name="reason")
     elif draft.fields.get("blocking") is not None:
-        draft.put("blocking", None, "why a task waits is an object; nothing depends on this one")
+        draft.change_field("blocking", None, "why a task waits is an object; nothing depends on this one")
     if draft.fields.get("progress") is not None and not isinstance(draft.fields["progress"], dict):
-        draft.put("progress", None, "progress is an object; nothing depends on this one")
+        draft.change_field("progress", None, "progress is an object; nothing depends on this one")
 
 
 def _name_of(missing: Any) -> Any:
@@ -113,12 +115,12 @@ def _says(value: Any) -> bool:
 def _mend_request(draft: _DocumentDraft) -> None:
     fields = draft.fields
     if not _says(fields.get("title")):
-        draft.put("title", _title(fields), "a question without a title is called after what it asks for")
+        draft.change_field("title", _title(fields), "a question without a title is called after what it asks for")
     blocking = fields.get("blocking")
     if blocking is not None and not isinstance(blocking, bool):
-        draft.put("blocking", True, "whether work waits for it is yes or no; this says why it waits")
+        draft.change_field("blocking", True, "whether work waits for it is yes or no; this says why it waits")
     if not _says(fields.get("severity")):
-        draft.put("severity", "MEDIUM", "nothing says how urgent it is")
+        draft.change_field("severity", "MEDIUM", "nothing says how urgent it is")
 
 
 def _title(fields: Mapping[str, Any]) -> str:
@@ -139,11 +141,11 @@ def _mend_response(draft: _DocumentDraft) -> None:
     responder = draft.fields.get("responder")
     if not isinstance(responder, dict) or not _says(responder.get("name")):
         why = "nothing says which person it was; it came from the gateway's folder"
-        draft.put("responder", {"name": root_layout.GATEWAY}, why)
+        draft.change_field("responder", {"name": root_layout.GATEWAY}, why)
     answers = draft.fields.get("decision_answers")
     if isinstance(answers, list) and any(_selected(each) is not each for each in answers):
         chosen = [_selected(each) for each in answers]
-        draft.put("decision_answers", chosen, "an answer is the key that was chosen")
+        draft.change_field("decision_answers", chosen, "an answer is the key that was chosen")
 
 
 def _selected(answer: Any) -> Any:
@@ -155,7 +157,7 @@ def _selected(answer: Any) -> Any:
 def _mend_manifest(draft: _DocumentDraft) -> None:
     for name in ("artifacts", "evidence_required", "evidence_refs"):
         if draft.fields.get(name) is None:
-            draft.put(name, [], "an empty list says the same")
+            draft.change_field(name, [], "an empty list says the same")
 
 
 def _mend_issues(draft: _DocumentDraft) -> None:
@@ -175,9 +177,9 @@ def _mend_issues(draft: _DocumentDraft) -> None:
 def _mend_sign_of_life(draft: _DocumentDraft) -> None:
     uptime = draft.fields.get("uptime_seconds")
     if isinstance(uptime, float) and math.isfinite(uptime):
-        draft.put("uptime_seconds", max(0, int(uptime)), "seconds are whole")
+        draft.change_field("uptime_seconds", max(0, int(uptime)), "seconds are whole")
     elif uptime is not None and (isinstance(uptime, bool) or not isinstance(uptime, int) or uptime < 0):
-        draft.put("uptime_seconds", None, "it is no number of seconds, and nothing depends on it")
+        draft.change_field("uptime_seconds", None, "it is no number of seconds, and nothing depends on it")
 
 
 def _mend_plan(draft: _DocumentDraft) -> None:
@@ -188,7 +190,9 @@ def _mend_plan(draft: _DocumentDraft) -> None:
     }
     for name, value in own.items():
         if not _fits(name, value):
-            draft.put(name, None, "it is not in our form; nothing depends on it in a plan that the engine does not run")
+            draft.change_field(
+                name, None, "it is not in our form; nothing depends on it in a plan that the engine does not run"
+            )
     deliverables = draft.fields.get("deliverables")
     for at, each in enumerate(deliverables if isinstance(deliverables, list) else ()):
         if isinstance(each, dict) and each.get("accept_if") is not None:

@@ -38,7 +38,7 @@ class InboxFiles:
         for path in self._paths:
             self._by_name[path.rpartition("/")[2]].append(path)
 
-    def exactly(self, path: str) -> tuple[str, ...]:
+    def find_exact(self, path: str) -> tuple[str, ...]:
         """The file of this very path; marks of globs in it are part of its name."""
         return (path,) if path in self._known else ()
 
@@ -58,7 +58,7 @@ def resolve(command: Command, shelf: InboxFiles) -> InputResolution:
     missing: list[str] = []
     if command.resolved_inputs is not None:
         for need in command.resolved_inputs:
-            parts = [shelf.exactly(path) or shelf.find(path) for path in need.paths]
+            parts = [shelf.find_exact(path) or shelf.find(path) for path in need.paths]
             found[need.input_name] = tuple(dict.fromkeys(path for part in parts for path in part))
             if need.required:
                 missing += [path for path, part in zip(need.paths, parts, strict=True) if not part]

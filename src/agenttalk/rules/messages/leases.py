@@ -27,7 +27,7 @@ class TurnHistory:
     """Turns whose score was missing or no score."""
 
     @classmethod
-    def of(cls, codes: list[str | None]) -> TurnHistory:
+    def from_codes(cls, codes: list[str | None]) -> TurnHistory:
         """From the codes with which the turns ended."""
         bad = sum(code in SCORE_CODES for code in codes)
         return cls(crashes=len(codes) - bad, bad_scores=bad)

@@ -103,29 +103,29 @@ class TraceIds:
     origin: str
     """What sets the root apart from all others."""
 
-    def trace(self, board: str, plan_id: str, task_id: str) -> str:
+    def make_trace_id(self, board: str, plan_id: str, task_id: str) -> str:
         """The trace of a plan; on boards whose tasks belong to no plan, that of the task."""
         about = (plan_id, task_id) if plan_id == board else (plan_id,)
         return _hashed(16, self.origin, "trace", board, *about)
 
-    def plan(self, board: str, plan_id: str, again: int = 0) -> str:
+    def make_plan_span_id(self, board: str, plan_id: str, again: int = 0) -> str:
         """The span of a plan; `again` tells runs apart that came after its end."""
         return _hashed(8, self.origin, "plan", board, plan_id, again)
 
-    def attempt(self, board: str, plan_id: str, command_id: str, attempt: int) -> str:
+    def make_attempt_span_id(self, board: str, plan_id: str, command_id: str, attempt: int) -> str:
         """The span of an attempt."""
         return _hashed(8, self.origin, "attempt", board, plan_id, command_id, attempt)
 
-    def part(self, span_id: str, what: str, number: int) -> str:
+    def make_part_span_id(self, span_id: str, what: str, number: int) -> str:
         """The span of something within an attempt."""
         return _hashed(8, self.origin, "part", span_id, what, number)
 
-    def traceparent(
+    def make_traceparent(
         self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int, within: SpanContext | None = None
     ) -> str:
         """What an agent is told, so that its own spans belong to its attempt."""
-        trace_id = within.trace_id if within else self.trace(board, plan_id, task_id)
-        return f"00-{trace_id}-{self.attempt(board, plan_id, command_id, attempt)}-01"
+        trace_id = within.trace_id if within else self.make_trace_id(board, plan_id, task_id)
+        return f"00-{trace_id}-{self.make_attempt_span_id(board, plan_id, command_id, attempt)}-01"
 
 
 def to_nanoseconds(text: str) -> int:
@@ -166,7 +166,7 @@ class TurnTrace:
     texts: bool = False
     """Whether what agents and checks said goes along."""
 
-    def whole(self) -> Span:
+    def make_attempt_span(self) -> Span:
         """The attempt, with what it was worth."""
         body = self.fact.body
         cause = str(body.get("cause"))
@@ -187,7 +187,7 @@ class TurnTrace:
             self._text(body.get("reason")) if error else "",
         )
 
-    def parts(self, calls: Sequence[AgentToolCall]) -> Iterator[Span]:
+    def make_part_spans(self, calls: Sequence[AgentToolCall]) -> Iterator[Span]:
         """What was done within it: the model that was asked, tools that were called, checks that were made."""
         worked = min(self.ended, self.began + int(self.seconds * 1e9))
         said = self.fact.body["usage"]
@@ -233,7 +233,7 @@ class TurnTrace:
         kind: Literal["internal", "client"] = "internal",
     ) -> Span:
         trace_id, parent, _ = self.place
-        own = self.naming.part(parent, what, number)
+        own = self.naming.make_part_span_id(parent, what, number)
         return Span(trace_id, own, parent, name, kind, began, ended, attributes)
 
     def _inside(self, at: int) -> int:

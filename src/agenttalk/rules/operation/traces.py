@@ -66,20 +66,20 @@ class TraceBuilder:
         """Whether there are changes."""
         return bool(self._changed)
 
-    def changes(self) -> dict[str, Row | None]:
+    def collect_changes(self) -> dict[str, Row | None]:
         """What is remembered otherwise than when this was asked last; None for what is forgotten."""
         found = {key: self.rows.get(key) for key in sorted(self._changed)}
         self._changed.clear()
         return found
 
-    def take(self, fact: Fact, calls: Sequence[AgentToolCall] = ()) -> list[Span]:
+    def add_fact(self, fact: Fact, calls: Sequence[AgentToolCall] = ()) -> list[Span]:
         """The spans that a fact ends. `calls` are those of tools, where it ends a turn."""
         match fact.kind:
             case "plan.submitted":
-                self._put(f"plan/{fact.subject}", {"began": to_nanoseconds(fact.at)})
+                self._set_row(f"plan/{fact.subject}", {"began": to_nanoseconds(fact.at)})
             case "plan.traced":
                 known = self.rows.get(f"plan/{fact.subject}", {})
-                self._put(f"plan/{fact.subject}", {**known, "within": fact.body["traceparent"]})
+                self._set_row(f"plan/{fact.subject}", {**known, "within": fact.body["traceparent"]})
             case "commands.queued":
                 self._order(fact.body)
             case "turn.started":
@@ -96,7 +96,7 @@ class TraceBuilder:
                 return self._end_plan(fact)
         return []
 
-    def _put(self, key: str, row: Row) -> None:
+    def _set_row(self, key: str, row: Row) -> None:
         self.rows[key] = row
         self._changed.add(key)
         if key.startswith("order/"):
@@ -118,7 +118,7 @@ class TraceBuilder:
         for line in body.get("lines") or ():
             if line.get("command_id"):
                 about = {"plan": line["plan_id"], "task": line["task_id"], "command": line["command_id"]}
-                self._put(f"order/{line['message_id']}", {**about, "agent": line["to_agent_id"]})
+                self._set_row(f"order/{line['message_id']}", {**about, "agent": line["to_agent_id"]})
 
     def _begin(self, fact: Fact) -> None:
         self._order(fact.body)
@@ -126,9 +126,9 @@ class TraceBuilder:
         plan_id = fact.subject.removeprefix(_JOURNAL)
         plan = self.rows.get(f"plan/{plan_id}", {})
         if plan_id != fact.board and "began" not in plan:  # it had ended, or began before anybody looked
-            self._put(f"plan/{plan_id}", {**plan, "began": to_nanoseconds(fact.at), "again": fact.link})
+            self._set_row(f"plan/{plan_id}", {**plan, "began": to_nanoseconds(fact.at), "again": fact.link})
         known = self.rows.get(key, {"plan": plan_id})
-        self._put(key, {**known, "attempt": fact.body["attempt"], "began": to_nanoseconds(fact.at)})
+        self._set_row(key, {**known, "attempt": fact.body["attempt"], "began": to_nanoseconds(fact.at)})
 
     def _end(self, fact: Fact, calls: Sequence[AgentToolCall]) -> list[Span]:
         body = fact.body
@@ -138,7 +138,7 @@ class TraceBuilder:
         row = self.rows.get(key, {"plan": fact.subject.removeprefix(_JOURNAL)})
         ack = body.get("ack")
         if ack is None:
-            self._put(key, {name: value for name, value in row.items() if name not in {"attempt", "began"}})
+            self._set_row(key, {name: value for name, value in row.items() if name not in {"attempt", "began"}})
         else:
             self._drop(key)
         said = usage.read_number(body["usage"].get("duration_s"))
@@ -147,7 +147,7 @@ class TraceBuilder:
         task_id = body["command_id"].removeprefix("cmd_").rpartition("_")[0]
         turn = TurnTrace(
             self.naming,
-            self.place(fact.board, row["plan"], task_id, body["command_id"], body["attempt"]),
+            self.find_attempt_ids(fact.board, row["plan"], task_id, body["command_id"], body["attempt"]),
             fact,
             plan_id=row["plan"],
             task_id=task_id,
@@ -157,7 +157,7 @@ class TraceBuilder:
             seconds=said,
             texts=self.texts,
         )
-        return [turn.whole(), *turn.parts(calls)]
+        return [turn.make_attempt_span(), *turn.make_part_spans(calls)]
 
     def _cut(self, message_id: str, fact: Fact, cause: str) -> list[Span]:
         """A turn of which nothing came: its engine ended, or what it was to do was called off."""
@@ -165,14 +165,14 @@ class TraceBuilder:
         row = self.rows.get(key, {})
         if row.get("began") is None:
             return []
-        self._put(key, {name: value for name, value in row.items() if name not in {"attempt", "began"}})
+        self._set_row(key, {name: value for name, value in row.items() if name not in {"attempt", "began"}})
         if "command" not in row:
             return []
         plan_id, task_id, command_id, attempt = row["plan"], row["task"], row["command"], row["attempt"]
         said = make_attributes(fact.board, plan_id, task_id, command_id, row["agent"], attempt)
         return [
             Span(
-                *self.place(fact.board, plan_id, task_id, command_id, attempt),
+                *self.find_attempt_ids(fact.board, plan_id, task_id, command_id, attempt),
                 f"invoke_agent {row['agent']}",
                 "internal",
                 row["began"],
@@ -191,13 +191,13 @@ class TraceBuilder:
         row = self.rows.get(f"plan/{plan_id}", {})
         if "began" not in row:
             return spans
-        trace_id, first = self.root(fact.board, plan_id, "")
+        trace_id, first = self.find_root_ids(fact.board, plan_id, "")
         within = self._within(plan_id)
         again = row.get("again", 0)
-        span_id = self.naming.plan(fact.board, plan_id, again)
+        span_id = self.naming.make_plan_span_id(fact.board, plan_id, again)
         parent = first if again else within.span_id if within else ""
         if within:  # it may go on one day, and belongs there still
-            self._put(f"plan/{plan_id}", {"within": row["within"]})
+            self._set_row(f"plan/{plan_id}", {"within": row["within"]})
         else:
             self._drop(f"plan/{plan_id}")
         counts = [(name, fact.body[name]) for name in ("completed", "failed", "skipped") if name in fact.body]
@@ -219,13 +219,15 @@ class TraceBuilder:
         said = self.rows.get(f"plan/{plan_id}", {}).get("within")
         return read_traceparent(said) if said else None
 
-    def root(self, board: str, plan_id: str, task_id: str) -> tuple[str, str]:
+    def find_root_ids(self, board: str, plan_id: str, task_id: str) -> tuple[str, str]:
         """The trace of a plan or task, and the span that its attempts belong to."""
         within = self._within(plan_id)
-        trace_id = within.trace_id if within else self.naming.trace(board, plan_id, task_id)
-        return trace_id, "" if plan_id == board else self.naming.plan(board, plan_id)
+        trace_id = within.trace_id if within else self.naming.make_trace_id(board, plan_id, task_id)
+        return trace_id, "" if plan_id == board else self.naming.make_plan_span_id(board, plan_id)
 
-    def place(self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int) -> tuple[str, str, str]:
+    def find_attempt_ids(
+        self, board: str, plan_id: str, task_id: str, command_id: str, attempt: int
+    ) -> tuple[str, str, str]:
         """Trace, span and parent of an attempt."""
-        trace_id, parent = self.root(board, plan_id, task_id)
-        return trace_id, self.naming.attempt(board, plan_id, command_id, attempt), parent
+        trace_id, parent = self.find_root_ids(board, plan_id, task_id)
+        return trace_id, self.naming.make_attempt_span_id(board, plan_id, command_id, attempt), parent

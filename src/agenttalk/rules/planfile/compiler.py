@@ -160,7 +160,7 @@ class _Compiler:
         dag = TaskDag.model_construct(schema_version="1.1", plan_id=self.plan.plan_id, nodes=nodes, routing_rules=())
         profiles = self._profiles(dag)
         report = dag_checks.check(dag, agents=profiles)
-        found.problems += [renamed for problem in report.problems if (renamed := found.renamed(problem))]
+        found.problems += [renamed for problem in report.problems if (renamed := found.translate_problem(problem))]
         found.examine()
         return CompiledPlan(dag, self._manifest(profiles), profiles, tuple(found.problems), tuple(found.warnings))
 
@@ -230,7 +230,7 @@ class _Compiler:
                 if len(before) > WAITED_FOR:
                     self._found.refuse(Code.DAG_INPUT_UNREACHABLE, where, message, "name the tasks in needs")
                     continue
-                self._found.doubt(where, message, "name the task in needs, or it waits for all of them")
+                self._found.warn(where, message, "name the task in needs, or it waits for all of them")
             for maker in before:
                 self._derive_need(where, at, tasks[maker].id)
             self._derive_choice(where, at, number, before)

@@ -69,11 +69,11 @@ class PlanExamination:
         near = find_nearest(name, [each for each in known if each != name]) if few else None
         return f"there is no {what} {name!r}", f"did you mean {near!r}?" if near else f"add the {what} or name another"
 
-    def doubt(self, where: str, message: str, hint: str) -> None:
+    def warn(self, where: str, message: str, hint: str) -> None:
         """It may not be meant so."""
         self.warnings.append(Problem(Code.PLAN_DOUBTFUL, where, message, hint))
 
-    def renamed(self, problem: Problem) -> Problem | None:
+    def translate_problem(self, problem: Problem) -> Problem | None:
         """A problem of the DAG in the words of the plan file; None when it is about what we added."""
         match = _NODE.match(problem.field)
         if match is None:
@@ -120,14 +120,14 @@ class PlanExamination:
                 self.refuse(Code.DAG_AGENT_UNKNOWN, where, *self._unknown("agent", agent_id, self._known))
         self.problems += policy_checks.check(plan, self._known, self._unknown)
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
-            self.doubt("workspace", "no task works in the repository", "write workspace: repo at those that do")
+            self.warn("workspace", "no task works in the repository", "write workspace: repo at those that do")
 
     def _check_driver(self, where: str, agent: AgentProfile | AgentSpec) -> None:
         driver = agent.driver
         if driver == "script" and not agent.argv:
             self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
         if agent.mcp and driver not in {"cli", "acp"}:
-            self.doubt(f"{where}.mcp", "only coding agents, of the driver cli or acp, are given tools", "remove it")
+            self.warn(f"{where}.mcp", "only coding agents, of the driver cli or acp, are given tools", "remove it")
         if driver in {"cli", "acp"}:
             self._check_coding(where, agent, driver)
         if driver in MODEL_DRIVERS:
@@ -135,7 +135,7 @@ class PlanExamination:
         if driver is not None and driver not in DRIVERS:
             near = find_nearest(driver, DRIVERS)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
-            self.doubt(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
+            self.warn(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
 
     def _check_coding(self, where: str, said: AgentProfile | AgentSpec, driver: str) -> None:
         use = said.cli if driver == "cli" else said.acp
@@ -173,7 +173,7 @@ class PlanExamination:
             self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, "have it make outputs, or use driver cli")
         if task.fallback and task.on_dependency_failed not in {None, "FALLBACK"}:
             message = f"{task.fallback!r} never takes a place, because on_dependency_failed is not FALLBACK"
-            self.doubt(f"tasks[{at}].fallback", message, "remove one of the two")
+            self.warn(f"tasks[{at}].fallback", message, "remove one of the two")
         self._check_scores(at, task)
         if task.promise:
             found = promise_checks.check(task, names=self.names, agents=self._known, unknown=self._unknown)
@@ -200,7 +200,7 @@ class PlanExamination:
                 message = f"task {task.id!r} gives a score, because it says what the score measures"
                 self.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
             else:
-                self.doubt(where, "no score is required, so this does nothing", "remove one of the two")
+                self.warn(where, "no score is required, so this does nothing", "remove one of the two")
         for where, other in _scores_used(task):
             judged = self.plan.tasks[self.index[other]] if other in self.index else None
             if judged is not None and not gives_score(judged):
@@ -209,7 +209,7 @@ class PlanExamination:
         for name in task.gates.thresholds if task.gates else ():
             if not name.endswith(_MIN_SCORE):
                 where = f"tasks[{at}].gates.thresholds.{name}"
-                self.doubt(where, "this threshold names no task", f"write <task_id>{_MIN_SCORE}")
+                self.warn(where, "this threshold names no task", f"write <task_id>{_MIN_SCORE}")
 
 
 def _sources(need: InputSpec) -> tuple[tuple[str, str | None], ...]:

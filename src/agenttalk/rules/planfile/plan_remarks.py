@@ -19,7 +19,7 @@ _SHOWN: Final = 10
 
 def find_remarks(nodes: Sequence[Node], paths: Collection[str], uncommitted: Collection[str]) -> list[Problem]:
     """Everything that people should know before a plan begins with these files. Nothing of it refuses the plan."""
-    tree = FileTree.of(paths)
+    tree = FileTree.from_paths(paths)
     found = list(_uncommitted(uncommitted))
     for number, node in enumerate(nodes):
         if node.promise is not None and node.workspace == "repo":

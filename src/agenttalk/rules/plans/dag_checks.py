@@ -69,7 +69,7 @@ def _duplicates(graph: DagGraph) -> Iterator[Problem]:
                     f"there is another task {node.task_id!r}",
                     "give each task an id of its own",
                 )
-    for place, node in graph.numbered():
+    for place, node in graph.walk_nodes():
         if len(node.outputs) < 2:
             continue
         names = [output.name for output in node.outputs]
@@ -83,14 +83,14 @@ def _duplicates(graph: DagGraph) -> Iterator[Problem]:
 
 
 def _unknown_tasks(graph: DagGraph) -> Iterator[Problem]:
-    for place, node in graph.numbered():
+    for place, node in graph.walk_nodes():
         for rest, task_id in _task_references(node):
             if task_id not in graph.by_id:
                 yield _problem(
                     Code.DAG_TASK_UNKNOWN,
                     f"{place}.{rest}",
                     f"task {node.task_id!r} refers to the task {task_id!r}, which does not exist",
-                    graph.nearest("task", task_id, graph.by_id) or "add the task or remove the reference",
+                    graph.suggest_name("task", task_id, graph.by_id) or "add the task or remove the reference",
                 )
 
 
@@ -109,7 +109,7 @@ def _task_references(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def _unknown_agents(graph: DagGraph) -> Iterator[Problem]:
-    if graph.agents is None or graph.agents_named() <= set(graph.agents):
+    if graph.agents is None or graph.list_named_agents() <= set(graph.agents):
         return
     for where, agent_id in _agent_references(graph):
         if agent_id != EVERYONE and agent_id not in graph.agents:
@@ -117,12 +117,12 @@ def _unknown_agents(graph: DagGraph) -> Iterator[Problem]:
                 Code.DAG_AGENT_UNKNOWN,
                 where,
                 f"the plan has no agent {agent_id!r}",
-                graph.nearest("agent", agent_id, graph.agents) or "add the agent or name another",
+                graph.suggest_name("agent", agent_id, graph.agents) or "add the agent or name another",
             )
 
 
 def _agent_references(graph: DagGraph) -> Iterator[tuple[str, str]]:
-    for place, node in graph.numbered():
+    for place, node in graph.walk_nodes():
         yield f"{place}.assigned_agent_id", node.assigned_agent_id
         for at, output in enumerate(node.outputs):
             for inner, agent_id in enumerate(output.deliver_to):
@@ -136,7 +136,7 @@ def _agent_references(graph: DagGraph) -> Iterator[tuple[str, str]]:
 
 def _bad_fallbacks(graph: DagGraph) -> Iterator[Problem]:
     """A fallback takes the place of a dependency that failed: it makes the same, and waits for neither side."""
-    for place, node in graph.numbered():
+    for place, node in graph.walk_nodes():
         policy = node.failure_policy
         if policy is None:
             continue
@@ -209,7 +209,7 @@ def _circle_problem(graph: DagGraph, circle: list[str]) -> Problem:
     shown = turned if len(turned) <= _SHOWN else [*turned[: _SHOWN - 1], f"… {len(turned) - _SHOWN + 1} more …"]
     return _problem(
         Code.DAG_CYCLE,
-        graph.where(graph.by_id[turned[0]], "depends_on"),
+        graph.locate_field(graph.by_id[turned[0]], "depends_on"),
         "tasks wait for each other in a circle: " + " → ".join([*shown, turned[0]]),
         "remove one of these dependencies",
     )
@@ -237,27 +237,27 @@ def _unreachable_inputs(graph: DagGraph, supply: InputSupply, reached: set[str])
         if foremost and activators and not any(task in reached for task in activators):
             yield _problem(
                 Code.DAG_BRANCH_INVALID,
-                graph.where(node, "task_id"),
+                graph.locate_field(node, "task_id"),
                 f"task {node.task_id!r} is activated only by {_listed(set(activators))}, which waits for it",
                 "activate a task that comes later",
             )
         for at, need in enumerate(node.needs):
             if not need.required or need.external:
                 continue
-            makers = [task_id for task_id in supply.makers(node, need) if task_id != node.task_id]
+            makers = [task_id for task_id in supply.find_makers(node, need) if task_id != node.task_id]
             if not makers or (foremost and not any(maker in reached for maker in makers)):
                 yield _unreachable(graph, node, at, makers, supply)
 
 
 def _unpickable(graph: DagGraph, node: Node, at: int, need: Input, supply: InputSupply) -> Iterator[Problem]:
     """An input whose way of picking can never be satisfied."""
-    where = graph.where(node, f"inputs[{at}]")
+    where = graph.locate_field(node, f"inputs[{at}]")
     if need.policy == "by_sha256" and not need.selector.allowed_hashes:
         message = f"input {need.name!r} of task {node.task_id!r} is picked by hash, but no hash is allowed"
         yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "list allowed_hashes in the selector")
     if need.min_count and need.required and not need.external and need.min_count > 1:
-        coming = sum(maker != node.task_id for maker in supply.makers(node, need))  # once for each output
-        if 0 < coming < need.min_count and not supply.folder_among(node, need):
+        coming = sum(maker != node.task_id for maker in supply.find_makers(node, need))  # once for each output
+        if 0 < coming < need.min_count and not supply.has_delivered_folder(node, need):
             message = f"input {need.name!r} of task {node.task_id!r} wants {need.min_count}, but {coming} can come"
             yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "lower min_count or add producers")
 
@@ -275,15 +275,15 @@ def _unreachable(graph: DagGraph, node: Node, at: int, makers: list[str], supply
         hint = f"add {node.assigned_agent_id!r} to that output's deliver_to"
     else:
         message += "only it makes itself" if wanted in supply.named else "nothing makes"
-        hint = graph.nearest("output", wanted, supply.named) or "declare the output, or mark the input as external"
+        hint = graph.suggest_name("output", wanted, supply.named) or "declare the output, or mark the input as external"
     rest = f"inputs[{at}]" if node.inputs else f"required_inputs[{at}]"
-    return _problem(Code.DAG_INPUT_UNREACHABLE, graph.where(node, rest), message, hint)
+    return _problem(Code.DAG_INPUT_UNREACHABLE, graph.locate_field(node, rest), message, hint)
 
 
 def _unreceived_outputs(graph: DagGraph) -> Iterator[Problem]:
-    for place, node in graph.numbered():
+    for place, node in graph.walk_nodes():
         for at, output in enumerate(node.outputs):
-            if not output.deliverable and not graph.receivers(output) and not is_for_engine(output.name):
+            if not output.deliverable and not graph.find_receivers(output) and not is_for_engine(output.name):
                 yield _problem(
                     Code.DAG_OUTPUT_UNRECEIVED,
                     f"{place}.outputs[{at}]",

@@ -52,7 +52,7 @@ class DagGraph:
                 for task_id in branch.activate:
                     self.activators[task_id].append(node.task_id)
 
-    def nearest(self, what: str, name: str, known: Collection[str]) -> str:
+    def suggest_name(self, what: str, name: str, known: Collection[str]) -> str:
         """A hint for a misspelt name; looked for once per name, and not at all in huge plans or for very many names."""
         key = (what, name)
         if key not in self._near:
@@ -60,7 +60,7 @@ class DagGraph:
             self._near[key] = find_nearest(name, [each for each in known if each != name]) if worth else None
         return f"did you mean {self._near[key]!r}?" if self._near[key] else ""
 
-    def receivers(self, output: Output) -> tuple[str, ...]:
+    def find_receivers(self, output: Output) -> tuple[str, ...]:
         """Who receives an output; those without receivers of their own are looked up once per kind."""
         if output.deliver_to:
             return output.deliver_to
@@ -69,7 +69,7 @@ class DagGraph:
             self._routes[key] = find_receivers(output, self.dag)
         return self._routes[key]
 
-    def agents_named(self) -> set[str]:
+    def list_named_agents(self) -> set[str]:
         """Every agent that is named as a worker or receiver; far quicker than with its place."""
         named: set[str] = {node.assigned_agent_id for node in self.dag.nodes}
         named.update(*(output.deliver_to for node in self.dag.nodes for output in node.outputs))
@@ -81,10 +81,10 @@ class DagGraph:
         )
         return named - {EVERYONE}
 
-    def where(self, node: Node, rest: str) -> str:
+    def locate_field(self, node: Node, rest: str) -> str:
         """The place of a field of a node."""
         return f"nodes[{self.index[node.task_id]}].{rest}"
 
-    def numbered(self) -> Iterator[tuple[str, Node]]:
+    def walk_nodes(self) -> Iterator[tuple[str, Node]]:
         """Every node, also one with an id that was there before, with its place."""
         return ((f"nodes[{at}]", node) for at, node in enumerate(self.dag.nodes))

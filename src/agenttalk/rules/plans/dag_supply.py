@@ -32,10 +32,10 @@ def find_reachable(graph: DagGraph, supply: InputSupply) -> set[str]:
         for earlier in before:
             followers[earlier].append(node.task_id)
         needs = _needs(node)
-        brought = supply.brought_by(before, node) if needs else set()
-        open_needs = [need for need in needs if not supply.among(brought, need)]
+        brought = supply.find_delivered_outputs(before, node) if needs else set()
+        open_needs = [need for need in needs if not supply.is_filled_by(brought, need)]
         for need in open_needs:
-            groups.join(node.task_id, supply.makers(node, need))
+            groups.join(node.task_id, supply.find_makers(node, need))
         waiting[node.task_id] = len(before) + len(open_needs)
         if node.task_id in graph.activators:
             groups.join(node.task_id, graph.activators[node.task_id])
@@ -88,20 +88,20 @@ class InputSupply:
         for node in graph.by_id.values():
             for output in node.outputs:
                 self.named[output.name].append(node.task_id)
-                for agent_id in graph.receivers(output):
+                for agent_id in graph.find_receivers(output):
                     self._for_agent[agent_id][output.name].append(node.task_id)
 
-    def brought_by(self, before: Iterable[str], node: Node) -> set[str]:
+    def find_delivered_outputs(self, before: Iterable[str], node: Node) -> set[str]:
         """Names of outputs that a task's dependencies deliver to it."""
         agent_id, nodes = node.assigned_agent_id, self._graph.by_id
         return {
             output.name
             for task_id in before
             for output in nodes[task_id].outputs
-            if agent_id in (to := self._graph.receivers(output)) or EVERYONE in to
+            if agent_id in (to := self._graph.find_receivers(output)) or EVERYONE in to
         }
 
-    def among(self, names: set[str], need: Input) -> bool:
+    def is_filled_by(self, names: set[str], need: Input) -> bool:
         """Whether one of these outputs fills the input: the usual case, told without listing all makers."""
         selector = need.selector
         if isinstance(selector, ByMessageType):
@@ -115,12 +115,12 @@ class InputSupply:
         # A file may lie in an output that is a folder: one that is named on the way to it, or has no ending.
         return any("." not in name for name in names) or not names.isdisjoint(_steps(selector.value))
 
-    def folder_among(self, node: Node, need: Input) -> bool:
+    def has_delivered_folder(self, node: Node, need: Input) -> bool:
         """Whether a dependency brings a folder, which may hold any number of files."""
-        names = self.brought_by([task for task in node.depends_on if task in self._graph.by_id], node)
+        names = self.find_delivered_outputs([task for task in node.depends_on if task in self._graph.by_id], node)
         return need.selector.type != "by_output_name" and any("." not in name for name in names)
 
-    def makers(self, node: Node, need: Input) -> list[str]:
+    def find_makers(self, node: Node, need: Input) -> list[str]:
         """Tasks that can fill the input. The same need of the same agent gets the very same list."""
         selector = need.selector
         value = "*" if isinstance(selector, ByMessageType) else selector.value

@@ -138,7 +138,7 @@ def _pick_only(node: Node, need: Input, only: InputCandidate) -> PickedInputs | 
     paths = tuple([f"{folder}/{path.removeprefix(prefix)}" for path, _ in only.paths])
     if len(paths) != 1 or not paths[0].isascii() or not is_path(paths[0]) or not is_hash(only.paths[0][1]):
         return None
-    filled = ResolvedInput.of(input_name=need.name, required=need.required, paths=paths)
+    filled = ResolvedInput.from_values(input_name=need.name, required=need.required, paths=paths)
     return PickedInputs((filled,), {need.name: (only,)})
 
 

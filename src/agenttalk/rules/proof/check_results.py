@@ -272,7 +272,7 @@ def judge_git(check: GitCheck, facts: GitFacts | None) -> CheckFinding:
     faults = [
         check_words.NONE_CHANGED(glob=glob)
         for glob in check.changed or ("**",)
-        if scope.explain_fault(glob) or not scope.read_globs((glob,)).among(facts.changed)
+        if scope.explain_fault(glob) or not scope.read_globs((glob,)).filter_paths(facts.changed)
     ]
     if facts.protected:
         faults.append(check_words.PROTECTED_CHANGED(names=join_names(facts.protected)))

@@ -105,7 +105,7 @@ def check_start(
     for name in lost_inputs:
         yield "soft-deny", f"the input {name!r} is not there any more"
     for limit in used_up:
-        yield "hard-deny" if limit.scope == "task" else "soft-deny", limit.spent
+        yield "hard-deny" if limit.scope == "task" else "soft-deny", limit.exhausted_message
 
 
 def check_turn(

@@ -246,11 +246,11 @@ def derive_promise(node: Node, *, promise_id: str, score: float | None = None) -
         wanted["score"] = "The score is a number from 0 to 100"
     if node.gates:
         wanted["gates"] = "The gates of the task are met"
-    return CompletionPromise.of(
+    return CompletionPromise.from_values(
         id=promise_id,
         objective=f"Task {node.task_id} is done: {node.name}" if node.name else f"Task {node.task_id} is done",
         acceptance=tuple(
-            AcceptanceCriterion.of(id=name, description=text, evidence_required=(name,), min_trust="observed")
+            AcceptanceCriterion.from_values(id=name, description=text, evidence_required=(name,), min_trust="observed")
             for name, text in wanted.items()
         ),
         required_evidence=tuple(wanted),

@@ -129,7 +129,7 @@ class CheckResult:
     seen_for: str = ""
     """The task for which that was."""
 
-    def evidence(self, *, fresh: bool) -> Evidence:
+    def to_evidence(self, *, fresh: bool) -> Evidence:
         """The result as evidence."""
         notes = [self.detail] if self.detail else []
         notes += (

@@ -74,7 +74,7 @@ def read_fingerprint(said: dict[str, Any]) -> Fingerprint:
 
 
 def to_cache_entry(result: CheckResult) -> dict[str, Any]:
-    """A result with everything that `read_cache_entry` needs to make the same of it. How weak it is depends on who asks."""
+    """A result with everything that `read_cache_entry` needs to make it again, but for how weak it is."""
     return {
         "id": result.id,
         "passed": result.passed,

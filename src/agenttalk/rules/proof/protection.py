@@ -58,7 +58,7 @@ class FileTree:
     folders: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, paths: Collection[str]) -> FileTree:
+    def from_paths(cls, paths: Collection[str]) -> FileTree:
         """From the paths of its files."""
         folders = set()
         for path in paths:
@@ -99,7 +99,7 @@ class Protection:
         lists = (self.said, self.runner, self.abroad)
         return path in self.standing or any(each.covers(path, folder=folder) for each in lists)
 
-    def among(self, paths: Iterable[str]) -> tuple[str, ...]:
+    def filter_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of the paths that are protected, in the order given."""
         return tuple(path for path in paths if self.covers(path))
 
@@ -132,7 +132,7 @@ def derive_protection(
     shared = own.shared
     for each in (others or {}).values():
         theirs = _of_promise(each, tree)
-        said = theirs.said.among(tree.files) if theirs.said.globs else ()
+        said = theirs.said.filter_paths(tree.files) if theirs.said.globs else ()
         standing |= {path for path in (*said, *theirs.standing) if not named.names(path)}
         abroad |= dict.fromkeys(_configurations(each))
         shared = shared or theirs.shared
@@ -307,7 +307,7 @@ def _paths(word: str, folder: str, tree: FileTree) -> Iterator[str]:
     if path in tree.files or (path in tree.folders and not option):
         yield path
     elif not option and _LITERAL.search(text) and not scope.explain_fault(path):
-        yield from scope.read_globs([f"/{path}"]).among(sorted(tree.files))
+        yield from scope.read_globs([f"/{path}"]).filter_paths(sorted(tree.files))
     elif not option and _DOTTED.match(text):
         yield from _module(text.split("."), folder, tree)
     elif not option and posixpath.normpath(posixpath.join(folder, f"{text}.py")) in tree.files:

@@ -29,7 +29,7 @@ class MessageTemplate:
         return self.en.format(**facts)
 
     @cached_property
-    def words(self) -> int:
+    def letter_count(self) -> int:
         """How many letters are its own."""
         return sum(each.isalpha() for text, *_ in Formatter().parse(self.en) for each in text)
 
@@ -52,11 +52,11 @@ class MessageTemplate:
                 found.append(f"(?P<{name}>{_QUOTED if conversion else _KINDS.get(kind or '', '.*?')})")
         return re.compile("".join(found), re.DOTALL)
 
-    def found_in(self, text: str) -> dict[str, str] | None:
+    def extract_parameters(self, text: str) -> dict[str, str] | None:
         """What a text that is this sentence has filled in; None for every other text."""
         match = self._pattern.fullmatch(text) if self._mark in text else None
         return match.groupdict() if match else None
 
-    def chinese(self, **facts: str) -> str:
+    def render_chinese(self, **facts: str) -> str:
         """The sentence in Chinese."""
         return self.zh.format(**facts)

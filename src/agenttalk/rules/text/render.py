@@ -33,7 +33,7 @@ _WORDLESS: Final = 4
 def list_templates() -> tuple[MessageTemplate, ...]:
     """All sentences; those that say the most by themselves first."""
     found = [each for module in CATALOGUE for each in vars(module).values() if isinstance(each, MessageTemplate)]
-    return tuple(sorted(found, key=lambda each: (-each.words, -each.length)))
+    return tuple(sorted(found, key=lambda each: (-each.letter_count, -each.length)))
 
 
 @cache
@@ -93,16 +93,16 @@ def _chinese(text: str, depth: int, among: tuple[MessageTemplate, ...] | None = 
     cut in its middle. One without words of its own is one only if what stands in it is; that is tried less deep.
     """
     for saying in among or list_templates():
-        left = depth - (1 if saying.words else _WORDLESS)
-        facts = saying.found_in(text) if left >= 0 else None
+        left = depth - (1 if saying.letter_count else _WORDLESS)
+        facts = saying.extract_parameters(text) if left >= 0 else None
         if facts is None:
             continue
         ours = [name for name in facts if name in _OURS]
         if not whole and any(facts[name].count("(") != facts[name].count(")") for name in ours):
             continue
         told = facts | {name: _translate(facts[name], left) for name in ours}
-        if saying.words or told != facts:
-            return saying.chinese(**told)
+        if saying.letter_count or told != facts:
+            return saying.render_chinese(**told)
     return ""
 
 

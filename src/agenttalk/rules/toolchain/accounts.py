@@ -70,7 +70,7 @@ class ForgeRegistry:
     rounds: int = DEFAULT_ROUNDS
     """How often agents may send a pull request back and forth before a person decides."""
 
-    def agent(self, user: ForgeUser) -> str | None:
+    def agent_of(self, user: ForgeUser) -> str | None:
         """The agent behind an account. The forge's own accounts have negative numbers and are nobody's."""
         if user.id is not None and user.id < 0:
             return None
@@ -79,12 +79,12 @@ class ForgeRegistry:
                 return each.agent
         return None
 
-    def named(self, source: str, login: str) -> ForgeIdentity | None:
+    def find_identity(self, source: str, login: str) -> ForgeIdentity | None:
         """The account of an agent that a text calls."""
         found = (each for each in self.identities if each.source == source and each.login.lower() == login.lower())
         return next(found, None)
 
-    def account(self, source: str, agent: str | None) -> ForgeUser | None:
+    def account_of(self, source: str, agent: str | None) -> ForgeUser | None:
         """An agent's account at a source."""
         for each in self.identities:
             if each.source == source and each.agent == agent:
@@ -96,7 +96,7 @@ class ForgeRegistry:
         listed = self.callers.get(user.source, ())
         return (user.id is None or user.id >= 0) and matches(listed, [user.login])
 
-    def renamed(self, source: str, names: Mapping[int, str]) -> ForgeRegistry:
+    def with_names(self, source: str, names: Mapping[int, str]) -> ForgeRegistry:
         """The same with the names that accounts have now, by their numbers."""
         changed = tuple(
             replace(each, login=names[each.id])
@@ -110,11 +110,11 @@ class ForgeRegistry:
         """Whether events of a repository count."""
         return matches(self.repositories, [repository])
 
-    def deploys(self, *names: str) -> bool:
+    def is_deployment_name(self, *names: str) -> bool:
         """Whether one of these names is that of something that deploys."""
         return matches(self.deploy_patterns, names)
 
-    def says_failure(self, source: str, login: str, body: str) -> str | None:
+    def find_failure_line(self, source: str, login: str, body: str) -> str | None:
         """The line of a CI service's comment that says that something failed."""
         patterns = [
             each.pattern for each in self.ci_comments if each.source == source and each.login.lower() == login.lower()

@@ -52,7 +52,7 @@ def is_watched(registry: ForgeRegistry) -> bool:
 
 def is_deployment(status: Status, registry: ForgeRegistry) -> bool:
     """Whether a status tells of a deployment. What runs for a pull request is none."""
-    return not status.context.endswith("(pull_request)") and registry.deploys(status.context)
+    return not status.context.endswith("(pull_request)") and registry.is_deployment_name(status.context)
 
 
 def make_events(newest: NewestCommit, registry: ForgeRegistry) -> tuple[ForgeEvent, ...]:

@@ -75,7 +75,7 @@ def decide(event: ForgeEvent, registry: ForgeRegistry, known: ForgeKnowledge) ->
         draft.notes.append("the repository was deleted")
     else:
         _HANDLERS[event.name](draft)
-    return draft.decision()
+    return draft.to_decision()
 
 
 def make_outage_task(
@@ -156,11 +156,11 @@ def _dismissed(draft: DecisionDraft) -> None:
         return
     now = draft.remember(shown)
     _settle(draft, now)
-    for task in draft.of(sightings.object_of(now), "review_result"):
+    for task in draft.tasks_of(sightings.object_of(now), "review_result"):
         if task.reviewer != dedup_keys.user(review.author):
             continue
         sender = draft.event.sender
-        if sender is not None and draft.registry.agent(sender) == task.assignee:
+        if sender is not None and draft.registry.agent_of(sender) == task.assignee:
             draft.notes.append(f"{task.assignee} took the review back itself")
         else:
             draft.withdraw(task, "the review was withdrawn")
@@ -172,7 +172,7 @@ def _settle(draft: DecisionDraft, sighting: Sighting) -> PullRequest | None:
         return None
     key = sightings.object_of(sighting)
     review_requests.settle_reviews(draft, sighting, pull)
-    for task in draft.of(key, *_OVER):
+    for task in draft.tasks_of(key, *_OVER):
         if (why := _is_over(task, sighting, pull)) is None:
             draft.restore(task)
         else:
@@ -199,7 +199,7 @@ def _is_over(task: KnownTask, sighting: Sighting, pull: PullRequest) -> str | No
 
 def _merged(draft: DecisionDraft, object_key: str, pull: PullRequest) -> None:
     by = pull.merged_by or draft.event.sender
-    agent = draft.registry.agent(pull.author)
+    agent = draft.registry.agent_of(pull.author)
     if draft.event.name != "pull_request_merged":
         return
     if agent is None:
@@ -226,11 +226,11 @@ def _review(draft: DecisionDraft) -> None:
         draft.notes.append(why)
         return
     action: ActionType = "review_comment" if review.verdict == "COMMENT" else "review_result"
-    agent = draft.agent(pull.author, action)
+    agent = draft.find_agent(pull.author, action)
     object_key = sightings.object_of(now)
     key = dedup_keys.review_given(draft.event, own, review)
     if draft.event.first_hand:
-        there = {task.key for task in draft.of(object_key, action)}
+        there = {task.key for task in draft.tasks_of(object_key, action)}
         near = dedup_keys.neighbour_review_keys(draft.event, own, review)
         key = next((each for each in (key, *near) if each in there), key)
     skip: tuple[ForgeUser, ...] = ()
@@ -253,7 +253,7 @@ def _review(draft: DecisionDraft) -> None:
         ):
             draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
     if not pull.is_open:
-        draft.not_now(key, "the pull request is closed")
+        draft.postpone(key, "the pull request is closed")
     mention_tasks.propose_mention_tasks(
         draft, object_key, f"review-{key}", review.body, source_type="review", skip=skip
     )
@@ -293,11 +293,11 @@ def _comment(draft: DecisionDraft) -> None:
     if event.name == "comment_deleted":
         _unsay(draft, object_key, comment)
         return
-    line = draft.registry.says_failure(event.source, comment.author.login, comment.body)
+    line = draft.registry.find_failure_line(event.source, comment.author.login, comment.body)
     if line is not None and event.name == "comment_created":
         _failed_by_comment(draft, object_key, number, line)
         return
-    if draft.is_unsaid(object_key, comment.id):
+    if draft.is_deleted_comment(object_key, comment.id):
         draft.notes.append("the comment was deleted")
         return
     on_pull = pull is not None or (issue is not None and issue.is_pull)
@@ -307,9 +307,9 @@ def _comment(draft: DecisionDraft) -> None:
 
 def _unsay(draft: DecisionDraft, object_key: str, comment: Comment) -> None:
     """Nobody has to answer what was deleted, unless the one who is called deleted it or has begun."""
-    draft.unsay(object_key, comment.id)
+    draft.remember_deleted_comment(object_key, comment.id)
     place = f"comment-{comment.id}"
-    for task in draft.of(object_key, "mention"):
+    for task in draft.tasks_of(object_key, "mention"):
         if task.key == dedup_keys.mention(draft.event, place, task.assignee) and not task.idle:
             _withdraw_for_others(draft, task, "the comment was deleted")
 
@@ -326,14 +326,14 @@ def _repository_deleted(draft: DecisionDraft) -> None:
 def _withdraw_for_others(draft: DecisionDraft, task: KnownTask, why: str) -> None:
     """Nothing is left to do, unless the task's own agent saw to that."""
     sender = draft.event.sender
-    if sender is not None and draft.registry.agent(sender) == task.assignee:
+    if sender is not None and draft.registry.agent_of(sender) == task.assignee:
         draft.notes.append(f"{task.assignee} did this itself")
     else:
         draft.withdraw(task, why)
 
 
 def _failed_by_comment(draft: DecisionDraft, object_key: str, number: int, line: str) -> None:
-    sighting = draft.sighting(object_key) or sightings.read_sighting(draft.event)
+    sighting = draft.find_sighting(object_key) or sightings.read_sighting(draft.event)
     pull = sighting.pull_request if sighting else None
     if pull is None:
         draft.held = True
@@ -353,16 +353,16 @@ def _issue(draft: DecisionDraft) -> None:
         return
     now = draft.remember(shown)
     issue, key = now.issue or own, sightings.object_of(now)
-    before = draft.of(key, "issue_assigned")
+    before = draft.tasks_of(key, "issue_assigned")
     if not issue.is_open and draft.event.name in _GIVEN:
-        draft.owe(now)
+        draft.remember_owed(now)
     for assignee in _to_tell(draft, issue, before, owed=now.owed):
         mine = [task for task in before if _is_for(draft, task, assignee)]
         if dedup_keys.user(assignee) in now.self_assigned and all(task.state == "ended" for task in mine):
             draft.notes.append(f"{assignee.login} took it")
-        elif (agent := draft.agent(assignee, "issue_assigned", from_sender=True)) is not None:
+        elif (agent := draft.find_agent(assignee, "issue_assigned", from_sender=True)) is not None:
             base = dedup_keys.issue_assigned(draft.event.source, draft.place, issue.number, agent)
-            name = generations.key_of(draft, base, mine, draft.freed(key, assignee))
+            name = generations.key_of(draft, base, mine, draft.freed_at(key, assignee))
             context = _issue_context(issue, agent) | {"escalation": mention_tasks.is_escalation(draft, issue)}
             draft.propose("issue_assigned", agent, name, key, context)
     why = "the issue was deleted" if draft.event.name == "issue_deleted" else "the issue is closed"
@@ -378,14 +378,14 @@ def _issue(draft: DecisionDraft) -> None:
 
 def _forget(draft: DecisionDraft, object_key: str, why: str) -> None:
     """What was deleted calls nobody any more."""
-    for task in draft.of(object_key, "mention"):
+    for task in draft.tasks_of(object_key, "mention"):
         draft.withdraw(task, why)
 
 
 def _end(draft: DecisionDraft, task: KnownTask, now: Sighting, why: str) -> None:
     """Nothing is left to do. What an agent has begun it does not end by closing it, or leaving it, itself."""
     ended_by = (*now.left, now.closed_by) if now.closed_by is not None else now.left
-    if task.idle and task.assignee in {draft.registry.agent(each) for each in ended_by}:
+    if task.idle and task.assignee in {draft.registry.agent_of(each) for each in ended_by}:
         draft.notes.append(f"{task.assignee} closed it or left it itself")
     else:
         draft.withdraw(task, why)
@@ -403,7 +403,7 @@ def _to_tell(draft: DecisionDraft, issue: ForgeIssue, before: list[KnownTask], *
     for each in issue.assignees:
         mine = [task for task in before if _is_for(draft, task, each)]
         back = any(task.state == "withdrawn" for task in mine)
-        if back or generations.is_due_again(draft, mine, draft.freed(key, each)):
+        if back or generations.is_due_again(draft, mine, draft.freed_at(key, each)):
             found.append(each)
         else:
             for task in mine:
@@ -413,7 +413,7 @@ def _to_tell(draft: DecisionDraft, issue: ForgeIssue, before: list[KnownTask], *
 
 
 def _is_for(draft: DecisionDraft, task: KnownTask, user: ForgeUser) -> bool:
-    return draft.registry.agent(user) == task.assignee
+    return draft.registry.agent_of(user) == task.assignee
 
 
 def _issue_context(issue: ForgeIssue, agent: str) -> dict[str, Any]:
@@ -445,7 +445,7 @@ def _ran(draft: DecisionDraft) -> None:
     outcome = event.status or event.run or event.deployment
     if outcome is None or outcome.outcome != "failure":
         draft.notes.append("nothing failed")
-        by_agent = event.sender is not None and draft.registry.agent(event.sender) is not None
+        by_agent = event.sender is not None and draft.registry.agent_of(event.sender) is not None
         if event.deployment is not None and event.deployment.outcome == "success" and not by_agent:
             draft.deployed = _deployed(draft, event.deployment, good=True)
     elif _is_deployment(draft):
@@ -462,9 +462,9 @@ def _is_deployment(draft: DecisionDraft) -> bool:
         on_pull = event.run.trigger.startswith("pull_request") or bool(event.run.pulls)
         if event.run.job and not (event.run.name or event.run.branch):
             return False  # nobody can tell what it ran for; the event of its workflow does
-        return not on_pull and draft.registry.deploys(event.run.name, event.run.file, event.run.job)
+        return not on_pull and draft.registry.is_deployment_name(event.run.name, event.run.file, event.run.job)
     context = event.status.context if event.status else ""
-    return not context.endswith("(pull_request)") and draft.registry.deploys(context)
+    return not context.endswith("(pull_request)") and draft.registry.is_deployment_name(context)
 
 
 def _deployed(draft: DecisionDraft, deployment: Deployment, *, good: bool) -> DeploymentOutcome:
@@ -490,7 +490,7 @@ def _not_deployed(draft: DecisionDraft) -> None:
 
 def _since_done(draft: DecisionDraft, object_key: str, key: str) -> str:
     """The key of a failure: one that comes after its task was done is another one, and not lost."""
-    done = {task.key: task.done_at for task in draft.of(object_key, "deploy_failure") if task.done_at}
+    done = {task.key: task.done_at for task in draft.tasks_of(object_key, "deploy_failure") if task.done_at}
     while key in done and draft.event.at > done[key]:
         key = dedup_keys.repeated_key(key, done[key])
     return key
@@ -538,7 +538,7 @@ def _numbers(event: ForgeEvent) -> set[int]:
 
 def _red(draft: DecisionDraft, object_key: str, pull: PullRequest, failure: Mapping[str, Any]) -> None:
     """A red head is its author's, whoever pushed or ran it."""
-    agent = draft.agent(pull.author, "ci_failure", from_sender=True)
+    agent = draft.find_agent(pull.author, "ci_failure", from_sender=True)
     if agent is not None:
         key = dedup_keys.ci_failure(draft.event.source, draft.place, pull.head_sha)
         context = {"branch": pull.head_ref, "author": pull.author.login, **failure}

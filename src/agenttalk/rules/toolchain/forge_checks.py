@@ -83,4 +83,4 @@ def _status(check: ForgeCheck, facts: ForgeFacts) -> ForgeFinding:
 
 def _account(name: str, registry: ForgeRegistry, source: str) -> ForgeUser:
     """An agent's account; a name that is no agent's is that of an account."""
-    return registry.account(source, name) or ForgeUser(source=source, login=name)
+    return registry.account_of(source, name) or ForgeUser(source=source, login=name)

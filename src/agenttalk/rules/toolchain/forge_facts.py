@@ -1,7 +1,7 @@
 """What is so at a forge, from what was read there. What was not read yet is asked for; what is not there is not so.
 
-Every question is asked of `ForgeFacts`. Where one of them was not read, `UnreadError` names it: whoever reads forges reads
-it and asks again, so that exactly what is needed is read, and what is answered depends on nothing else.
+Every question is asked of `ForgeFacts`. Where one of them was not read, `UnreadError` names it: the caller reads it and
+asks again, so that exactly what is needed is read, and what is answered depends on nothing else.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def count_hops(draft: DecisionDraft, object_key: str, text: str) -> int:
     """
     marker = texts.read_marker(text)
     here = [each for each in draft.known.tasks if each.object == object_key and each.action_type in _TALK]
-    agent = draft.registry.agent(draft.event.sender) if draft.event.sender else None
+    agent = draft.registry.agent_of(draft.event.sender) if draft.event.sender else None
     mine = [each for each in here if each.assignee == agent]
     return _hop(draft, object_key, marker.hop if marker else 0, mine, here)
 
@@ -69,7 +69,7 @@ def _hop(
 ) -> int:
     """One more than the highest since a person called somebody at a thing; nothing for a person's own word."""
     sender = draft.event.sender
-    if sender is None or draft.registry.agent(sender) is None:
+    if sender is None or draft.registry.agent_of(sender) is None:
         return 0
     anew = max((each.at for each in called if each.object == object_key and each.hop == 0), default="")
     most = max(draft.registry.hops, 2 * draft.registry.rounds)
@@ -93,14 +93,14 @@ def may_call(draft: DecisionDraft, user: ForgeUser | None) -> bool:
     """
     if user is None:
         return False
-    known = draft.registry.agent(user) is not None or draft.registry.may_call(user)
+    known = draft.registry.agent_of(user) is not None or draft.registry.may_call(user)
     return known or (same_user(user, draft.event.sender) and draft.event.writer is True)
 
 
 def asks_for_rights(event: ForgeEvent, registry: ForgeRegistry) -> bool:
     """Whether it matters for an event if its sender may write: it calls somebody, and the settings do not answer."""
     sender = event.sender
-    if sender is None or event.writer is not None or registry.agent(sender) is not None or registry.may_call(sender):
+    if sender is None or event.writer is not None or registry.agent_of(sender) is not None or registry.may_call(sender):
         return False
     if not (registry.covers(event.repository.full_name) or event.repository.known_as):
         return False
@@ -126,7 +126,7 @@ def propose_mention_tasks(
         return
     edited = event.name in {"comment_edited", "pull_request_edited", "issue_edited"}
     called = texts.find_added_names(event.body_before, text) if edited else texts.find_names(text)
-    found = [(name, draft.registry.named(event.source, name)) for name in called[:MOST_NAMES]]
+    found = [(name, draft.registry.find_identity(event.source, name)) for name in called[:MOST_NAMES]]
     known = [(name, identity) for name, identity in found if identity is not None]
     if not known:
         return

@@ -140,13 +140,13 @@ class DecisionDraft:
 
     def remember(self, sighting: Sighting) -> Sighting:
         """The newest sighting of a thing, which is remembered when it is news."""
-        before = self.sighting(sightings.object_of(sighting))
+        before = self.find_sighting(sightings.object_of(sighting))
         now = sightings.merge_sightings(before, sighting)
         if now != before:
             self.seen.append(now)
         return now
 
-    def owe(self, sighting: Sighting) -> None:
+    def remember_owed(self, sighting: Sighting) -> None:
         """Remember that somebody was called who cannot begin yet."""
         if not sighting.owed:
             self._amend(sightings.object_of(sighting), sighting, {"owed": True})
@@ -162,7 +162,7 @@ class DecisionDraft:
         now = self._newest(task.object)
         return max(task.at, now.covered.get(task.key, "") if now else "")
 
-    def freed(self, object_key: str, *accounts: ForgeUser) -> str:
+    def freed_at(self, object_key: str, *accounts: ForgeUser) -> str:
         """When an account was last seen to owe nothing at a thing; empty when it never was."""
         now = self._newest(object_key)
         names = ["", *(dedup_keys.user(each) for each in accounts)]
@@ -170,29 +170,29 @@ class DecisionDraft:
 
     def _newest(self, object_key: str) -> Sighting | None:
         found = (each for each in self.seen if sightings.object_of(each) == object_key)
-        return next(found, None) or self.sighting(object_key)
+        return next(found, None) or self.find_sighting(object_key)
 
     def _amend(self, object_key: str, now: Sighting, changes: Mapping[str, Any]) -> None:
         self.seen = [each for each in self.seen if sightings.object_of(each) != object_key]
         self.seen.append(now.model_copy(update=dict(changes)))
 
-    def unsay(self, object_key: str, comment: int) -> None:
+    def remember_deleted_comment(self, object_key: str, comment: int) -> None:
         """Remember that a comment was deleted, as far as its thing is known."""
         now = self._newest(object_key)
         if now is not None and comment not in now.unsaid:
             self._amend(object_key, now, {"unsaid": (*now.unsaid, comment)})
 
-    def is_unsaid(self, object_key: str, comment: int) -> bool:
+    def is_deleted_comment(self, object_key: str, comment: int) -> bool:
         """Whether a comment was deleted."""
         now = self._newest(object_key)
         return now is not None and comment in now.unsaid
 
-    def sighting(self, object_key: str) -> Sighting | None:
+    def find_sighting(self, object_key: str) -> Sighting | None:
         """What was seen of a thing before."""
         found = (each for each in self.known.sightings if sightings.object_of(each) == object_key)
         return next(found, None)
 
-    def of(self, object_key: str, *actions: ActionType) -> list[KnownTask]:
+    def tasks_of(self, object_key: str, *actions: ActionType) -> list[KnownTask]:
         """The tasks of a thing that were made before."""
         return [each for each in self.known.tasks if each.object == object_key and each.action_type in actions]
 
@@ -201,7 +201,7 @@ class DecisionDraft:
         if (task.state == "waiting" or task.idle) and task.key not in {each.key for each in self.withdrawn}:
             self.withdrawn.append(Withdrawal(task.key, reason))
 
-    def not_now(self, key: str, reason: str) -> None:
+    def postpone(self, key: str, reason: str) -> None:
         """A task of this decision that waits until its thing is open again: it is made, and withdrawn at once."""
         self.restored = [each for each in self.restored if each != key]
         if any(each.key == key for each in self.tasks):
@@ -214,7 +214,7 @@ class DecisionDraft:
 
     def is_met(self, object_key: str, key: str) -> bool:
         """Whether the forge showed that nothing is left to do for a task, and nobody has called for it since."""
-        sighting = self.sighting(object_key)
+        sighting = self.find_sighting(object_key)
         found = key in self.known.met or (sighting is not None and key in sighting.met)
         return found and key not in self.again
 
@@ -226,9 +226,9 @@ class DecisionDraft:
         if now is not None:
             self._amend(object_key, now, {"met": tuple(each for each in now.met if each != key)})
 
-    def agent(self, user: ForgeUser, action: ActionType, *, from_sender: bool = False) -> str | None:
+    def find_agent(self, user: ForgeUser, action: ActionType, *, from_sender: bool = False) -> str | None:
         """The agent behind an account, or a note why it gets no task."""
-        agent = self.registry.agent(user)
+        agent = self.registry.agent_of(user)
         if agent is None:
             self.warn(user.login, action)
         elif not from_sender and same_user(self.event.sender, user):
@@ -290,7 +290,7 @@ class DecisionDraft:
         )
         self.cover(object_key, key)
 
-    def decision(self) -> EventDecision:
+    def to_decision(self) -> EventDecision:
         """What it came to."""
         replaced = {key for task in self.tasks for key in task.replaces}
         withdrawn = tuple(each for each in self.withdrawn if each.key not in replaced)

@@ -119,7 +119,7 @@ def find_settled_tasks(found: ForgeSnapshot, tasks: Iterable[KnownTask], registr
     pull = found.pull
     if pull is None or not pull.is_open:
         return unsaid
-    reviewers = [registry.agent(each.author) for each in found.reviews if _counts(each, pull)]
+    reviewers = [registry.agent_of(each.author) for each in found.reviews if _counts(each, pull)]
     over = {
         dedup_keys.review_wanted(found.source, found.key, pull, agent): REVIEWED
         for agent in reviewers
@@ -128,7 +128,9 @@ def find_settled_tasks(found: ForgeSnapshot, tasks: Iterable[KnownTask], registr
     if found.statuses and all(each.outcome == "success" for each in found.statuses):
         over[dedup_keys.ci_failure(found.source, found.key, pull.head_sha)] = GREEN
     given = {(dedup_keys.user(each.author), each.verdict) for each in found.reviews if not each.dismissed}
-    took_back = {registry.agent(each.by) for each in found.changes if each.what == "dismissed" and each.by is not None}
+    took_back = {
+        registry.agent_of(each.by) for each in found.changes if each.what == "dismissed" and each.by is not None
+    }
     for task in tasks:
         mine = task.action_type == "review_result" and task.object == found.object
         if mine and (task.reviewer, task.verdict) not in given and task.assignee not in took_back:
@@ -242,8 +244,8 @@ def _counts(review: Review, pull: PullRequest) -> bool:
 def _calls(found: ForgeSnapshot, registry: ForgeRegistry) -> Iterable[ForgeEvent]:
     """Comments that call agents who have not said anything since. What CI services say is in the statuses."""
     for comment in found.comments or ():
-        ours = registry.says_failure(found.source, comment.author.login, comment.body) is not None
-        called = [registry.named(found.source, name) for name in mentions.find_names(comment.body)]
+        ours = registry.find_failure_line(found.source, comment.author.login, comment.body) is not None
+        called = [registry.find_identity(found.source, name) for name in mentions.find_names(comment.body)]
         if not ours and any(called):
             yield _event(found, "comment_created", comment.author, at=comment.created_at, comment=comment)
 
@@ -252,10 +254,12 @@ def list_callers(found: ForgeSnapshot, registry: ForgeRegistry) -> list[str]:
     """Names of the people there who call agents, or review, and of whom the settings do not say whether they may."""
     texts = [(each.author, each.body) for each in (*(found.comments or ()), found.thing)]
     calling = [
-        author for author, text in texts if any(registry.named(found.source, x) for x in mentions.find_names(text))
+        author
+        for author, text in texts
+        if any(registry.find_identity(found.source, x) for x in mentions.find_names(text))
     ]
     people = [*calling, *(each.author for each in found.reviews)]
-    unknown = [each for each in people if registry.agent(each) is None and not registry.may_call(each)]
+    unknown = [each for each in people if registry.agent_of(each) is None and not registry.may_call(each)]
     return list(dict.fromkeys(each.login for each in unknown))
 
 
@@ -264,7 +268,7 @@ def _answered(found: ForgeSnapshot, event: ForgeEvent, registry: ForgeRegistry) 
     keys = set()
     place, since, text = _text(found, event)
     for name in mentions.find_names(text):
-        identity = registry.named(found.source, name)
+        identity = registry.find_identity(found.source, name)
         if identity is None:
             continue
         account = ForgeUser(source=found.source, login=identity.login, id=identity.id)

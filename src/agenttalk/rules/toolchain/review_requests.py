@@ -21,14 +21,14 @@ _CALLS: Final = frozenset({"pull_request_opened", "pull_request_ready", "pull_re
 def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) -> None:
     """Bring the reviews that are asked for in line with the newest sighting of a pull request."""
     key = sightings.object_of(sighting)
-    before = draft.of(key, "review_request", "review_updated")
+    before = draft.tasks_of(key, "review_request", "review_updated")
     if not pull.is_open or pull.draft:
         why = "the pull request is a draft" if pull.is_open else "the pull request is closed"
         for task in before:
             draft.withdraw(task, why)
         draft.notes.append(why)
         if _called(draft):
-            draft.owe(sighting)
+            draft.remember_owed(sighting)
         return
     open_before = any(task.state in {"waiting", "withdrawn"} for task in before)
     if not (_called(draft) or open_before or (sighting.owed and not before)):
@@ -37,7 +37,7 @@ def settle_reviews(draft: DecisionDraft, sighting: Sighting, pull: PullRequest) 
     wanted = _wanted(draft, pull, before)
     for reviewer, basis in wanted:
         _ask(draft, key, pull, reviewer, basis, before)
-    names = {draft.registry.agent(reviewer) for reviewer, _ in wanted}
+    names = {draft.registry.agent_of(reviewer) for reviewer, _ in wanted}
     for task in before:
         if task.assignee not in names:
             draft.withdraw(task, "somebody else is asked for the review")
@@ -58,22 +58,22 @@ def _wanted(draft: DecisionDraft, pull: PullRequest, before: list[KnownTask]) ->
     """
     asked = [each for each in pull.requested_reviewers or () if not same_user(each, pull.author)]
     wanted: list[tuple[ForgeUser, Basis]] = [(each, "requested") for each in asked]
-    known = {draft.registry.agent(each) for each in asked}
+    known = {draft.registry.agent_of(each) for each in asked}
     earlier = [task for task in before if task.state in {"begun", "ended"} or _unlisted(pull, task)]
     for task in earlier:
-        account = draft.registry.account(pull.author.source, task.assignee)
+        account = draft.registry.account_of(pull.author.source, task.assignee)
         if account is not None and task.assignee not in known and not same_user(account, pull.author):
             known.add(task.assignee)
             wanted.append((account, "earlier"))
     for account in pull.reviewed_before:
-        agent = draft.registry.agent(account)
+        agent = draft.registry.agent_of(account)
         if agent is not None and agent not in known and not same_user(account, pull.author):
             known.add(agent)
             wanted.append((account, "earlier"))
-    remarked = any(draft.registry.agent(each) for each in pull.remarked_by)
+    remarked = any(draft.registry.agent_of(each) for each in pull.remarked_by)
     if wanted or pull.reviewed_by or pull.reviewed_before or remarked:
         return wanted
-    default = draft.registry.account(pull.author.source, draft.registry.default_reviewer)
+    default = draft.registry.account_of(pull.author.source, draft.registry.default_reviewer)
     if default is None:
         draft.warn(draft.registry.default_reviewer or "the default reviewer", "review_request")
     elif same_user(default, pull.author):
@@ -94,13 +94,13 @@ def _ask(
     draft: DecisionDraft, object_key: str, pull: PullRequest, reviewer: ForgeUser, basis: Basis, before: list[KnownTask]
 ) -> None:
     own = draft.event.pull_request
-    mine = [task for task in before if task.assignee == draft.registry.agent(reviewer)]
+    mine = [task for task in before if task.assignee == draft.registry.agent_of(reviewer)]
     old = tuple(task.key for task in mine if task.state == "waiting" and task.head_sha != pull.head_sha)
     stale = own is not None and own.head_sha != pull.head_sha
     again = draft.event.name == "pull_request_synced" or stale or any(each.head_sha != pull.head_sha for each in mine)
     action: ActionType = "review_updated" if again else "review_request"
     asked_before = any(task.state in {"waiting", "withdrawn"} for task in mine)
-    agent = draft.agent(reviewer, action, from_sender=asked_before)
+    agent = draft.find_agent(reviewer, action, from_sender=asked_before)
     if agent is None:
         return
     context: dict[str, Any] = {"pr_author": pull.author.login, "branch": pull.head_ref, "base": pull.base_ref}
@@ -137,7 +137,7 @@ def _key(
     here = [task for task in mine if task.head_sha == pull.head_sha]
     if not _is_called(draft, reviewer):
         return here[-1].key if here else key
-    freed = draft.freed(object_key, reviewer)
+    freed = draft.freed_at(object_key, reviewer)
     if all(task.state == "ended" and not task.done_at for task in here):
         freed = draft.event.at
     return generations.key_of(draft, key, here, freed if draft.event.at >= freed else "")

@@ -119,7 +119,7 @@ def choose_for_agent(failure: TaskFailure, registry: ForgeRegistry, reached: Ite
 
     Where nothing can be written, the agent finds what is missing in its next command all the same.
     """
-    place, account = place_of(failure.context), registry.account(failure.source, failure.agent)
+    place, account = place_of(failure.context), registry.account_of(failure.source, failure.agent)
     if failure.source not in reached or place is None or not place.number or account is None:
         return NoTriage()
     return TriageComment(place, account.login)
@@ -129,7 +129,7 @@ def choose_for_lead(
     failure: TaskFailure, registry: ForgeRegistry, reached: Iterable[str]
 ) -> TriageIssue | TriageQuestion | NoTriage:
     """Who hears that something failed for good, or is overdue."""
-    place, account = place_of(failure.context), registry.account(failure.source, registry.lead)
+    place, account = place_of(failure.context), registry.account_of(failure.source, registry.lead)
     if failure.action_type == "infrastructure_failure":
         why = "an outage is not told by the forge that is out of order"
     elif failure.source not in reached:

@@ -3,4 +3,4 @@
 from agenttalk.wiring.settings.reader import FILE, PREFIX, load, origins
 from agenttalk.wiring.settings.tables import Settings, SettingsTable
 
-__all__ = ["FILE", "PREFIX", "SettingsTable", "Settings", "load", "origins"]
+__all__ = ["FILE", "PREFIX", "Settings", "SettingsTable", "load", "origins"]

@@ -10,7 +10,7 @@ from agenttalk.wiring.settings.tables import Settings
 def mail_rules(settings: Settings) -> MailRules:
     """What holds for letters. Agents are as the settings say; what they say of themselves does not count here."""
     profiles = {
-        name: AgentProfile.from_json(settings.profile(name, {"schema_version": "1.0", "agent_id": name}))
+        name: AgentProfile.from_json(settings.profile_of(name, {"schema_version": "1.0", "agent_id": name}))
         for name in settings.agents
     }
     driven = frozenset(name for name, each in settings.agents.items() if each.driver is not None)

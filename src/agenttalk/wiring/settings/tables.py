@@ -494,7 +494,7 @@ class Settings(SettingsTable):
     schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)
     """What is done again and again, by a name of your own."""
 
-    def profile(self, agent_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    def profile_of(self, agent_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """An agent's profile: what is said here of the agent, else what it says itself, else what holds for all."""
         agent = self.agents.get(agent_id)
         if agent is None:
@@ -502,7 +502,7 @@ class Settings(SettingsTable):
         own = agent.model_dump(mode="json", exclude_none=True, exclude={"forge", "sandbox", "isolation"})
         return {"locale": self.locale, **said, **own}
 
-    def confining(self, sandbox: Tier | None) -> Self:
+    def with_sandbox(self, sandbox: Tier | None) -> Self:
         """The same, but for the sandbox of all agents, where somebody names one."""
         if sandbox is None:
             return self
@@ -510,12 +510,12 @@ class Settings(SettingsTable):
         return self.model_copy(update={"sandbox": sandbox, "agents": agents})
 
     @property
-    def words(self) -> IsolationSettings:
+    def isolation_words(self) -> IsolationSettings:
         """What is said of isolation. It is no part of profiles: those can only ask for more."""
         agents = {name: IsolationSetting(each.sandbox, each.isolation) for name, each in self.agents.items()}
         return IsolationSettings(IsolationSetting(self.sandbox, self.isolation), agents)
 
-    def secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    def read_secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
         """Every secret that is named here, by its variable or key. What cannot be had now is left out.
 
         A key that ends in `_env` names a variable, one that ends in `_file` a file. Variables that agents are given

@@ -63,7 +63,7 @@ class BackupManifest:
         )
 
     @classmethod
-    def of(cls, data: bytes) -> BackupManifest:
+    def from_bytes(cls, data: bytes) -> BackupManifest:
         """Read it; raises UsageError for anything else."""
         try:
             said: Any = _known(wire.read(data, limit=LARGEST_MANIFEST))
@@ -101,7 +101,7 @@ def _read(archive: Path, take: Callable[[str, IO[bytes]], str]) -> BackupManifes
     with _reading(archive):
         for name, size, stream in read_members(archive):
             if name == MANIFEST:
-                manifest = BackupManifest.of(stream.read(LARGEST_MANIFEST))
+                manifest = BackupManifest.from_bytes(stream.read(LARGEST_MANIFEST))
             elif name in found:
                 raise damage_error(archive, f"{name} is in it twice")
             else:

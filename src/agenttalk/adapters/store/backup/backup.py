@@ -216,7 +216,7 @@ def _views(stack: ExitStack, sources: dict[str, Sqlite]) -> dict[str, apsw.Conne
 @contextmanager
 def _connected(source: Sqlite, begin: str) -> Iterator[apsw.Connection]:
     """A connection in a transaction that changes nothing."""
-    connection = source.beside()
+    connection = source.connect_beside()
     try:
         connection.execute(begin)
         yield connection

@@ -13,7 +13,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.adapters.mailbox import tree
+from agenttalk.adapters.mailbox import root_reader
 from agenttalk.contracts.command import make_command_id
 from agenttalk.contracts.core.base import AgentIdText, IdText, Text, is_id
 from agenttalk.contracts.errors import Code, UsageError
@@ -127,7 +127,7 @@ async def me(service: Service, _: Request, caller: Caller) -> Response:
 
 async def list_offers(service: Service, _: Request, caller: Caller) -> Response:
     """What an agent elsewhere has taken, and what it could."""
-    return to_json_response(await service.elsewhere.offered(caller.name))
+    return to_json_response(await service.elsewhere.describe_offers(caller.name))
 
 
 async def claim(service: Service, request: Request, caller: Caller) -> Response:
@@ -141,7 +141,7 @@ async def claim(service: Service, request: Request, caller: Caller) -> Response:
 async def get_input(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     """A file of an input, as it is."""
     name, path = request.query_params.get("name", ""), request.query_params.get("path", "")
-    data = await service.elsewhere.input(task, caller, name, path)
+    data = await service.elsewhere.read_input(task, caller, name, path)
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     return Response(data, headers=headers, media_type="application/octet-stream")
 
@@ -164,7 +164,7 @@ async def submit_result(service: Service, request: Request, caller: Caller, task
 
 async def promise(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
     """What a task promises, and what of it is not there yet."""
-    return to_json_response(await service.promised(task))
+    return to_json_response(await service.preview_promise(task))
 
 
 async def explanation(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
@@ -186,7 +186,7 @@ async def dispute(service: Service, request: Request, caller: Caller, task: Task
 
 async def get_question(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     """What came of a question."""
-    return to_json_response(await service.asked(task, request.path_params["id"]))
+    return to_json_response(await service.describe_question(task, request.path_params["id"]))
 
 
 async def generate_for(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
@@ -235,7 +235,7 @@ async def make_token(service: Service, request: Request, caller: Caller) -> Resp
 
 async def tokens(service: Service, _: Request, __: Caller) -> Response:
     """Tokens that were made; not the tokens themselves, which nobody knows."""
-    return to_json_response({"tokens": await service.tokens()})
+    return to_json_response({"tokens": await service.list_tokens()})
 
 
 async def revoke_token(service: Service, request: Request, caller: Caller) -> Response:
@@ -248,7 +248,7 @@ async def _generated(service: Service, body: ParamsBody) -> dict[str, Any]:
         raise UsageError(Code.FIELD_VALUE, "a locale is en or zh")
     known = await _known(service, body.params)
     answer = generation.generate(body.params, known, locale="zh" if body.locale == "zh" else "en").as_json()
-    await service.log("generated", _subject(body.params), answer)
+    await service.record_outcome("generated", _subject(body.params), answer)
     return answer
 
 
@@ -257,7 +257,7 @@ async def _validated(service: Service, body: CommandBody) -> dict[str, Any]:
     known = await _known(service, said)
     check = validation.validate if said is body.command else envelopes.validate
     answer = check(body.command, known).as_json()
-    await service.log("validated", _subject(said), answer)
+    await service.record_outcome("validated", _subject(said), answer)
     return answer
 
 
@@ -273,7 +273,7 @@ async def _known(service: Service, said: dict[str, Any]) -> Known:
     plan_id, task_id = generation.read_identity(said)
     if plan_id is None:
         return NOTHING
-    found = await asyncio.to_thread(tree.read_known, service.deps.root.path, plan_id, task_id)
+    found = await asyncio.to_thread(root_reader.read_known, service.deps.root.path, plan_id, task_id)
     if not isinstance(plan_id, str) or not isinstance(task_id, str) or not is_id(plan_id) or not is_id(task_id):
         return found
     # What lies in folders follows the store within a second; a command that is not there yet counts all the same.

@@ -95,7 +95,7 @@ async def get_letter(service: Service, request: Request, caller: Caller) -> Resp
     mail_id, viewer = request.path_params["id"], _viewer(caller)
     await showing.read_letter(service.deps, mail_id, viewer)
     if caller.role in {"agent", "operator"}:
-        await service.post.read(mail_id, _writer(caller).name)
+        await service.post.mark_read(mail_id, _writer(caller).name)
     return to_json_response(await showing.read_letter(service.deps, mail_id, viewer))
 
 

@@ -61,7 +61,7 @@ async def get_honesty(service: Service, request: Request, _: Caller) -> Response
 async def spending(service: Service, request: Request, _: Caller) -> Response:
     """What was spent today of what may be."""
     read_filters(request)
-    return to_json_response({**await service.day(), **await day_limit.describe_waiting(service.deps)})
+    return to_json_response({**await service.read_day_budget(), **await day_limit.describe_waiting(service.deps)})
 
 
 async def limit_day(service: Service, request: Request, caller: Caller) -> Response:
@@ -69,7 +69,7 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
     body = await bodies.read(request, DayBody)
     if not body.reset and "limit_usd" not in body.model_fields_set:
         raise UsageError(Code.FIELD_MISSING, "give limit_usd, null for no limit, or reset")
-    found = await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset)
+    found = await service.set_day_limit(body.limit_usd, by=body.by or caller.name, reset=body.reset)
     return to_json_response({**found, **await day_limit.describe_waiting(service.deps)})
 
 
@@ -93,7 +93,7 @@ async def get_metrics(service: Service, request: Request, _: Caller) -> Response
 
 
 async def _day(service: Service) -> list[Metric]:
-    told = await service.day()
+    told = await service.read_day_budget()
     found = (
         ("limit_usd", "What may be spent on a day."),
         ("spent_usd", "What was spent today, where that is limited."),

@@ -24,11 +24,11 @@ async def status(service: Service, _: Request, __: Caller) -> Response:
 async def submit(service: Service, request: Request, _: Caller) -> Response:
     """Have a plan run."""
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
-    dag, manifest, profiles = body.documents()
+    dag, manifest, profiles = body.read_documents()
     bodies.require_valid_dag(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
     context = request.headers.get("traceparent", "")
     remarks = await service.remarks(dag, manifest)
-    new = await service.submit(dag, manifest, profiles, body.contents(), traceparent=context)
+    new = await service.submit(dag, manifest, profiles, body.decode_files(), traceparent=context)
     return to_json_response(
         {"plan_id": dag.plan_id, "new": new, "remarks": remarks if new else []}, 201 if new else 200
     )
@@ -37,15 +37,15 @@ async def submit(service: Service, request: Request, _: Caller) -> Response:
 async def apply(service: Service, request: Request, caller: Caller) -> Response:
     """Put a changed plan in force."""
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
-    dag, manifest, profiles = body.documents()
+    dag, manifest, profiles = body.read_documents()
     bodies.require_valid_dag(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    return to_json_response(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
+    return to_json_response(await service.apply(dag, manifest, profiles, body.decode_files(), by=caller.name))
 
 
 async def get_plan(service: Service, request: Request, caller: Caller) -> Response:
     """Where a plan stands."""
     wanted = request.query_params.get("settled") == "true" and caller.role == "operator" and service.ready
-    look = service.settled if wanted else service.standing
+    look = service.read_settled_status if wanted else service.read_plan_status
     return to_json_response(await look(request.path_params["id"]))
 
 
@@ -65,7 +65,7 @@ async def note_merge(service: Service, request: Request, caller: Caller) -> Resp
     body = await bodies.read(request, bodies.MergedBody)
     by = body.by or caller.name
     plan_id = request.path_params["id"]
-    await service.merged(plan_id, by=by, commit=body.commit, into=body.into, stale=body.stale)
+    await service.record_merge(plan_id, by=by, commit=body.commit, into=body.into, stale=body.stale)
     return to_json_response({"plan_id": plan_id, "commit": body.commit})
 
 
@@ -115,7 +115,7 @@ async def send(service: Service, request: Request, _: Caller) -> Response:
 async def log(service: Service, request: Request, _: Caller) -> Response:
     """Note how a command came out."""
     body = await bodies.read(request, bodies.LogBody)
-    await service.log(body.what, body.subject, body.model_dump(include={"ok", "repairs", "errors"}))
+    await service.record_outcome(body.what, body.subject, body.model_dump(include={"ok", "repairs", "errors"}))
     return to_json_response({"ok": True})
 
 

@@ -19,7 +19,7 @@ from agenttalk.rules.people.attestation import AnswerProof
 async def login_link(service: Service, request: Request, caller: Caller) -> Response:
     """A link that opens the pages once."""
     body = await bodies.read(request, bodies.LoginBody)
-    key = service.sessions.link(body.role, body.by or caller.name)
+    key = service.sessions.make_link(body.role, body.by or caller.name)
     return to_json_response({"path": f"/login?key={key}"}, 201)
 
 
@@ -43,7 +43,7 @@ async def answer(service: Service, request: Request, caller: Caller) -> Response
         by=body.by or caller.name,
         proof=AnswerProof("token", caller.name),
         decision=body.decision,
-        files=body.contents(),
+        files=body.decode_files(),
         answers=body.answers,
         notes=body.notes,
         seen_sha256=body.seen_sha256,

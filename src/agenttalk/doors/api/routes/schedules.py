@@ -32,7 +32,7 @@ class ActBody(bodies.Body):
 
 async def list_schedules(service: Service, _: Request, __: Caller) -> Response:
     """All schedules."""
-    return to_json_response({"schedules": await service.scheduling.listed()})
+    return to_json_response({"schedules": await service.scheduling.describe_all()})
 
 
 async def add(service: Service, request: Request, caller: Caller) -> Response:
@@ -45,4 +45,4 @@ async def act(service: Service, request: Request, caller: Caller) -> Response:
     """Pause, resume, remove or run a schedule."""
     body = await bodies.read(request, ActBody)
     name, action = request.path_params["id"], request.path_params["action"]
-    return to_json_response(await service.scheduling.act(name, action, by=body.by or caller.name))
+    return to_json_response(await service.scheduling.apply_action(name, action, by=body.by or caller.name))

@@ -18,7 +18,7 @@ from agenttalk.engine.views.toolchain import PAGE, ToolchainQuery
 
 async def delivery(service: Service, request: Request, _: Caller) -> Response:
     """A delivery and what came of it."""
-    return to_json_response(await service.receiver.shown(request.path_params["id"]))
+    return to_json_response(await service.receiver.describe_delivery(request.path_params["id"]))
 
 
 async def event(service: Service, request: Request, _: Caller) -> Response:
@@ -30,7 +30,7 @@ async def event(service: Service, request: Request, _: Caller) -> Response:
     if not name:
         hint = f"say ?source=NAME with one of: {', '.join(names) or 'none is configured'}"
         raise UsageError(Code.FIELD_MISSING, "which source is this about?", hint=hint)
-    received = await service.receiver.report(name, result)
+    received = await service.receiver.store_pipeline_result(name, result)
     return to_json_response({"id": received.id, "again": received.again}, 202)
 
 

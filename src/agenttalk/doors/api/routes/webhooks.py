@@ -27,43 +27,43 @@ class WebhookEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One delivery, under the name of its source. It is answered once it is stored."""
         try:
-            received = await self._received(scope, receive)
+            received = await self._receive(scope, receive)
         except Exception as error:  # noqa: BLE001 - told, and logged where it is ours
-            await to_error_response(error, self._service.hide)(scope, receive, send)
+            await to_error_response(error, self._service.redact)(scope, receive, send)
             return
         body = _render_answer(received)
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": 202, "headers": [length, *_HEADERS]})
         await send({"type": "http.response.body", "body": body})
 
-    async def _received(self, scope: Scope, receive: Receive) -> StoredDelivery:
+    async def _receive(self, scope: Scope, receive: Receive) -> StoredDelivery:
         receiver, name = self._service.receiver, scope["path"].removeprefix(PATH)
         source = receiver.source(name)
         headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
         length = next((value for key, value in headers if key == "content-length"), "")
         signed = source.signing(headers)
         if signed is not None and signed.refusal:
-            raise receiver.not_genuine(name, signed.refusal)
+            raise receiver.make_signature_error(name, signed.refusal)
         incoming = IncomingBody(self.unfinished, name, signed, length)
         try:
             async for part in bodies.stream_parts(receive):
-                incoming.take(part)
-            if why := incoming.refusal():
-                raise receiver.not_genuine(name, why)
-            body = incoming.whole()
+                incoming.append(part)
+            if why := incoming.find_signature_problem():
+                raise receiver.make_signature_error(name, why)
+            body = incoming.read_all()
         finally:
             incoming.close()
-        return await receiver.keep(name, headers, body)
+        return await receiver.store_delivery(name, headers, body)
 
 
 class DirectRouteApp(Starlette):
     """An application with addresses that need neither its middleware nor its search for a route."""
 
-    direct: dict[str, ASGIApp]
+    direct_routes: dict[str, ASGIApp]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        found = self.direct.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        found = self.direct_routes.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         await (found or super().__call__)(scope, receive, send)
 
 

@@ -44,7 +44,7 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
 
     from agenttalk.rules.agents import acp_table, cli_table
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     tables: dict[str, Mapping[str, CodingAgent]] = {"cli": cli_table.TABLE, "acp": acp_table.TABLE}
     found = [
         {"agent": name, "driver": driver, "program": shutil.which(entry.program), "install": entry.install}
@@ -53,7 +53,7 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
         if entry.program
     ]
     if out.as_json:
-        out.data(found)
+        out.write_json(found)
         return 0
     for each in found:
         path = each["program"]
@@ -83,7 +83,7 @@ def try_agent(
     """Run one turn of an agent and show everything: what it does, what it uses, how it ends. Nothing is kept."""
     import asyncio
 
-    given = CommonOptions.merged(ctx, root, as_json)
+    given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
     profile = _profile(name, given.root or find_root(Path.cwd()), driver)
     for key, use in (("cli", profile.cli), ("acp", profile.acp), ("llm", profile.llm)):
@@ -96,7 +96,7 @@ def try_agent(
         left = sorted(str(path.relative_to(cwd)) for path in cwd.rglob("*") if path.is_file()) if folder is None else []
     fault = tried.fault
     if out.as_json:
-        out.data(tried.as_json() | {"ok": fault is None, "fault": fault, "files": left})
+        out.write_json(tried.to_json() | {"ok": fault is None, "fault": fault, "files": left})
     else:
         _conclude(out, tried, left)
     return 0 if fault is None else _NOT_SO
@@ -114,17 +114,17 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
     table = tables[driver]
     known = settings.load(root.absolute()) if root is not None else settings.Settings()
     if name in known.agents:
-        profile = AgentProfile.from_json(known.profile(name, {"schema_version": "1.0", "agent_id": name}))
+        profile = AgentProfile.from_json(known.profile_of(name, {"schema_version": "1.0", "agent_id": name}))
         if profile.local is not None and root is not None:
             file = str(root.absolute() / profile.local.model_file)
             profile = profile.model_copy(update={"local": profile.local.model_copy(update={"model_file": file})})
         if profile.driver in {"acp", "cli", "script", "llm", "local"}:
-            return known.words.settled(profile)
+            return known.isolation_words.apply_to(profile)
         can = "acp, cli, script, llm and local can be tried"
         raise UsageError(Code.FIELD_VALUE, f"{name} has the driver {profile.driver!r}; {can}")
     if name in table:
         document = {"schema_version": "1.0", "agent_id": name, "driver": driver, driver: name}
-        return known.words.settled(AgentProfile.from_json({**document, "locale": known.locale}))
+        return known.isolation_words.apply_to(AgentProfile.from_json({**document, "locale": known.locale}))
     near = find_nearest(name, (*known.agents, *table))
     hint = f"did you mean {near!r}?" if near else f"there are: {', '.join((*known.agents, *table))}"
     raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r}", hint=hint)
@@ -161,7 +161,7 @@ class TrialResult:
             return f"{ended}: {said}" if said else ended
         return self.account.fault[1] if self.account.fault else None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The same for programs."""
         ended, account = self.ended, self.account
         return {
@@ -201,7 +201,7 @@ async def _try_profile(
         profile.tier, required=profile.isolated_only, network=profile.network == "on", writable=(cwd, base)
     )
     confinement = replace(asked, tier=await driver.tier(asked))
-    reader = agent.reader() if profile.driver == "cli" else make_codec("text")
+    reader = agent.make_codec() if profile.driver == "cli" else make_codec("text")
     account = RunSummary(reader.says_end or profile.driver == "acp")
     turn = ProgramTurn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
     if profile.driver != "script":
@@ -210,10 +210,10 @@ async def _try_profile(
     def hear(events: Iterator[AgentEvent]) -> None:
         for event in events:
             told = _redact(event, secrets)
-            account.take(told)
+            account.add_event(told)
             show(told)
 
-    turn = replace(turn, hear=lambda line: hear(reader.take(line)), longest=LONGEST, keep=4096)
+    turn = replace(turn, hear=lambda line: hear(reader.read_line(line)), longest=LONGEST, keep=4096)
     if profile.acp is not None and profile.driver == "acp":
         ended = await _run_acp_turn(
             driver, profile.acp, agent, replace(turn, prompt=secrets.redact(prompt)), base, hear
@@ -264,10 +264,10 @@ async def _ask_model(
     talk, account = model_protocol.ModelRun(), RunSummary(says_end=True)
 
     def hear(line: bytes) -> None:
-        event = talk.take(line)
+        event = talk.add_line(line)
         if event is not None:
             said = _redact(event, secrets)
-            account.take(said)
+            account.add_event(said)
             show(said)
 
     program = (sys.executable, "-P", "-m", "agenttalk.adapters.answering")
@@ -293,10 +293,12 @@ async def _run_acp_turn(
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
     opening = SessionParameters(str(turn.cwd), turn.prompt, mode=use.mode or "", auth=agent.auth, besides=(str(base),))
     try:
-        dialogue = driver.dialogue(opening)
+        dialogue = driver.open_dialogue(opening)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
-    policy = PermissionPolicy.of(use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined)
+    policy = PermissionPolicy.from_profile(
+        use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined
+    )
     speaking = AcpConversation(dialogue, policy, None, lambda events: hear(iter(events)), float(use.start_seconds))
     env = {**acp_table.build_variables(agent, use, confined=confined), **turn.env}
     ended = await driver.run(replace(turn, prompt="", env=env, hear=speaking.hear, talk=speaking))
@@ -349,7 +351,7 @@ def _show(out: CommandOutput, event: AgentEvent) -> None:
 
 
 def _conclude(out: CommandOutput, tried: TrialResult, left: list[str]) -> None:
-    told = tried.as_json()
+    told = tried.to_json()
     used = [f"{told['seconds']:g} s", f"sandbox {told['sandbox']}"]
     used += [f"{told['tokens']:,} tokens"] if told["tokens"] else []
     used += [f"${told['cost_usd']:g}"] if told["cost_usd"] else []

@@ -37,7 +37,7 @@ def mcp(
     Inside a turn the attempt's own token is used, which is in its environment. Elsewhere AGENTTALK_TOKEN and
     AGENTTALK_API say who speaks and where the engine is; with a root, --agent or --operator do.
     """
-    given = CommonOptions.merged(ctx, root, as_json)
+    given = CommonOptions.merge(ctx, root, as_json)
     if agent is not None or operator:  # an agent speaks with its own token, and for nobody else
         agent_permissions.require_person("mcp --operator" if operator else "mcp --agent")
     token, engine = _whose(given.root, agent, operator=operator)
@@ -56,7 +56,7 @@ def mcp(
 
     asking = AsyncEngineClient(lambda: _client(engine()), token)
     inside = token == os.environ.get("AGENTTALK_TOKEN")
-    own = OwnAttempt.told(os.environ, lambda: attempt.read_own_attempt().missing()) if inside else None
+    own = OwnAttempt.from_environ(os.environ, lambda: attempt.read_own_attempt().find_missing()) if inside else None
     heartbeats = ClaimHeartbeats(asking)
     server = make_server(lambda _: asking, guess=_guess(token), own=own, heartbeats=heartbeats)
 

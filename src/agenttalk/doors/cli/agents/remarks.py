@@ -77,7 +77,7 @@ def dispute(
     out, client = said
     answer = client.post(f"/api/projects/{_place(task, board)}/disputes", {"check": check, "reason": _text(reason)})
     if out.as_json:
-        out.data({"ok": True, **answer})
+        out.write_json({"ok": True, **answer})
     else:
         out.say(
             f"[green]✓[/] {sanitize(answer['task'])}: {sanitize(check)} is disputed ({sanitize(answer['question_id'])})"
@@ -109,7 +109,7 @@ def _say(
         author = "operator"
     said = client.post(path, {**body, "author": author} if what == "comments" else body)
     if out.as_json:
-        out.data({"ok": True, **said})
+        out.write_json({"ok": True, **said})
     else:
         out.say(f"[green]✓[/] {sanitize(said['task'])}: {sanitize(said['type'])} {said['id']}")
     return 0
@@ -123,7 +123,7 @@ def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[CommandOu
     from agenttalk.adapters.store.root_lock import RunningEngine
     from agenttalk.doors.cli.core.engine_client import EngineClient
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     engine = RunningEngine(pid=0, http=environ.get("AGENTTALK_API", ""), socket=environ.get("AGENTTALK_SOCKET", ""))
     return out, EngineClient(engine, token)
 

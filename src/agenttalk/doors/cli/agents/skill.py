@@ -30,10 +30,10 @@ SCHEMAS: dict[str, tuple[str, ...]] = {
 @app.command("list")
 def list_skills(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the skills that can be installed."""
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     if out.as_json:
-        out.data(sorted(SCHEMAS))
+        out.write_json(sorted(SCHEMAS))
     else:
         for name in sorted(SCHEMAS):
             out.say(name)
@@ -53,7 +53,7 @@ def install(
         find_nearest,  # here, so that asking for help does not load every model
     )
 
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     wanted = names or sorted(SCHEMAS)
     for name in wanted:
@@ -71,7 +71,7 @@ def install(
         for base in FOLDERS
     ]
     if out.as_json:
-        out.data({"ok": True, "files": [str(path) for path in written]})
+        out.write_json({"ok": True, "files": [str(path) for path in written]})
     else:
         for name in wanted:
             out.say(f"[green]✓[/] {name} in " + " and ".join(sanitize(folder / base / name) for base in FOLDERS))

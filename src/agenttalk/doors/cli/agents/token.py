@@ -58,7 +58,7 @@ def create(
     made = root_access.ask_root(folder, "/api/tokens", by_hand, {"agent_id": name, "token": token})
     path = operator_folder.keep_agent_token(folder, name, token)
     if out.as_json:
-        out.data({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
+        out.write_json({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
     else:
         out.say(
             f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)} is in {sanitize(path)}", err=show
@@ -85,7 +85,7 @@ def _for_person(out: CommandOutput, folder: Path, name: str, role: str) -> int:
 
     made = root_access.ask_root(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
     if out.as_json:
-        out.data({"ok": True, **made, "token": token})
+        out.write_json({"ok": True, **made, "token": token})
     else:
         out.say(
             f"[green]✓[/] token [bold]{sanitize(made['id'])}[/] of {sanitize(name)}, {given}; it is shown only now",
@@ -109,7 +109,7 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
 
     found = root_access.ask_root(folder, "/api/tokens", by_hand)["tokens"]
     if out.as_json:
-        out.data(found)
+        out.write_json(found)
     else:
         for each in found:
             revoked = f"  revoked {sanitize(each['revoked_at'])}" if each["revoked_at"] else ""
@@ -145,6 +145,6 @@ def revoke(
 
 def _tell(out: CommandOutput, revoked: dict[str, Any]) -> None:
     if out.as_json:
-        out.data({"ok": True, **revoked})
+        out.write_json({"ok": True, **revoked})
     else:
         out.say(f"[green]✓[/] token {sanitize(revoked['id'])} of {sanitize(revoked['name'])} is good no longer")

@@ -49,7 +49,7 @@ class EngineClient:
         self._token = token
 
     @property
-    def passing(self) -> bool:
+    def is_temporary(self) -> bool:
         """Whether it ends by itself, when its own plan has ended."""
         return self._engine.passing
 

@@ -32,7 +32,7 @@ def _accept_plain_values_of(param: Any) -> None:
     described, look = getattr(param, "type_descriptor", None), getattr(param, _LOOK, None)
     taken_before = _LOOK in vars(param)
     if described is not None and look is not None and not taken_before and described.parameter_info.parser is None:
-        setattr(param, _LOOK, _PlainValueCoercer(described.annotation, look).own)
+        setattr(param, _LOOK, _PlainValueCoercer(described.annotation, look).get_coercer)
 
 
 class _PlainValueCoercer:
@@ -42,7 +42,7 @@ class _PlainValueCoercer:
         self._kind = kind
         self._look = look
 
-    def own(self) -> _PlainValueCoercer:
+    def get_coercer(self) -> _PlainValueCoercer:
         """The one that looks."""
         return self
 

@@ -44,7 +44,7 @@ class CommonOptions:
     as_json: bool = False
 
     @staticmethod
-    def merged(ctx: typer.Context, root: Path | None, as_json: bool) -> CommonOptions:  # noqa: FBT001 - options as given
+    def merge(ctx: typer.Context, root: Path | None, as_json: bool) -> CommonOptions:  # noqa: FBT001 - options as given
         """The command's own options over those given before its name."""
         before = ctx.obj if isinstance(ctx.obj, CommonOptions) else CommonOptions()
         return CommonOptions(root=root or before.root, as_json=as_json or before.as_json)
@@ -65,26 +65,26 @@ class CommandOutput:
             self._consoles[err] = Console(stderr=err, highlight=False, soft_wrap=True, emoji=False)
         return self._consoles[err]
 
-    def data(self, value: object) -> None:
+    def write_json(self, value: object) -> None:
         """A JSON value on standard output, indented for the eye and the same for programs."""
         text = json.dumps(value, ensure_ascii=False, indent=2)
         # Indenting a very large document would push it over the limit for reading it again.
         sys.stdout.write((text if len(text) < 512 * 1024 else json.dumps(value, ensure_ascii=False)) + "\n")
 
-    def line(self, value: object) -> None:
+    def write_json_line(self, value: object) -> None:
         """A JSON value as one line on standard output, at once: whoever follows a loop reads line by line."""
         sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
     @staticmethod
-    def draws(*, err: bool = False) -> bool:
+    def is_styled(*, err: bool = False) -> bool:
         """Whether what is said may look like something: on a terminal, or where somebody wants that all the same."""
         wanted = os.environ.get("TTY_COMPATIBLE") or os.environ.get("FORCE_COLOR")
         return bool(wanted) or (sys.stderr if err else sys.stdout).isatty()
 
     def say(self, text: str, *, err: bool = False) -> None:
         """A line for people, with rich markup."""
-        if self.draws(err=err):
+        if self.is_styled(err=err):
             self.console(err=err).print(text)
         else:
             print(markup.strip_markup(text), file=sys.stderr if err else sys.stdout, flush=True)
@@ -93,17 +93,17 @@ class CommandOutput:
         """What went wrong and what to do, on standard error (in JSON: on standard output)."""
         if self.as_json:
             error = {"code": str(code), "message": message, "hint": hint}
-            self.data({"ok": False, "error": error, "command": None, "errors": [{"field": "", **error}]})
+            self.write_json({"ok": False, "error": error, "command": None, "errors": [{"field": "", **error}]})
         else:
             self._fault("[bold red]✗[/]", "", code, message, hint, err=True)
 
-    def problems(self, problems: Iterable[Problem], *, warning: bool = False, err: bool = True) -> None:
+    def show_problems(self, problems: Iterable[Problem], *, warning: bool = False, err: bool = True) -> None:
         """Each problem with its field, code and way out."""
         mark = "[yellow]![/]" if warning else "[bold red]✗[/]"
         for problem in problems:
             self._fault(mark, problem.field, problem.code, problem.message, problem.hint, err=err)
 
-    def repairs(self, repairs: Iterable[Repair], *, err: bool = True) -> None:
+    def show_repairs(self, repairs: Iterable[Repair], *, err: bool = True) -> None:
         """What was done to a command: repairs one by one, plain defaults in one line."""
         defaults = []
         for repair in repairs:

@@ -30,7 +30,7 @@ PATIENCE = 3.0
 
 def choose_root(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[CommandOutput, Path]:  # noqa: FBT001 - as given
     """The root that a command is about. Raises UsageError when none is named, or it is no root."""
-    given = CommonOptions.merged(ctx, root, as_json)
+    given = CommonOptions.merge(ctx, root, as_json)
     folder = resolve_root(given.root).absolute()
     if not any((folder / mark).exists() for mark in MARKS):
         raise UsageError(
@@ -48,7 +48,7 @@ async def open_local_root(root: Path) -> AsyncIterator[Deps]:
     from agenttalk.wiring import open_configured_root, settings
 
     configured = settings.load(root)
-    with RootLock.take(root, "part"):
+    with RootLock.acquire(root, "part"):
         async with open_configured_root(root, configured) as deps:
             yield deps
 
@@ -153,7 +153,7 @@ def run_loop(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
 
 def make_root(ctx: typer.Context, root: Path | None) -> Path:
     """The root that a plan runs in; made when it is not there. Raises UsageError when there is none to be made."""
-    folder = resolve_root(CommonOptions.merged(ctx, root, as_json=False).root).absolute()
+    folder = resolve_root(CommonOptions.merge(ctx, root, as_json=False).root).absolute()
     try:
         for name in MARKS[:2]:
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ def backup(
     left_out = [{"path": path, "why": why} for path, why in made.left_out]
     if out.as_json:
         size = target.stat().st_size
-        out.data({"ok": True, "file": str(target), "bytes": size, "files": len(made.files), "left_out": left_out})
+        out.write_json({"ok": True, "file": str(target), "bytes": size, "files": len(made.files), "left_out": left_out})
         return 0
     out.say(f"[green]✓[/] {sanitize(target)}: {len(made.files)} files, written and read again")
     for each in left_out[:SHOWN]:
@@ -74,13 +74,13 @@ def restore(
     """
     from agenttalk.contracts.errors import Code, UsageError
 
-    given = CommonOptions.merged(ctx, root, as_json)
+    given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
     if given.root is None:
         raise UsageError(Code.OPTION_INVALID, "which root?", hint="give --root FOLDER; it must not be there yet")
     told = _restored(archive.absolute(), given.root.absolute(), go_on=go_on)
     if out.as_json:
-        out.data({"ok": True, **told})
+        out.write_json({"ok": True, **told})
         return 0
     out.say(
         f"[green]✓[/] {sanitize(given.root)}: as it was at {told['made_at']}; {told['files']} files, the ledger intact"
@@ -165,6 +165,6 @@ def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], froze
     hidden = frozenset((root / each).absolute() for each in named if each)
     telling = re.compile(r"(?i)token|secret|passw|credential|api_?key")
     ours = {value for name, value in os.environ.items() if telling.search(name)}
-    values = {*ours, *configured.secrets(root).values()}
+    values = {*ours, *configured.read_secrets(root).values()}
     found = {value.encode("utf-8", "surrogateescape") for value in values}
     return hidden, frozenset(each for each in found if len(each) >= SHORTEST)

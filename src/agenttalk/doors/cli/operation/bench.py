@@ -35,7 +35,7 @@ def bench(
 
     from agenttalk.contracts.errors import Code, UsageError
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, None, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, None, as_json).as_json)
     if not folder.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"{folder} is no folder", hint="give --dir a folder that is there")
     with tempfile.TemporaryDirectory(prefix=".agenttalk-bench-", dir=folder) as scratch:
@@ -46,7 +46,7 @@ def bench(
             "side_by_side": asyncio.run(_measured(root / "side", steps, chain=False)),
         }
     if out.as_json:
-        out.data({"ok": True, "steps": steps, **found})
+        out.write_json({"ok": True, "steps": steps, **found})
         return 0
     out.say(f"the disk       {found['syncs_per_second']:7,} bare synced writes a second")
     for words, key in (("one by one", "chain"), ("side by side", "side_by_side")):

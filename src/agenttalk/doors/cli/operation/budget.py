@@ -69,7 +69,7 @@ def _ask_day(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[st
 
     found = root_access.ask_root(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
     if out.as_json:
-        out.data({"ok": True, **found})
+        out.write_json({"ok": True, **found})
     else:
         tell_day(out, found)
     return 0

@@ -26,7 +26,7 @@ def show(
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = settings.origins(folder)
     if out.as_json:
-        out.data({"ok": True, "settings": [each._asdict() for each in found]})
+        out.write_json({"ok": True, "settings": [each._asdict() for each in found]})
         return 0
     for each in found:
         told = f"  [dim]# {sanitize(each.origin)}[/]" if origin else ""
@@ -53,7 +53,7 @@ def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fa
         raise UsageError(Code.ENGINE_UNREACHABLE, f"no engine runs for {folder}", hint=hint)
     told = client.post("/api/settings/reload", {"by": getpass.getuser()})
     if out.as_json:
-        out.data({"ok": True, **told})
+        out.write_json({"ok": True, **told})
         return 0
     for key in told["changed"]:
         out.say(f"[green]✓[/] {sanitize(key)} holds now")

@@ -39,12 +39,11 @@ def list_(
     found = root_access.ask_root_for_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
     found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
     if out.as_json:
-        out.data({"ok": True, "deadletters": found})
+        out.write_json({"ok": True, "deadletters": found})
         return 0
     for each in found:
-        out.say(
-            f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {sanitize(each['plan_id'])}/{sanitize(each['name'])}"
-        )
+        where = sanitize(f"{each['plan_id']}/{each['name']}")
+        out.say(f"[bold]{each['deadletter_id']}[/]  [red]{each['code']}[/]  {where}")
         out.say(f"  {sanitize(each['agent_id'])}: {sanitize(each['reason'])}")
     if not found:
         out.say("[green]✓[/] no dead letters")
@@ -76,7 +75,7 @@ def show(
     if raw:
         sys.stdout.buffer.write(content)
     elif out.as_json:
-        out.data({"ok": True, "deadletter": letter})
+        out.write_json({"ok": True, "deadletter": letter})
     else:
         for key in (
             "deadletter_id",
@@ -111,7 +110,7 @@ def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = Non
     out, folder = root_access.choose_root(ctx, root, as_json)
     outcome = root_access.ask_root(folder, f"/api/deadletters/{deadletter_id}/replay", by_hand, {})
     if out.as_json:
-        out.data(outcome)
+        out.write_json(outcome)
     elif outcome["ok"]:
         out.say(f"[green]✓[/] {sanitize(deadletter_id)}: {outcome['fate']}")
     else:

@@ -58,7 +58,7 @@ class Machine:
     problem: str = ""
     """Why they cannot."""
 
-    def wants(self, *tiers: str) -> bool:
+    def wants_sandbox(self, *tiers: str) -> bool:
         """Whether an agent of the settings is to run in one of these sandboxes."""
         agents: Mapping[str, Any] = self.settings.agents if self.settings else {}
         return any(agent.sandbox in tiers for agent in agents.values())
@@ -72,12 +72,12 @@ def doctor(
     as_json: JsonOption = False,
 ) -> int:
     """Say what works on this machine, and what to do about the rest. With a root, also what it is configured for."""
-    given = CommonOptions.merged(ctx, root, as_json)
+    given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
     found = list(run_probes(_machine(given.root or find_root(Path.cwd())), only or ()))
     ok = all(each.ok for each in found if each.needed)
     if out.as_json:
-        out.data({"ok": ok, "probes": [asdict(each) for each in found]})
+        out.write_json({"ok": ok, "probes": [asdict(each) for each in found]})
     else:
         _tell(out, found)
     return 0 if ok else 1
@@ -161,7 +161,7 @@ def _bubblewrap(machine: Machine) -> Iterator[ProbeResult]:
     remedy = REMEDIES["bubblewrap"]
     if program and why:
         remedy = "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap)"
-    yield ProbeResult("bubblewrap", not why, detail, remedy, needed=machine.wants("bubblewrap"))
+    yield ProbeResult("bubblewrap", not why, detail, remedy, needed=machine.wants_sandbox("bubblewrap"))
 
 
 def _landlock(machine: Machine) -> Iterator[ProbeResult]:
@@ -171,7 +171,7 @@ def _landlock(machine: Machine) -> Iterator[ProbeResult]:
     why = landlock.describe_problem()
     offline = landlock.describe_problem(network=False)
     detail = why or f"version {landlock.read_version()}" + (f"; {offline}" if offline else ", without the network too")
-    yield ProbeResult("landlock", not why, detail, REMEDIES["landlock"], needed=machine.wants("landlock"))
+    yield ProbeResult("landlock", not why, detail, REMEDIES["landlock"], needed=machine.wants_sandbox("landlock"))
 
 
 def _inotify(_: Machine) -> Iterator[ProbeResult]:
@@ -261,7 +261,7 @@ def _coding_agents(machine: Machine) -> Iterator[ProbeResult]:
     entries = {f"{key} {name}": each for key, table in tables.items() for name, each in table.items() if each.program}
     with ThreadPoolExecutor(len(entries)) as pool:
         programs = {each.program: each for each in entries.values()}
-        tier: Tier = (machine.settings.words.everyone.sandbox if machine.settings else None) or "best"
+        tier: Tier = (machine.settings.isolation_words.everyone.sandbox if machine.settings else None) or "best"
         found = {name: pool.submit(_coding_agent, each, tier) for name, each in programs.items()}
     for name, entry in entries.items():
         finding = found[entry.program].result()

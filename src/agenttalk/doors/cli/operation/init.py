@@ -60,7 +60,7 @@ def init(
     """
     from agenttalk.adapters.mailbox.fsio import SHARED, SafeFolder
 
-    given = CommonOptions.merged(ctx, root, as_json)
+    given = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=given.as_json)
     chosen = _chosen(tools)
     if not folder.is_dir():
@@ -73,7 +73,7 @@ def init(
         told += [_add_to_file(repository, each, SHARED) for each in _pieces(chosen, str(place), paragraph)]
         told += [*_skills(repository)]
     if out.as_json:
-        out.data({"ok": True, "root": str(where), "files": told})
+        out.write_json({"ok": True, "root": str(where), "files": told})
     else:
         _tell(out, told, where)
     return 0

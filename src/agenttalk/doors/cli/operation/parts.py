@@ -114,7 +114,7 @@ def _run(
             return  # a loop speaks when something happened
         seen[:] = [body]
         if out.as_json:
-            (out.data if once else out.line)({"ok": not _failed(body), **body})
+            (out.write_json if once else out.write_json_line)({"ok": not _failed(body), **body})
         else:
             tell(out, body)
 

@@ -67,7 +67,7 @@ def add(
             made.unlink()
         raise
     if out.as_json:
-        out.data({"ok": True, **answer})
+        out.write_json({"ok": True, **answer})
     else:
         out.say(f"[green]✓[/] [bold]{sanitize(name)}[/] is added; it is due next at {answer['next_at']}")
         if made is not None:
@@ -100,11 +100,11 @@ def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOpt
     """List schedules: when they are due next, and how the last run went."""
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return {"schedules": await _schedules(deps, ctx, root).listed()}
+        return {"schedules": await _schedules(deps, ctx, root).describe_all()}
 
     out, answer = _ask_schedules(ctx, root, as_json, "/api/schedules", by_hand)
     if out.as_json:
-        out.data({"ok": True, **answer})
+        out.write_json({"ok": True, **answer})
         return 0
     for each in answer["schedules"]:
         when = "paused" if each["paused"] else f"next at {each['next_at']}"
@@ -148,11 +148,11 @@ def _act(ctx: typer.Context, root: Path | None, as_json: bool, name: str, action
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await _schedules(deps, ctx, root).act(name, action, by=by)
+        return await _schedules(deps, ctx, root).apply_action(name, action, by=by)
 
     out, answer = _ask_schedules(ctx, root, as_json, f"/api/schedules/{name}/{action}", by_hand, {"by": by})
     if out.as_json:
-        out.data({"ok": True, **answer})
+        out.write_json({"ok": True, **answer})
     else:
         out.say(f"[green]✓[/] [bold]{sanitize(answer.get('plan_id') or name)}[/] {words}")
     return 0

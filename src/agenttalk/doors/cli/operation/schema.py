@@ -23,14 +23,14 @@ def schema(
     """Show one JSON Schema (draft 2020-12), list all, or export them with --out."""
     from agenttalk.contracts.core import catalogue  # here, so that asking for help does not load every model
 
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     if out_folder is not None:
         return _export(out, [name] if name else list(catalogue.DOCUMENTS), out_folder)
     if name is not None:
-        out.data(catalogue.schema(name))
+        out.write_json(catalogue.schema(name))
     elif out.as_json:
-        out.data({name: catalogue.schema(name) for name in catalogue.DOCUMENTS})
+        out.write_json({name: catalogue.schema(name) for name in catalogue.DOCUMENTS})
     else:
         for each in catalogue.DOCUMENTS:
             out.say(f"[bold]{each:<29}[/]{catalogue.summary(each)}")
@@ -46,7 +46,7 @@ def _export(out: CommandOutput, names: list[str], folder: Path) -> int:
     for path, body in zip(paths, schemas.values(), strict=True):
         fsio.write_file(path, wire.write(body) + b"\n")
     if out.as_json:
-        out.data({"ok": True, "files": [str(path) for path in paths]})
+        out.write_json({"ok": True, "files": [str(path) for path in paths]})
     else:
         out.say(f"[green]✓[/] {len(paths)} schema{'s' * (len(paths) > 1)} in {sanitize(folder)}")
     return 0

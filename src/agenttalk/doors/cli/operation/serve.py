@@ -38,12 +38,12 @@ def serve(
     from agenttalk.wiring import settings
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    loaded = settings.load(folder).confining(sandbox)
+    loaded = settings.load(folder).with_sandbox(sandbox)
     logs.configure_logging(log_format or loaded.log.format, loaded.log.level)
 
     def tell(where: ServerAddresses) -> None:
         if out.as_json:
-            out.data({"ok": True, "http": where.http, "socket": where.socket})
+            out.write_json({"ok": True, "http": where.http, "socket": where.socket})
         else:
             out.say(f"[green]✓[/] {sanitize(folder)}: listening at {where.http} and {sanitize(where.socket)}")
             _tell_pages(out, where.pages)

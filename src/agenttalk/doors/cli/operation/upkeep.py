@@ -62,7 +62,7 @@ def status(
     if out.as_json:
         more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}
         more |= {"day": found["day"]} if plan is None else {}
-        out.data({"ok": True, "served": root_access.is_served(folder), "plans": shown, **more})
+        out.write_json({"ok": True, "served": root_access.is_served(folder), "plans": shown, **more})
         return 0
     served = root_access.is_served(folder)
     for each in shown:
@@ -146,7 +146,7 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
     out, folder = root_access.choose_root(ctx, root, as_json)
     faults = root_access.ask_root(folder, "/api/fsck", by_hand)["faults"]
     if out.as_json:
-        out.data({"ok": not faults, "faults": faults})
+        out.write_json({"ok": not faults, "faults": faults})
     else:
         for fault in faults:
             where = "/".join(part for part in (fault["board"], fault["plan_id"]) if part)
@@ -170,7 +170,7 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
     out, folder = root_access.choose_root(ctx, root, as_json)
     written = root_access.ask_root(folder, "/api/republish", by_hand, {})["written"]
     if out.as_json:
-        out.data({"ok": True, "written": written})
+        out.write_json({"ok": True, "written": written})
     else:
         out.say(f"[green]✓[/] {written} files written from the store")
     return 0
@@ -199,7 +199,7 @@ def gc(
 
     found = root_access.ask_root(folder, "/api/gc", by_hand, {"dry_run": dry_run})
     if out.as_json:
-        out.data({"ok": True, **found})
+        out.write_json({"ok": True, **found})
         return 0
     if dry_run:
         for item in found["items"]:

@@ -39,7 +39,7 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     out, folder = root_access.choose_root(ctx, root, as_json)
     requests = root_access.ask_root_for_all(folder, "/api/human-requests", "requests", by_hand)
     if out.as_json:
-        out.data({"ok": True, "requests": requests})
+        out.write_json({"ok": True, "requests": requests})
         return 0
     for each in requests:
         _tell(out, each)
@@ -52,9 +52,8 @@ def _tell(out: CommandOutput, each: dict[str, Any], then: str | None = None) -> 
     asked = each["request"]
     by = asked["created_by"]
     where = "/".join(part for part in (each["plan_id"], by.get("task_id")) if part)
-    out.say(
-        f"[bold]{sanitize(asked['request_id'])}[/]  {sanitize(asked['type'])}  [dim]{sanitize(where)}, {each['asked_at']}[/]"
-    )
+    name, kind = sanitize(asked["request_id"]), sanitize(asked["type"])
+    out.say(f"[bold]{name}[/]  {kind}  [dim]{sanitize(where)}, {each['asked_at']}[/]")
     out.say(f"  {sanitize_line(asked['title'])}")
     needed = asked.get("needed", {})
     files = needed.get("files", [])
@@ -138,7 +137,7 @@ def answer(
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
     response = root_access.ask_root(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
     if out.as_json:
-        out.data({"ok": True, "response": response})
+        out.write_json({"ok": True, "response": response})
     else:
         served = engine_client.connect_to_running_engine(folder) is not None
         then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
@@ -188,7 +187,7 @@ def approve(
     if seen is not None:
         return answer(ctx, request_id, "APPROVE", None, None, note, name, seen, root, as_json)
     if out.as_json:
-        out.data({"ok": False, "approved": False, "request": asked})
+        out.write_json({"ok": False, "approved": False, "request": asked})
         return 3
     _tell(out, asked, then=f"agenttalk approve {sanitize(request_id)} --seen {sanitize(asked['sha256'])}")
     return 3

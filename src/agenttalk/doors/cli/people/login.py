@@ -40,7 +40,7 @@ def login(
     made = client.post("/api/login-links", {"role": role, "by": name or getpass.getuser()})
     address = f"{client.address}{made['path']}"
     if out.as_json:
-        out.data({"ok": True, "pages": address})
+        out.write_json({"ok": True, "pages": address})
     else:
         out.say(sanitize(address))
     return 0

@@ -125,7 +125,7 @@ def list_(
     out, ask = _connect(ctx, root, as_json)
     found = ask(f"/api/mail?{urlencode(query)}", by_hand, None)
     if out.as_json:
-        out.data({"ok": True, **found})
+        out.write_json({"ok": True, **found})
         return 0
     for each in found["mails"]:
         _tell(out, each)
@@ -145,13 +145,13 @@ def read(ctx: typer.Context, mail: MailArgument, root: RootOption = None, as_jso
         from agenttalk.engine.views import mail as showing
         from agenttalk.rules.mail.letters import OPERATOR
 
-        await MailBoard(deps).read(mail, OPERATOR)
+        await MailBoard(deps).mark_read(mail, OPERATOR)
         return await showing.read_letter(deps, mail)
 
     out, ask = _connect(ctx, root, as_json)
     found = ask(f"/api/mail/{_quoted(mail)}", by_hand, None)
     if out.as_json:
-        out.data({"ok": True, **found})
+        out.write_json({"ok": True, **found})
         return 0
     _tell(out, found)
     out.say("")
@@ -217,7 +217,7 @@ def _send_letter(
     out, ask = _connect(ctx, root, as_json)
     sent = ask(path, by_hand, body)
     if out.as_json:
-        out.data({"ok": True, **sent})
+        out.write_json({"ok": True, **sent})
     else:
         out.say(f"[green]✓[/] {sanitize(sent['message_id'])} to {sanitize(', '.join(sent['to']))}")
     return 0
@@ -240,7 +240,7 @@ def _connect(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Comm
             found: dict[str, Any] = client.get(path) if body is None else client.post(path, body)
             return found
 
-        return CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json), in_turn
+        return CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json), in_turn
     from agenttalk.doors.cli.core import root_access
 
     out, folder = root_access.choose_root(ctx, root, as_json)

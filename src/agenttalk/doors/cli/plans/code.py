@@ -38,7 +38,7 @@ def diff(
     changes = asyncio.run(space.changes(before, after))
     if out.as_json:
         paths = [{"path": each.path, "how": each.kind} for each in changes]
-        out.data({"ok": True, "from": before, "to": after, "changes": paths, "diff": text})
+        out.write_json({"ok": True, "from": before, "to": after, "changes": paths, "diff": text})
     else:
         out.say(sanitize(text.rstrip("\n")) if text else "nothing was changed")
     return 0
@@ -81,7 +81,7 @@ def merge(
         _tell_landed(out, landed.commit, landed.how, stale=stale)
         return 0
     if out.as_json:
-        out.data({"ok": False, "why": landed.why, "paths": list(landed.paths), "conflict": landed.text})
+        out.write_json({"ok": False, "why": landed.why, "paths": list(landed.paths), "conflict": landed.text})
     else:
         out.say(f"[red]✗[/] nothing was merged: {sanitize(landed.why)}", err=True)
         out.say("".join(f"  · {sanitize(path)}\n" for path in landed.paths).rstrip() or sanitize(landed.text), err=True)
@@ -110,7 +110,7 @@ async def glanced(folder: Path, deps: Deps) -> None:
     if any(watched):  # else all that looks at branches need not be loaded
         from agenttalk import wiring
 
-        await wiring.make_verification_service(folder, deps).glance()
+        await wiring.make_verification_service(folder, deps).check_branches()
 
 
 def find_broken_checks(looked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def find_broken_checks(looked: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _tell_broken(out: CommandOutput, plan: str, broken: list[dict[str, Any]]) -> None:
     if out.as_json:
-        out.data({"ok": False, "why": "stale", "paths": [], "conflict": "", "checks": broken})
+        out.write_json({"ok": False, "why": "stale", "paths": [], "conflict": "", "checks": broken})
         return
     out.say(f"[red]✗[/] nothing was merged: what {sanitize(plan)} proved does not hold any more", err=True)
     for each in broken:
@@ -140,7 +140,7 @@ def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stal
     said: dict[str, Any] = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        await wiring.make_verification_service(folder, deps).merged(plan, **said)
+        await wiring.make_verification_service(folder, deps).record_merge(plan, **said)
         return {}
 
     root_access.ask_root(folder, f"/api/plans/{plan}/merged", by_hand, said)
@@ -150,7 +150,7 @@ def _tell_landed(out: CommandOutput, commit: str, how: str, *, stale: bool) -> N
     if stale and not out.as_json:
         out.say("[yellow]![/] nobody looked whether what was proven still holds (--stale); that is written down")
     if out.as_json:
-        out.data({"ok": True, "commit": commit, "how": how, "stale": stale})
+        out.write_json({"ok": True, "commit": commit, "how": how, "stale": stale})
     elif how == "nothing":
         out.say("[green]✓[/] everything is there already")
     else:
@@ -161,10 +161,10 @@ def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     """Task, command and number of the last attempt that ended."""
     from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.doors.cli.core import root_access
-    from agenttalk.engine.views import explain_engine
+    from agenttalk.engine.views import explain_engine_task
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explain_engine.explain_engine_task(deps, plan, task)
+        return await explain_engine_task.explain_engine_task(deps, plan, task)
 
     told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task}/explanation", by_hand)
     if not told["attempts"]:
@@ -177,8 +177,8 @@ async def _open_workspace(folder: Path, plan: str) -> PlanWorkspace:
     import asyncio
 
     from agenttalk.adapters.proving import FOLDER
-    from agenttalk.adapters.workspaces.spec import WorkspaceSettings
     from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+    from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
     from agenttalk.doors.cli.core import root_access
     from agenttalk.engine.views import plans
 
@@ -200,7 +200,7 @@ async def _ends(space: PlanWorkspace, attempt: tuple[str, str, int] | None) -> t
     if attempt is None:
         tip = await space.ensure()
         return await space.base(), tip
-    taken = await space.taken(WorkspaceAttempt(*attempt))
+    taken = await space.find_taken(WorkspaceAttempt(*attempt))
     if taken is None:
         raise UsageError(Code.NAME_UNKNOWN, f"nothing was kept of {attempt[1]}, attempt {attempt[2]}")
     return taken.onto, taken.commit

@@ -46,14 +46,14 @@ def generate(
     """
     from agenttalk.rules.commands import generation
 
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     given = _parameters(params, pairs or [])
     known = _known(settings, given)
     answer = generation.generate(given, known, locale=locale, with_hash=with_hash)
     _log(out, settings, "generated", given, answer.as_json())
     if out.as_json:
-        out.data(answer.as_json())
+        out.write_json(answer.as_json())
     else:
         _tell_generated(out, answer)
     return 0 if answer.ok else BAD
@@ -71,7 +71,7 @@ def validate(
     from agenttalk.doors.cli.core import sources
     from agenttalk.rules.commands import envelopes, validation
 
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     data = sources.read_bytes(file)
     document = sources.parse_json(data, file)
@@ -100,7 +100,7 @@ def send(
     from agenttalk.rules.commands import validation
 
     out, folder = root_access.choose_root(ctx, root, as_json)
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     document = sources.read_json(file)
     answer = validation.validate(document, _known(settings, document))
     command = answer.command
@@ -113,7 +113,7 @@ def send(
 
     sent = root_access.ask_root(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
     if out.as_json:
-        out.data({"ok": True, **sent})
+        out.write_json({"ok": True, **sent})
     else:
         out.say(
             f"[green]✓[/] [bold]{sanitize(sent['command_id'])}[/] is {sent['fate']} as {sanitize(sent['message_id'])}"
@@ -139,7 +139,7 @@ def envelope(
     from agenttalk.doors.cli.core import sources
     from agenttalk.rules.commands import envelopes, validation
 
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     document = sources.read_json(file)
     answer = validation.validate(document, _known(settings, document))
@@ -155,14 +155,14 @@ def envelope(
     now = datetime.now(UTC)  # noqa: TID251 - a door reads the clock
     wrapped = envelopes.wrap(answer.command, producer=AgentId(producer), message_id=MessageId(name), now=now)
     if out_folder is None:
-        out.data(wrapped.as_json())
+        out.write_json(wrapped.as_json())
         return 0
     path = out_folder / wrapped.file_name
     if path.exists():
         raise UsageError(Code.FILE_UNWRITABLE, f"{path} exists already", hint="it was not sent yet; remove it first")
     fsio.write_file(path, wrapped.to_bytes())
     if out.as_json:
-        out.data({"ok": True, "file": str(path), "message_id": name})
+        out.write_json({"ok": True, "file": str(path), "message_id": name})
     else:
         out.say(f"[green]✓[/] {sanitize(path)}")
     return 0
@@ -184,14 +184,14 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
 
 
 def _known(settings: CommonOptions, document: object, besides: bytes | None = None) -> Known:
-    from agenttalk.adapters.mailbox import tree
+    from agenttalk.adapters.mailbox import root_reader
     from agenttalk.rules.commands import generation
     from agenttalk.rules.commands.validation import NOTHING
 
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
     plan_id, task_id = generation.read_identity(document)
-    return tree.read_known(settings.root, plan_id, task_id, besides=besides)
+    return root_reader.read_known(settings.root, plan_id, task_id, besides=besides)
 
 
 def _log(out: CommandOutput, settings: CommonOptions, what: str, document: object, outcome: dict[str, Any]) -> None:
@@ -220,19 +220,19 @@ def _log(out: CommandOutput, settings: CommonOptions, what: str, document: objec
 
 def _tell_generated(out: CommandOutput, answer: GenerateResult) -> None:
     """The command goes to standard output alone, so that it can be piped; what is said of it does not."""
-    out.problems(answer.warnings, warning=True)
+    out.show_problems(answer.warnings, warning=True)
     if answer.command is None:
-        out.problems(answer.errors)
+        out.show_problems(answer.errors)
         out.say(f"[bold red]refused[/]: {_count(len(answer.errors), 'error')}", err=True)
         return
-    out.repairs(answer.repairs)
-    out.data(answer.command.as_json())
+    out.show_repairs(answer.repairs)
+    out.write_json(answer.command.as_json())
     out.say(f"[green]✓[/] [bold]{answer.command.command_id}[/] is complete and valid", err=True)
 
 
 def _tell_artifact(out: CommandOutput, envelope: Envelope, file: str) -> int:
     if out.as_json:
-        out.data({"ok": True, "command": None, "errors": [], "warnings": []})
+        out.write_json({"ok": True, "command": None, "errors": [], "warnings": []})
     else:
         out.say(f"[green]✓[/] {sanitize(file)}: [bold]{envelope.message_id}[/] is a valid artifact envelope")
     return 0
@@ -240,10 +240,10 @@ def _tell_artifact(out: CommandOutput, envelope: Envelope, file: str) -> int:
 
 def _tell_validated(out: CommandOutput, answer: ValidateResult, file: str) -> None:
     if out.as_json:
-        out.data(answer.as_json())
+        out.write_json(answer.as_json())
         return
-    out.problems(answer.warnings, warning=True)
-    out.problems(answer.errors)
+    out.show_problems(answer.warnings, warning=True)
+    out.show_problems(answer.errors)
     name = "standard input" if file == "-" else sanitize(file)
     if answer.command is not None:
         out.say(f"[green]✓[/] {name}: [bold]{answer.command.command_id}[/] is valid")

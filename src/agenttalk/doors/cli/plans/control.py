@@ -109,7 +109,7 @@ def steer_plan(
 
     answer = root_access.ask_root(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})
     if out.as_json:
-        out.data({"ok": True, **answer})
+        out.write_json({"ok": True, **answer})
     else:
         _say(out, plan, words, answer)
     return 0

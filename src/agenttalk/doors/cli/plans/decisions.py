@@ -86,9 +86,8 @@ def tell_policies(out: CommandOutput, policies: Policies) -> None:
     review, release = policies.review, policies.release
     if review is not None:
         by = f", {review.coordinator} decides" if review.coordinator else ""
-        out.say(
-            f"reviewed first by {sanitize(', '.join(review.reviewers))} [dim](at least {review.min_score:g}{sanitize(by)})[/]"
-        )
+        reviewers = sanitize(", ".join(review.reviewers))
+        out.say(f"reviewed first by {reviewers} [dim](at least {review.min_score:g}{sanitize(by)})[/]")
     if release is not None:
         out.say(f"ships {sanitize(', '.join(dict.fromkeys(each.name for each in release.deliverables)))}")
         for name in policies.release_gates_required:

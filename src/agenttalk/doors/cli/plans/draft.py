@@ -103,7 +103,7 @@ def draft(
     from agenttalk.doors.cli.core import root_access
     from agenttalk.doors.cli.plans import run as runs
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     folder = root_access.make_root(ctx, root)
     said = _goal(goal)
     known = _agents(folder)
@@ -191,7 +191,7 @@ def assemble(
     except ContractError as error:
         problems = tuple(error.problems)
     if problems:
-        out.problems(problems)
+        out.show_problems(problems)
         return 1
     out.say(f"{_MARK}sha256:{hashlib.sha256(data).hexdigest()}")
     return 0
@@ -310,7 +310,7 @@ def _approved(root: Path, drafting_id: str, frame: DraftFrame) -> dict[str, Any]
 def _tell_open(out: CommandOutput, root: Path, standing: dict[str, Any]) -> None:
     """What was drafted, if somebody has to approve it, and where to answer."""
     if out.as_json:
-        out.data({"ok": False, **standing})
+        out.write_json({"ok": False, **standing})
         return
     task = next(each for each in standing["tasks"] if each["task_id"] == TASK)
     place = root / "agents" / task["agent_id"] / "workspace" / standing["plan_id"] / TASK / ".agenttalk"
@@ -326,7 +326,7 @@ def _tell_open(out: CommandOutput, root: Path, standing: dict[str, Any]) -> None
 def _tell_drafted(out: CommandOutput, root: Path, frame: DraftFrame, file: Path, drafted_by: str) -> None:
     """Where the plan lies, and how it is run."""
     if out.as_json:
-        out.data({"ok": True, "plan_id": frame.plan_id, "file": str(file), "drafted_by": drafted_by})
+        out.write_json({"ok": True, "plan_id": frame.plan_id, "file": str(file), "drafted_by": drafted_by})
         return
     out.say(f"[green]✓[/] [bold]{sanitize(frame.plan_id)}[/] is drafted and approved: {sanitize(str(file))}")
     out.say(f"Next: agenttalk run {sanitize(shlex.quote(str(file)))} --root {sanitize(shlex.quote(str(root)))}")

@@ -56,7 +56,7 @@ def explain(
     if _needs_engine(told) and not root_access.is_served(folder):
         told |= {"moves_on": root_access.NOT_SERVED}
     if out.as_json:
-        out.data({"ok": True, **told})
+        out.write_json({"ok": True, **told})
     else:
         tell_explanation(out, told)
     return 0

@@ -63,7 +63,7 @@ class LivePlanView:
         """What was said last of what is done before the end."""
 
     def __enter__(self) -> Self:
-        draws = self._out.draws(err=True) and not self._out.as_json
+        draws = self._out.is_styled(err=True) and not self._out.as_json
         if draws and (console := self._out.console(err=True)).is_terminal:
             from rich.live import Live as RichLive
 
@@ -91,7 +91,7 @@ class LivePlanView:
     def conclude(self, standing: dict[str, Any]) -> None:
         """How it ended."""
         if self._out.as_json:
-            self._out.data({"ok": standing["result"] == "done", **standing})
+            self._out.write_json({"ok": standing["result"] == "done", **standing})
             return
         standing = self._ordered(standing)
         if self._live:

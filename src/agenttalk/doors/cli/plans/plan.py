@@ -60,7 +60,7 @@ def check(
     from agenttalk.rules.planfile import compiler as rules
     from agenttalk.wiring.plan_files import add_unheeded_warnings, find_overruled, merge_profiles
 
-    settings = CommonOptions.merged(ctx, root, as_json)
+    settings = CommonOptions.merge(ctx, root, as_json)
     out = CommandOutput(as_json=settings.as_json)
     data = sources.read_bytes(file, limit=wire.DOCUMENT_LIMIT)
     with pause_collector():
@@ -116,7 +116,7 @@ def apply(
 
     told = root_access.ask_root(folder, "/api/plans/apply", by_hand, to_documents(compiled))
     if out.as_json:
-        out.data({"ok": True, "plan_id": compiled.dag.plan_id, **told})
+        out.write_json({"ok": True, "plan_id": compiled.dag.plan_id, **told})
     else:
         words = ", ".join(f"{len(told[what])} {what}" for what in ("added", "changed", "removed") if told[what])
         out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {words or 'nothing changed'}")
@@ -147,7 +147,7 @@ def _written(folder: Path, compiled: CompiledPlan) -> list[str]:
 def _tell_refused(out: CommandOutput, file: str, problems: Iterable[Problem]) -> None:
     found = tuple(problems)
     if out.as_json:
-        out.data({"ok": False, "problems": _as_json(found), "warnings": [], "task_dag": None})
+        out.write_json({"ok": False, "problems": _as_json(found), "warnings": [], "task_dag": None})
         return
     _tell_problems(out, found)
     out.say(f"[bold red]refused[/]: {_name(file)} has {_count(len(found), 'problem')}", err=True)
@@ -159,7 +159,7 @@ def _tell(out: CommandOutput, file: str, source: YamlSource, compiled: CompiledP
     problems, warnings = source.located(compiled.problems), source.located(compiled.warnings)
     order = compute_waves(compiled.dag)
     if out.as_json:
-        out.data(
+        out.write_json(
             {
                 "ok": compiled.ok,
                 "problems": _as_json(problems),
@@ -245,7 +245,7 @@ def _done(node: Node) -> list[str]:
 
 
 def _tell_problems(out: CommandOutput, problems: tuple[Problem, ...], *, warning: bool = False) -> None:
-    out.problems(problems[:SHOWN], warning=warning)
+    out.show_problems(problems[:SHOWN], warning=warning)
     if len(problems) > SHOWN:
         out.say(f"[dim]… and {len(problems) - SHOWN} more; --json has all[/]", err=True)
 

@@ -30,7 +30,7 @@ def show_prompt(out: CommandOutput, folder: Path, plan: str, task_id: str) -> in
 
     told = root_access.ask_root(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)
     if out.as_json:
-        out.data({"ok": True, **told})
+        out.write_json({"ok": True, **told})
         return 0
     if told["standing"] in _PROMPTS:
         shown = f" [dim]{told['sha256']}[/]" if told["sha256"] else ""

@@ -58,8 +58,8 @@ def run(
     from agenttalk.doors.cli.plans import warnings
     from agenttalk.wiring.plan_files import compile_plan_file
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
-    given = CommonOptions.merged(ctx, root, as_json).root or find_root(Path.cwd())
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
+    given = CommonOptions.merge(ctx, root, as_json).root or find_root(Path.cwd())
     compiled = compile_plan_file(file, given if given is not None and given.is_dir() else None)
     if compiled.problems:
         return tell_refused(out, compiled)
@@ -67,7 +67,7 @@ def run(
     if dry_run:
         tasks = [node.task_id for node in compiled.dag.nodes]
         if out.as_json:
-            out.data({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
+            out.write_json({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
         else:
             out.say(f"[green]✓[/] [bold]{sanitize(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
@@ -135,10 +135,10 @@ def tell_refused(out: CommandOutput, compiled: CompiledPlan) -> int:
             {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
             for each in compiled.problems
         ]
-        out.data({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
+        out.write_json({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
     else:
-        out.problems(compiled.problems)
-        out.problems([each for each in compiled.warnings if each.code == Code.PLAN_DOUBTFUL], warning=True)
+        out.show_problems(compiled.problems)
+        out.show_problems([each for each in compiled.warnings if each.code == Code.PLAN_DOUBTFUL], warning=True)
         many = len(compiled.problems)
         out.say(f"refused: {many} problem{'s' if many > 1 else ''}", err=True)
     return 2
@@ -199,7 +199,7 @@ def _run_until_settled(
                 raise  # they have the root, and may have it for ever
             gone = error
         if client is not None and client.answered:
-            served, deadline = not client.passing, time.monotonic() + ABSENCE
+            served, deadline = not client.is_temporary, time.monotonic() + ABSENCE
         if gone is not None and time.monotonic() > deadline:
             raise gone
         time.sleep(PACE)
@@ -237,12 +237,12 @@ def _run_here(
         await running.service.submit(
             compiled.dag, compiled.manifest, compiled.profiles, compiled.files, traceparent=_context()
         )
-        with running.dispatcher.followed() as news, running.dispatcher.awaited() as calm:
+        with running.dispatcher.subscribe_changes() as news, running.dispatcher.subscribe_ends() as calm:
             while True:
                 news.clear()
                 calm.clear()
                 began = time.monotonic()
-                look = running.service.standing if watch else running.service.settled
+                look = running.service.read_plan_status if watch else running.service.read_settled_status
                 standing = await look(compiled.dag.plan_id)
                 seen[:] = [standing]
                 show(standing)
@@ -253,7 +253,7 @@ def _run_here(
                 with suppress(TimeoutError):
                     await asyncio.wait_for(calm.wait(), max(SHORTEST, 5 * (time.monotonic() - began)))
 
-    loaded = settings.load(root).confining(sandbox)
+    loaded = settings.load(root).with_sandbox(sandbox)
 
     def start(stop: asyncio.Event) -> Any:
         return wiring.serve(root, loaded, stop=stop, port=0, job=job)

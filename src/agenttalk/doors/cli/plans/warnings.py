@@ -55,7 +55,7 @@ def warn_of_sandboxes(out: CommandOutput, compiled: CompiledPlan, root: Path, sa
     from agenttalk.rules.core import isolation
     from agenttalk.wiring import settings
 
-    for each in isolation.find_unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
+    for each in isolation.find_unheeded(compiled.profiles, settings.load(root).with_sandbox(sandbox).isolation_words):
         out.say(f"[yellow]![/] {sanitize(each.field)}: {sanitize(each.message)}; {sanitize(each.hint or '')}", err=True)
 
 
@@ -66,11 +66,11 @@ def warn_of_logins(out: CommandOutput, compiled: CompiledPlan, root: Path, sandb
     from agenttalk.rules.agents import acp_table, cli_table
     from agenttalk.wiring import settings
 
-    words = settings.load(root).confining(sandbox).words
+    words = settings.load(root).with_sandbox(sandbox).isolation_words
     for name, profile in () if out.as_json else compiled.profiles.items():
         use = profile.acp if profile.driver == "acp" else profile.cli if profile.driver == "cli" else None
         table: Mapping[str, CodingAgent] = acp_table.TABLE if profile.driver == "acp" else cli_table.TABLE
-        if use is None or use.agent not in table or words.settled(profile).tier == "plain":
+        if use is None or use.agent not in table or words.apply_to(profile).tier == "plain":
             continue
         login = cli_table.choose_login(table[use.agent], {*profile.env, *os.environ}).login
         if login is not None and not (Path.home() / login.path).is_file():

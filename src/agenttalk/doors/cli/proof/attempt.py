@@ -41,7 +41,7 @@ class LocalAttempt:
     environ: Mapping[str, str]
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], cwd: Path) -> LocalAttempt:
+    def from_environ(cls, environ: Mapping[str, str], cwd: Path) -> LocalAttempt:
         """The attempt that this process belongs to. Raises UsageError when it belongs to none."""
         file = environ.get("AGENTTALK_COMMAND", "")
         if not file:
@@ -54,11 +54,11 @@ class LocalAttempt:
             raise UsageError(Code.FILE_UNREADABLE, f"cannot read {file}: {error.strerror}") from error
         return cls(command, Path(file).parent, Path(environ.get("AGENTTALK_OUTPUTS", file)), cwd, environ)
 
-    def missing(self) -> list[str]:
+    def find_missing(self) -> list[str]:
         """Everything that can be seen to be missing."""
         return [*self._outputs(), *self._checks()]
 
-    def blocked_before(self) -> bool:
+    def count_block(self) -> bool:
         """Whether the agent was kept from stopping as often as may be; counts this time."""
         counter = self.base / "stops"
         try:
@@ -88,19 +88,19 @@ class LocalAttempt:
             except (OSError, shutil.Error):
                 return
             for check in checks:
-                why = self._fault(check, copy)
+                why = self._find_fault(check, copy)
                 if why:
                     yield answer_words.CHECK_FAILS(name=check.id, why=why)
 
-    def _fault(self, check: AnyCheck, copy: Path) -> str:
+    def _find_fault(self, check: AnyCheck, copy: Path) -> str:
         """Why a check does not pass here; empty if it does, or if only the engine can look."""
         if isinstance(check, RunCheck | TestsCheck):
-            return self._ran(check, copy)
+            return self._run_check(check, copy)
         if isinstance(check, FileCheck | JsonCheck):
             return _inspect_file(check, copy)
         return ""
 
-    def _ran(self, check: RunCheck | TestsCheck, copy: Path) -> str:
+    def _run_check(self, check: RunCheck | TestsCheck, copy: Path) -> str:
         env = {name: self.environ[name] for name in _KEPT if name in self.environ} | (check.env or {})
         seconds = min(_SECONDS, check.timeout or _SECONDS)
         try:
@@ -146,7 +146,7 @@ def _inspect_file(check: FileCheck | JsonCheck, copy: Path) -> str:
 def read_own_attempt() -> LocalAttempt:
     """The attempt of this process. Raises UsageError."""
     try:
-        return LocalAttempt.of(os.environ, Path.cwd())
+        return LocalAttempt.from_environ(os.environ, Path.cwd())
     except UsageError:
         raise
     except AgentTalkError as error:

@@ -80,7 +80,7 @@ def write_anchor(
         return BROKEN
     fsio.write_file(to, audit.write_anchor(reports))
     if out.as_json:
-        out.data({"ok": True, "file": str(to), "chains": [_as_json(report) for report in reports]})
+        out.write_json({"ok": True, "file": str(to), "chains": [_as_json(report) for report in reports]})
     else:
         out.say(f"[green]✓[/] {to}: the heads of {format_count(len(reports), 'chain')}")
     return 0
@@ -105,7 +105,7 @@ def export(
             file.write(audit.to_json_line(chain, entry) + b"\n")
             count += 1
     if to is not None and out.as_json:
-        out.data({"ok": True, "file": str(to), "entries": count})
+        out.write_json({"ok": True, "file": str(to), "entries": count})
     elif to is not None:
         out.say(f"[green]✓[/] {to}: {count} entries")
     return 0
@@ -126,7 +126,7 @@ def find(
     lines = [audit.to_json_line(chain, entry) for chain, entry in audit.find_entries(folder, text, url=url)]
     found: list[Any] = [wire.read(line, limit=wire.DOCUMENT_LIMIT) for line in lines]
     if out.as_json:
-        out.data({"ok": bool(found), "entries": found})
+        out.write_json({"ok": bool(found), "entries": found})
         return 0 if found else BROKEN
     for entry in found:
         out.say(f"[dim]{entry['at']}[/] [bold]{sanitize(entry['kind'])}[/] {sanitize(entry['subject'])}")
@@ -169,7 +169,7 @@ def _setup(
     """How to answer, the root, and the URL of its store."""
     from agenttalk.wiring import settings
 
-    given = CommonOptions.merged(ctx, root, as_json)
+    given = CommonOptions.merge(ctx, root, as_json)
     folder = resolve_root(given.root)
     return CommandOutput(as_json=given.as_json), folder, settings.load(folder).store_url
 
@@ -207,7 +207,9 @@ def _intact(reports: list[ChainReport]) -> bool:
 
 def _tell(out: CommandOutput, reports: list[ChainReport], *, anchored: bool) -> None:
     if out.as_json:
-        out.data({"ok": _intact(reports), "anchored": anchored, "chains": [_as_json(report) for report in reports]})
+        out.write_json(
+            {"ok": _intact(reports), "anchored": anchored, "chains": [_as_json(report) for report in reports]}
+        )
         return
     for report in reports:
         _tell_chain(out, report)

@@ -27,7 +27,7 @@ def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = F
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, "/api/honesty", by_hand)
     if out.as_json:
-        out.data({"ok": True, **found})
+        out.write_json({"ok": True, **found})
         return 0
     _tell(out, found)
     return 0
@@ -88,8 +88,7 @@ def format_honesty(each: dict[str, Any]) -> str:
         parts.append(f"{format_count(each['rounds'], 'round')} of rework")
     parts += [f"{each['held']:.0%} held"]
     if each["disputed"]:
-        parts.append(
-            f"{format_count(each['disputed'], 'check')} disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)"
-        )
+        checks = format_count(each["disputed"], "check")
+        parts.append(f"{checks} disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)")
     parts += [f"${each['cost_per_proven']:.4g} per proven task"] if each["cost_usd"] and each["cost_per_proven"] else []
     return ", ".join(parts)

@@ -70,7 +70,7 @@ def new(
     from agenttalk.rules.commands import promise_making
     from agenttalk.wiring import SystemClock
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     guarded = {"protected": protect} if protect else {}
     said: list[Any] = [
         *({"kind": "run", "run": each, **guarded} for each in runs or ()),
@@ -82,7 +82,7 @@ def new(
     ms = int(SystemClock().now().timestamp() * 1000)
     made = promise_making.make(params, ms=ms, random=secrets.randbelow(1 << 16)).as_json()
     if out.as_json:
-        out.data({"ok": True, "promise": made})
+        out.write_json({"ok": True, "promise": made})
     else:
         typer.echo(json.dumps(made, indent=2, ensure_ascii=False))
     return 0
@@ -93,19 +93,19 @@ def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as
     """Say everything that is wrong with a promise. Only a hard-deny makes it invalid."""
     from agenttalk.rules.commands import promises
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     promise = _promise(file)
     validity = promises.validate(promise)
     doubts = promises.find_near_misses(promise)
     if out.as_json:
         warnings = [{"code": p.code, "field": p.field, "message": p.message, "hint": p.hint} for p in doubts]
         issues = [_issue(each) for each in validity.issues]
-        out.data({"ok": validity.valid, "valid": validity.valid, "issues": issues, "warnings": warnings})
+        out.write_json({"ok": validity.valid, "valid": validity.valid, "issues": issues, "warnings": warnings})
     else:
         for issue in validity.issues:
             where = f"[bold]{sanitize(issue.field)}[/]: "
             out.say(f"{_MARKS[issue.severity]} {where}{sanitize(issue.message)} [dim]\\[{issue.severity}][/]", err=True)
-        out.problems(doubts, warning=True)
+        out.show_problems(doubts, warning=True)
         if validity.valid:
             out.say(f"[green]✓[/] {sanitize(file)}: {sanitize(promise.id)} is valid")
     return 0 if validity.valid else BAD
@@ -147,12 +147,12 @@ def check(
     Without FILE, an agent at work sees what its own attempt misses. That is no evidence: the engine looks for itself.
     """
     if file is None:
-        return _mine(CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json), locale, hook=hook)
+        return _mine(CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json), locale, hook=hook)
     from agenttalk.contracts.evidence import read_evidence, read_gates
     from agenttalk.rules.proof import done
     from agenttalk.rules.proof.evidence import read_vouched_evidence
 
-    out = CommandOutput(as_json=CommonOptions.merged(ctx, root, as_json).as_json)
+    out = CommandOutput(as_json=CommonOptions.merge(ctx, root, as_json).as_json)
     if [file, evidence, gates].count("-") > 1:
         raise UsageError(Code.OPTION_INVALID, "standard input can be read once", hint="write - for one file only")
     if aborted is not None and not aborted.strip():
@@ -162,7 +162,7 @@ def check(
     results = _read(gates, read_gates) if gates else ()
     verdict = done.decide(promise, seen, results, aborted=aborted, confirmed=confirmed)
     if out.as_json:
-        out.data(_verdict(verdict))
+        out.write_json(_verdict(verdict))
     else:
         _tell(out, file, promise, verdict)
     return 0 if verdict.fulfilled else NOT_SO
@@ -176,11 +176,11 @@ def _answer_hook(own: LocalAttempt, language: Locale) -> int:
     from agenttalk.rules.text.render import translate
 
     try:
-        missing = [translate(each, language) for each in own.missing()]
+        missing = [translate(each, language) for each in own.find_missing()]
     except Exception as error:  # noqa: BLE001 - whatever it is, the agent can do nothing about it
         typer.echo(f"agenttalk: the look before you stop failed, which is no fault of yours: {error}", err=True)
         return 0
-    if missing and not own.blocked_before():
+    if missing and not own.count_block():
         first = translate(answer_words.STILL_MISSING(), language)
         reason = "\n".join([first, *(f"- {each}" for each in missing)])
         typer.echo(json.dumps({"decision": "block", "reason": reason}))
@@ -204,9 +204,9 @@ def _mine(out: CommandOutput, locale: str, *, hook: bool) -> int:
         raise
     if hook:
         return _answer_hook(own, language)
-    missing = [translate(each, language) for each in own.missing()]
+    missing = [translate(each, language) for each in own.find_missing()]
     if out.as_json:
-        out.data({"ok": not missing, "missing": missing})
+        out.write_json({"ok": not missing, "missing": missing})
     else:
         for each in missing:
             out.say(f"[bold red]✗[/] {sanitize(each)}")

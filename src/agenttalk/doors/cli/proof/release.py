@@ -53,7 +53,7 @@ def release(
     code.verify_plan(folder, plan)  # what an approval rests on may have changed since
     told = root_access.ask_root(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
     if out.as_json:
-        out.data({"ok": told["state"] == "approved", "plan_id": plan, **told})
+        out.write_json({"ok": told["state"] == "approved", "plan_id": plan, **told})
     else:
         decisions.tell_release(out, plan, told)
     return {"approved": 0, "due": 3}.get(told["state"], 1)

@@ -41,7 +41,7 @@ def verify(
     told = root_access.ask_root(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
     holds = all(check["state"] != "red" for check in told["checks"])
     if out.as_json:
-        out.data({"ok": holds, **told})
+        out.write_json({"ok": holds, **told})
     else:
         _tell(out, told)
     return 0 if holds else 1

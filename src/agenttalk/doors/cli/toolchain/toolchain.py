@@ -67,7 +67,7 @@ def tasks(
         found += answer["tasks"]
         after = answer["next"]
     if out.as_json:
-        out.data(found)
+        out.write_json(found)
         return 0
     for each in found:
         colour = _COLOURS.get(each["status"], "yellow")
@@ -104,7 +104,7 @@ def task(
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
     if out.as_json:
-        out.data(found)
+        out.write_json(found)
         return 0
     colour = _COLOURS.get(found["status"], "yellow")
     out.say(
@@ -134,9 +134,8 @@ def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
     for seen in turn["seen"]:
         if seen["id"].startswith("claim:"):
             mark = "[green]✓[/]" if seen["passed"] else "[red]✗[/]"
-            out.say(
-                f"  {mark} {sanitize_line(seen['id'].removeprefix('claim:'))}: [dim]read:[/] {sanitize_line(seen['detail'])}"
-            )
+            name = sanitize_line(seen["id"].removeprefix("claim:"))
+            out.say(f"  {mark} {name}: [dim]read:[/] {sanitize_line(seen['detail'])}")
     if turn["verify"]:
         _tell_result(out, turn["verify"])
     elif turn["reason"]:
@@ -144,9 +143,8 @@ def _tell_turn(out: CommandOutput, turn: dict[str, Any]) -> None:
 
 
 def _tell_remark(out: CommandOutput, remark: dict[str, Any]) -> None:
-    out.say(
-        f"  [cyan]{sanitize_line(remark['author'])}[/] ({sanitize_line(remark['type'])}): {sanitize_line(remark['body'])}"
-    )
+    author, kind = sanitize_line(remark["author"]), sanitize_line(remark["type"])
+    out.say(f"  [cyan]{author}[/] ({kind}): {sanitize_line(remark['body'])}")
 
 
 def _tell_result(out: CommandOutput, verify: dict[str, Any]) -> None:
@@ -170,7 +168,7 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
     out, folder = root_access.choose_root(ctx, root, as_json)
     found = root_access.ask_root(folder, "/api/toolchain/warnings", by_hand)["warnings"]
     if out.as_json:
-        out.data({"ok": True, "warnings": found})
+        out.write_json({"ok": True, "warnings": found})
         return 0
     for each in found:
         out.say(f"[yellow]![/] {sanitize_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
@@ -205,7 +203,7 @@ def outgoing(
         found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
         away, after = answer["away"], answer["next"]
     if out.as_json:
-        out.data({"ok": True, "outgoing": found, "away": away})
+        out.write_json({"ok": True, "outgoing": found, "away": away})
         return 0
     for each in away:
         again = f"asked again at {each['asked_again_at']}"
@@ -244,12 +242,13 @@ def reconcile(
 
     told = root_access.ask_root(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
     if out.as_json:
-        out.data(told)
+        out.write_json(told)
         return 0 if told["ok"] else 1
     would = "would be " if dry_run else ""
     for each in told["sources"]:
         out.say(
-            f"[bold]{sanitize_line(each['source'])}[/]: {_count(each['repositories'], 'repository')}, {each['things']} open"
+            f"[bold]{sanitize_line(each['source'])}[/]: "
+            f"{_count(each['repositories'], 'repository')}, {each['things']} open"
         )
         for task in each["made"]:
             out.say(
@@ -262,7 +261,8 @@ def reconcile(
             out.say(f"  [green]+[/] {would}called for again: {sanitize_line(task)}")
         for error in each["errors"]:
             out.say(
-                f"  [red]✗[/] {sanitize_line(error['where'])}: {sanitize_line(error['message'])} [dim]\\[{error['code']}][/]"
+                f"  [red]✗[/] {sanitize_line(error['where'])}: "
+                f"{sanitize_line(error['message'])} [dim]\\[{error['code']}][/]"
             )
         if not any(each[what] for what in ("made", "closed", "restored", "errors")):
             out.say("  [green]✓[/] every open obligation has its task")

@@ -59,7 +59,7 @@ def send_sample(
         raise UsageError(Code.FORGE_SIGNATURE_REFUSED if status == 401 else Code.NAME_UNKNOWN, detail)
     found = _followed(client, answer["id"])
     if out.as_json:
-        out.data({"ok": True, "answered_seconds": round(seconds, 3), **found})
+        out.write_json({"ok": True, "answered_seconds": round(seconds, 3), **found})
         return 0
     out.say(f"[green]✓[/] stored as {sanitize(found['id'])}, answered in {seconds * 1000:.0f} ms")
     out.say(f"[green]✓[/] decided: {sanitize_line(found['state'])} ({sanitize_line(found['outcome'])})")

@@ -1,0 +1,121 @@
+"""Messages that their receiver put into the dead letters of its inbox: people learn of it, and the task has failed."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Final, NamedTuple
+
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, Code
+from agenttalk.contracts.record import Ack
+from agenttalk.engine.core import records
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.core.unchanged_folders import UnchangedFolders
+from agenttalk.engine.messages import control_files
+from agenttalk.ports import Folder, Store, Tx
+
+_MOST: Final = 1_000
+"""Files of one folder that are looked at."""
+
+
+class DeclinedFile(NamedTuple):
+    """A file among the dead letters of an inbox."""
+
+    name: str
+    message_id: str
+    data: bytes
+
+
+class DeclineCollector:
+    """Looks for refusals by receivers, wherever something is still open."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._quiet = UnchangedFolders()
+
+    async def collect(self, board: Store) -> int:
+        """Take over what receivers refused on a board; how many messages."""
+        count = 0
+        for agent_id, plan_id in await board.read("open_boxes"):
+            letters = await asyncio.to_thread(self._letters, agent_id, plan_id)
+            work = partial(_decline, letters=letters, agent_id=agent_id, plan_id=plan_id, at=self._deps.stamp())
+            count += await board.transact(work) if letters else 0
+        return count
+
+    def _letters(self, agent_id: str, plan_id: str) -> list[DeclinedFile]:
+        path = f"{root_layout.box_folder(agent_id, 'inbox', plan_id)}/{root_layout.DEADLETTER}"
+        now = self._quiet.now()
+        try:
+            entry = self._deps.root.entry(path)
+            if entry is None or entry.kind != "folder" or self._quiet.is_unchanged(path, entry, now):
+                return []
+            with self._deps.root.open_folder(path) as folder:
+                names = sorted(name for name in folder.names() if root_layout.MESSAGE in name)[:_MOST]
+                found = [letter for name in names for letter in _read(folder, name)]
+        except AgentTalkError:
+            return []
+        self._quiet.record(path, entry, now, news=False)
+        return found
+
+
+def _read(folder: Folder, name: str) -> list[DeclinedFile]:
+    """A message by what it says; the receiver may have given it another name."""
+    try:
+        data = folder.read(name, wire.ENVELOPE_LIMIT)
+        said = wire.read(data)
+    except AgentTalkError:
+        return []
+    message_id = said.get("message_id") if isinstance(said, dict) else None
+    return [DeclinedFile(name, message_id, data)] if isinstance(message_id, str) and is_id(message_id) else []
+
+
+def _decline(tx: Tx, letters: list[DeclinedFile], agent_id: str, plan_id: str, at: str) -> int:
+    origin = tx.run("plan", plan_id=plan_id)[0][1]
+    count = 0
+    for letter in letters:
+        rows = tx.run("delivery_of", plan_id=plan_id, message_id=letter.message_id, receiver=agent_id)
+        if not rows or rows[0][1] not in {"delivered", "claimed"} or rows[0][2] in {"SUCCEEDED", "FAILED"}:
+            continue
+        _, _, _, consumed_at, _, message, _, task_id, command_id, seq = rows[0]
+        [(_, sha256, _, _, _, _, _, output_name, producer, _, _)] = tx.run("message", id=message)
+        if wire.sha256(letter.data) != sha256:
+            continue  # something else under its id was refused; what was sent is still to be done
+        why = f"{agent_id} put it into {root_layout.DEADLETTER} of its inbox; its alerts may say why"
+        ack = Ack.from_json(
+            {
+                "plan_id": plan_id,
+                "message_id": letter.message_id,
+                "task_id": task_id,
+                **({"command_id": command_id, "command_seq": seq} if command_id else {}),
+                "consumer_agent_id": agent_id,
+                "status": "FAILED",
+                "consumed_at": records.format_time(consumed_at or at),
+                "finished_at": records.format_time(at),
+                "result": {"ok": False, "details": f"{Code.DEADLETTERED_BY_RECEIVER}: {why}"},
+            }
+        )
+        control_files.acknowledge(tx, ack, plan_id=plan_id, foreign=origin == "foreign", at=at)
+        records.publish_file(tx, f"plans/{plan_id}/acks/{root_layout.ack_name(letter.message_id)}", ack.as_json())
+        key = f"inbox/{agent_id}/{letter.message_id}"
+        refused = records.RefusedMessage(
+            plan_id=plan_id,
+            agent_id=agent_id,
+            box="inbox",
+            name=letter.name,
+            key=key,
+            code=Code.DEADLETTERED_BY_RECEIVER,
+            reason=why,
+            original=letter.data,
+            message_id=letter.message_id,
+            sha256=wire.sha256(letter.data),
+        )
+        records.write_dead_letter(tx, refused, at=at)
+        told = records.JournalMessage(plan_id, letter.message_id, sha256, producer, task_id, command_id, output_name)
+        more = {"skip_reason": str(Code.DEADLETTERED_BY_RECEIVER)}
+        records.write_journal_line(
+            tx, told, "FAILED", at=at, delivery_id=records.derive_id("dlv", key), to=agent_id, **more
+        )
+        count += 1
+    return count

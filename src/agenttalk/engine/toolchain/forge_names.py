@@ -1,0 +1,114 @@
+"""What repositories and accounts are called: forges let people rename both, and their numbers stay.
+
+Tasks of a repository are kept under the first name that was seen of it. Whichever name an event gives, the same tasks
+are found; and a name that belongs to another repository now does not lead to the tasks of the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
+from agenttalk.ports import Tx
+from agenttalk.rules.toolchain import dedup_keys
+from agenttalk.rules.toolchain.accounts import ForgeRegistry
+
+
+def resolve_repository_name(tx: Tx, event: ForgeEvent) -> ForgeEvent:
+    """An event with the name under which the tasks of its repository are kept. Nothing is written."""
+    known_as, _ = _find_stored_name(tx, event.source, event.repository)
+    if known_as == event.repository.full_name.lower():
+        return event
+    return event.model_copy(update={"repository": event.repository.model_copy(update={"known_as": known_as})})
+
+
+def find_stored_name(tx: Tx, source: str, repository: Repository) -> str:
+    """The name under which the tasks of a repository are kept; empty when it is its own."""
+    found, _ = _find_stored_name(tx, source, repository)
+    return "" if found == repository.full_name.lower() else found
+
+
+def remember_names(tx: Tx, event: ForgeEvent, registry: ForgeRegistry) -> None:
+    """Remember what an event says of names, if it is news."""
+    repository = event.repository
+    found, news = _find_stored_name(tx, event.source, repository)
+    if news and repository.id is not None:
+        name = repository.full_name
+        _write(tx, dedup_keys.repository(event.source, repository.id), {"known_as": found, "name": name})
+        _write(tx, dedup_keys.repository_named(event.source, name), {"id": repository.id})
+        _write(tx, dedup_keys.repository_kept_as(event.source, found), {"id": repository.id})
+    ours = {each.id: each.login for each in registry.identities if each.source == event.source and each.id is not None}
+    seen = {each.id: each.login for each in _users(event) if each.id in ours}
+    before = _logins(tx, event.source)
+    after = {number: login for number, login in {**before, **seen}.items() if number is not None}
+    after = {number: login for number, login in after.items() if ours.get(number, login).lower() != login.lower()}
+    if after != before:
+        _write(tx, dedup_keys.accounts(event.source), {str(number): login for number, login in after.items()})
+
+
+def is_repository_deleted(tx: Tx, event: ForgeEvent) -> bool:
+    """Whether the repository of an event was deleted before. What happened since then shows that it is back."""
+    gone = _read(tx, dedup_keys.repository_gone(event.source, event.repository.key))
+    return bool(gone) and not event.first_hand and event.at <= str(gone["at"])
+
+
+def note_deletion(tx: Tx, event: ForgeEvent, at: str) -> None:
+    """Remember that a repository was deleted, and by whom; or that it is seen again."""
+    key = dedup_keys.repository_gone(event.source, event.repository.key)
+    if event.name != "repository_deleted":
+        if _read(tx, key) and not is_repository_deleted(tx, event):
+            _write(tx, key, {})
+    elif not event.first_hand:
+        _write(tx, key, {"at": at, "by": event.sender.login.lower() if event.sender else ""})
+
+
+def is_repository_known(tx: Tx, source: str, name: str) -> bool:
+    """Whether the repository whose tasks are kept under a name was ever seen."""
+    return bool(_read(tx, dedup_keys.repository_kept_as(source, name)))
+
+
+def apply_renames(tx: Tx, source: str, registry: ForgeRegistry) -> ForgeRegistry:
+    """Who is who, with the names that accounts were seen to have now."""
+    return registry.with_names(source, _logins(tx, source))
+
+
+def _find_stored_name(tx: Tx, source: str, repository: Repository) -> tuple[str, bool]:
+    """The name under which tasks are kept, and whether what the repository says of itself is news."""
+    name = repository.full_name.lower()
+    named = _read(tx, dedup_keys.repository_named(source, name))
+    number = repository.id if repository.id is not None else named.get("id")
+    if number is None:
+        return name, False
+    row = _read(tx, dedup_keys.repository(source, number))
+    if row:
+        return str(row["known_as"]), row["name"] != repository.full_name or named.get("id") != number
+    kept = _read(tx, dedup_keys.repository_kept_as(source, name))
+    return (f"{name}~{number}" if kept else name), True
+
+
+def _logins(tx: Tx, source: str) -> dict[int, str]:
+    return {int(number): login for number, login in _read(tx, dedup_keys.accounts(source)).items()}
+
+
+def _users(event: ForgeEvent) -> Iterator[ForgeUser]:
+    pull, issue = event.pull_request, event.issue
+    texts = (event.comment, event.review)
+    single = (event.sender, event.requested_reviewer, event.assignee, *(each.author for each in texts if each))
+    listed = (
+        *((pull.author, *(pull.requested_reviewers or ())) if pull else ()),
+        *((issue.author, *issue.assignees) if issue else ()),
+    )
+    yield from (each for each in (*single, *listed) if each is not None)
+
+
+def _read(tx: Tx, key: str) -> Mapping[str, Any]:
+    for _, body in tx.run("sighting", object=key):
+        found: Any = wire.read(bytes(body))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _write(tx: Tx, key: str, told: Mapping[str, Any]) -> None:
+    tx.run("put_sighting", object=key, head="", body=wire.write(dict(told)))

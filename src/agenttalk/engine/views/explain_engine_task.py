@@ -1,0 +1,294 @@
+"""Why a task is in its state, in plain words: what was asked, claimed and seen, and what moves it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine.budgets import denials
+from agenttalk.engine.core.boards import board_of
+from agenttalk.engine.core.deps import Deps
+from agenttalk.engine.people import dispute_rows
+from agenttalk.engine.plans import dag_reviews, releases
+from agenttalk.engine.plans import rework_rounds as rounds_of
+from agenttalk.engine.plans.dag_reviews import DagReviewRecord
+from agenttalk.engine.plans.definition import read_definition, read_joined_checks
+from agenttalk.engine.views.plan_status import sum_usage
+from agenttalk.ports import Store
+from agenttalk.rules.budgets import budgets
+from agenttalk.rules.core import usage
+from agenttalk.rules.planfile import plan_remarks
+from agenttalk.rules.proof import score_gates
+
+_NEXT: Final = {
+    "PENDING": "it goes on by itself when the tasks before it have ended",
+    "READY": "it begins when its agent is free",
+    "RUNNING": "it ends when its agent does, or at its time limit",
+    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive; if that takes too long, a person is asked",
+    "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
+    "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
+    "COMPLETED": "nothing; it is done",
+    "FAILED": "'agenttalk retry {plan}/{task}' tries it again",
+    "SKIPPED": "nothing; it is not needed",
+}
+_SKIPPED: Final = "nothing, unless what it needed is tried again: 'agenttalk retry' does that"
+_PAUSED: Final = "the plan is paused: 'agenttalk resume {plan}' lets it go on"
+_NO_ROUND: Final = "somebody has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'"
+_FOLLOWED: Final = {
+    "ordered": "the next version was refused, too",
+    "exhausted": "the next version was refused, too, and no round was left",
+    "stuck": "the next version was refused for the same issues, unchanged",
+    "granted": "somebody granted more rounds",
+    "accepted": "somebody accepted it as it is",
+    "aborted": "somebody gave it up",
+}
+_COMES: Final = {"COMPLETED": "the next version is good enough so far", "FAILED": "doing it again failed"}
+_ISSUES: Final = 50
+"""Issues that are shown of each round."""
+_ORDERS: Final = 20
+"""Commands that were taken back that are shown, the newest."""
+_STALE: Final = "what was proven of it has changed since; it is verified again before the plan ends"
+_BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
+
+_ELSEWHERE: Final = {
+    "offered": "it begins when {agent}, which works elsewhere, takes it; for that an engine has to run",
+    "elsewhere": "it ends when {agent} hands in its result, at its time limit, or when nothing is heard of {agent}",
+}
+_HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
+_ANOTHER_DAY: Final = (
+    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
+    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'"
+)
+_STOPPED: Final = "the day stopped its turn in the middle, which does not count against {agent}; "
+_REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
+_NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
+
+
+class _TaskSituation(NamedTuple):
+    """Where a task stands, as far as that says what moves it on."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    state: str
+    phase: str | None
+    cause: str | None
+    reason: str | None
+    driver: str
+    """Of its agent, if it is to be taken or has not begun yet."""
+    stale: bool
+    asked: bool
+    """Whether a person has it, and has not answered."""
+    paused: bool
+
+
+async def explain_engine_task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
+    """Everything that is to be said of a task. Raises UsageError when there is none."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    found = await store.read("node", plan_id=plan_id, task_id=task_id)
+    if not rows or not found:
+        hint = f"'agenttalk status {plan_id}' lists its tasks"
+        raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
+    node = Node.model_validate_json(bytes(found[0][0]))
+    agent_id, state, _, lease, _, _, unmet, phase, cause, reason, score, retries, *rest = rows[0]
+    _, _, rounds, missing, request_id, _, _, fact = rest
+    [run] = await store.read("run", plan_id=plan_id)
+    sheet = read_definition(plan_id, run)
+    sheet.joined_checks = read_joined_checks(await store.read("joined_checks", plan_id=plan_id))
+    turns = await _turns(store, fact)
+    about = rounds_of.ledger_subject(plan_id, task_id)
+    history = rounds_of.read_rounds(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
+    stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
+    driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
+    disputed = dispute_rows.read_disputes(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
+    review, release = (
+        await dag_reviews.read_latest_committed(store, plan_id),
+        await releases.read_latest_committed(store, plan_id),
+    )
+    by_person = driver == "human" or phase == "asking"
+    asked = bool(by_person and await store.read("open_requests_of", plan_id=plan_id, task_id=task_id))
+    paused = run[0] == "PAUSED"
+    now = _TaskSituation(plan_id, task_id, agent_id, state, phase, cause, reason, driver, stale, asked, paused)
+    return {
+        "plan_id": plan_id,
+        "task_id": task_id,
+        "agent_id": agent_id,
+        "state": state,
+        "phase": phase,
+        "freshness": ("stale" if stale else "fresh") if state == "COMPLETED" else None,
+        "broke": await _broke(store, plan_id, task_id),
+        "cause": cause,
+        "reason": reason,
+        "score": score,
+        "asked": node.prompt,
+        "promised": _promised(sheet.promise(node), derived=node.promise is None),
+        "waits_for": [each for each in node.depends_on if await _is_open(store, plan_id, each)] if unmet else [],
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "choices": await _choices(store, plan_id, node),
+        "request_id": request_id,
+        "attempts": turns,
+        "superseded": await _superseded(store, plan_id, task_id),
+        "usage": sum_usage(_used(turn) for turn in turns),
+        "retries": retries,
+        "rounds": rounds,
+        "history": _came_of(rounds_of.rounds_to_json(history, _ISSUES), state),
+        "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED", done=state == "COMPLETED"),
+        "gates": [denials.to_json(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
+        "branch": _branch(node, score) if state == "COMPLETED" else None,
+        "moves_on": _moves_on(now, review, turns),
+        **({"disputes": dispute_rows.disputes_to_json(disputed, plan_id, task_id)} if disputed else {}),
+        **({"review": review.as_json()} if review else {}),
+        **({"release": release.as_json()} if release else {}),
+    }
+
+
+def _moves_on(now: _TaskSituation, review: DagReviewRecord | None, turns: Sequence[Mapping[str, Any]]) -> str:
+    """What has to happen next, and by whom."""
+    if review is not None and review.is_undecided and now.state == "PENDING":
+        words = _REVIEWED if review.state == "open" else _NOT_APPROVED
+        return words.format(review=review.review_plan, request=review.request_id)
+    if now.asked:
+        return _NEXT["BLOCKED_WAITING_HUMAN"]
+    if now.driver == "folder":
+        return _BY_HAND.format(agent=now.agent_id, plan=now.plan_id)
+    if now.paused and now.state in {"PENDING", "READY"}:
+        return _PAUSED.format(plan=now.plan_id)
+    if now.phase in _ELSEWHERE or now.driver == "remote":
+        return _ELSEWHERE[now.phase or "offered"].format(agent=now.agent_id)
+    held = _ANOTHER_DAY if budgets.DAY in (now.reason or "") else _HELD
+    caused = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held, "DEPENDENCY_SKIP": _SKIPPED}
+    told = caused.get(now.cause or "", _NEXT[now.state])
+    moves_on = _STALE if now.stale else told.format(plan=now.plan_id, task=now.task_id)
+    if told is _ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
+        return _STOPPED.format(agent=now.agent_id) + moves_on
+    return moves_on
+
+
+def _used(turn: Mapping[str, Any]) -> dict[str, float]:
+    """What an attempt took, of what its usage says."""
+    said = turn.get("usage", {})
+    used = usage.measure_usage(said, seconds=said.get("duration_s", 0.0))
+    counts = {"tokens": used.tokens, "cost_usd": used.cost_usd, "tool_calls": used.tool_calls}
+    return {"duration_s": round(used.seconds, 3), **counts}
+
+
+def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:
+    criteria = [{"id": each.id, "description": each.description} for each in promise.acceptance]
+    told = {"id": promise.id, "objective": promise.objective, "derived": derived, "criteria": criteria}
+    left_open = plan_remarks.list_open_points(promise)
+    return told | {"left_open": left_open} if left_open else told
+
+
+def _verdict(
+    turns: Sequence[Mapping[str, Any]], history: Sequence[rounds_of.Round], *, accepted: bool, done: bool
+) -> dict[str, Any] | None:
+    """How it was decided last: about the last turn, or by the person who accepted what it left.
+
+    A verdict that something is fulfilled `counts` only while its task is done: it may have been refused since.
+    """
+    if not accepted:
+        found = next((turn for turn in reversed(turns) if "verdict" in turn), None)
+        if found is None:
+            return None
+        told = {**found["verdict"], **_isolation(found)}
+        return {**told, "counts": done, "about": found["command_id"]} if told["fulfilled"] else told
+    said = next(each.body for each in reversed(history) if each.kind == rounds_of.ACCEPTED)
+    shared = {key: said[key] for key in ("shown", "confirmed", "overrules")}
+    return {"missing": [], "blockers": [], **said["verdict"], "accepted_by": said["by"], **shared}
+
+
+def _isolation(turn: Mapping[str, Any]) -> dict[str, str]:
+    """What kept an agent from what is not its own; nothing is said of those who did not work on this machine."""
+    tier = turn.get("sandbox")
+    return {"isolation": "none" if tier == "plain" else tier} if tier else {}
+
+
+def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
+    """The rounds, each with what came of it: the next refusal tells what became of the version that was made then."""
+    for number, each in enumerate(history, 1):
+        if each["what"] in {"ordered", "granted"}:
+            later = history[number]["what"] if number < len(history) else None
+            later = "stuck" if later == "exhausted" and history[number].get("stuck") else later
+            each["came_of_it"] = _FOLLOWED[later] if later else _COMES.get(state, "it is being done again")
+    return history
+
+
+async def _choices(store: Store, plan_id: str, node: Node) -> list[dict[str, Any]]:
+    """Inputs of which several tasks before it make one, and which is taken."""
+    found = []
+    for need in node.needs:
+        if need.selector.type != "by_output_name" or need.policy == "all":
+            continue
+        makers = [each for each in node.depends_on if await _makes(store, plan_id, each, need.selector.value)]
+        if len(makers) > 1:
+            found.append({"input": need.name, "of": makers, "pick": need.policy})
+    return found
+
+
+async def _makes(store: Store, plan_id: str, task_id: str, output: str) -> bool:
+    rows = await store.read("node", plan_id=plan_id, task_id=task_id)
+    node = Node.model_validate_json(bytes(rows[0][0])) if rows else None
+    return node is not None and any(each.name == output for each in node.outputs)
+
+
+async def _superseded(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+    """Commands that were taken back before they were carried out, the oldest first."""
+    rows = await store.read("superseded_orders", plan_id=plan_id, task_id=task_id, limit=_ORDERS)
+    return [{"command_id": command_id, "why": why, "at": at} for command_id, why, at in reversed(rows)]
+
+
+async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | None:
+    """What a task broke last of what was proven, if it broke anything."""
+    rows = await store.read("latest_fact", subject=f"{plan_id}/{task_id}", kind="regression.found")
+    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
+    return {"reason": said["reason"], "broken": said["broken"]} if said is not None else None
+
+
+def _branch(node: Node, score: float | None) -> dict[str, Any] | None:
+    """Where the score of a task led, if it led anywhere."""
+    taken = score_gates.judge_gates(node, scores={node.task_id: score}, evidence=()).branch
+    if node.gates is None or taken is None:
+        return None
+    branch = node.gates.branches[taken]
+    return {"when": branch.when, "activate": list(branch.activate)}
+
+
+async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
+    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    return bool(rows) and rows[0][1] not in {"COMPLETED", "SKIPPED", "FAILED"}
+
+
+async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
+    """How each attempt ended, in order: the fact of each names the one before it."""
+    found = []
+    while fact is not None:
+        [(body,)] = await store.read("fact", seq=fact)
+        told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        keys = (
+            "command_id",
+            "attempt",
+            "how",
+            "sandbox",
+            "cause",
+            "reason",
+            "result",
+            "score",
+            "score_explanation",
+            "usage",
+            "notice",
+            "gates",
+            "checks",
+            "claims",
+            "foreign",
+            "remarks",
+            "commit",
+            "verdict",
+        )
+        found.append({key: told[key] for key in keys if told.get(key) is not None})
+        fact = told.get("before")
+    return found[::-1]

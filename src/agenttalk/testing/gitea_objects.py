@@ -1,0 +1,223 @@
+"""What a fake forge knows: accounts, repositories, issues, pull requests, reviews."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from agenttalk.testing.bare_repository import BareRepository
+
+_WIP: Final = ("wip:", "[wip]")
+
+
+class RefusedError(Exception):
+    """The forge says no."""
+
+    def __init__(self, status: int, message: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class MovedError(RefusedError):
+    """It has another name now, and the forge leads there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(307)
+        self.name = name
+
+
+@dataclass(slots=True)
+class GiteaUser:
+    """An account."""
+
+    id: int
+    login: str
+    password: str = ""
+    tokens: set[str] = field(default_factory=set)
+    is_admin: bool = False
+
+
+@dataclass(slots=True)
+class GiteaChange:
+    """Something that was done to an issue, as its timeline tells it."""
+
+    kind: str
+    """`close`, `reopen`, `assignees`, `pull_scheduled_merge`, …"""
+    who: GiteaUser
+    at: str
+    assignee: GiteaUser | None = None
+    removed: bool = False
+    """Whether the assignee was taken off."""
+
+
+@dataclass(slots=True)
+class GiteaIssue:
+    """An issue, or the issue's half of a pull request."""
+
+    number: int
+    title: str
+    body: str
+    author: GiteaUser
+    created: str
+    updated: str
+    assignees: list[GiteaUser] = field(default_factory=list)
+    state: Literal["open", "closed"] = "open"
+    changes: list[GiteaChange] = field(default_factory=list)
+    """What was done to it, besides its texts."""
+
+
+@dataclass(slots=True)
+class GiteaLineComment:
+    """A comment on a line. An answer to one belongs to the same review, whoever writes it."""
+
+    id: int
+    author: GiteaUser
+    path: str
+    line: int
+    body: str
+    created: str
+
+
+@dataclass(slots=True)
+class GiteaReview:
+    """A review; PENDING is one that nobody else sees."""
+
+    id: int
+    author: GiteaUser
+    state: str
+    body: str
+    commit: str
+    submitted: str
+    """When it was begun: a draft that is handed in later keeps this time."""
+    updated: str = ""
+    """When it was handed in, or changed last."""
+    comments: list[GiteaLineComment] = field(default_factory=list)
+    """What is said about lines: by the reviewer, and by those who answer in the same thread."""
+    dismissed: bool = False
+    """Whether somebody took it back. Nobody is told of that, and nothing shows when it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiteaPush:
+    """Somebody moved the head of a pull request."""
+
+    id: int
+    who: GiteaUser
+    commits: tuple[str, ...]
+    """New commits; when it was forced, the head before and the head after."""
+    forced: bool
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledMerge:
+    """A merge that waits for checks."""
+
+    who: GiteaUser
+    style: str
+    head: str
+
+
+@dataclass(slots=True)
+class GiteaPull:
+    """The other half of a pull request."""
+
+    issue: GiteaIssue
+    head_branch: str
+    base_branch: str
+    head_sha: str
+    """What `refs/pull/N/head` names: the newest commit while it was open. The single answer tells the branch's tip."""
+    base_sha: str
+    """The commit that the head and the base have in common."""
+    head_repository: str
+    requested: list[GiteaUser] = field(default_factory=list)
+    """Who is asked for a review now. Answers of the forge list others, too."""
+    reviews: list[GiteaReview] = field(default_factory=list)
+    merged_by: GiteaUser | None = None
+    merged_at: str | None = None
+    merge_sha: str | None = None
+    pushes: list[GiteaPush] = field(default_factory=list)
+    """Who moved its head, the oldest first."""
+    scheduled: ScheduledMerge | None = None
+    """Who wants it merged as soon as its checks are good."""
+
+    @property
+    def merged(self) -> bool:
+        """Whether it was merged."""
+        return self.merged_at is not None
+
+    @property
+    def draft(self) -> bool:
+        """Whether its title says so; there is no other way to say it."""
+        return self.issue.title.lower().startswith(_WIP)
+
+
+@dataclass(slots=True)
+class GiteaComment:
+    """A comment."""
+
+    id: int
+    number: int
+    author: GiteaUser
+    body: str
+    created: str
+
+
+@dataclass(slots=True)
+class GiteaHook:
+    """Where events are sent."""
+
+    id: int
+    url: str
+    secret: str
+    events: tuple[str, ...]
+    active: bool = True
+    content_type: str = "json"
+
+
+@dataclass(slots=True)
+class GiteaRepository:
+    """A repository with everything in it."""
+
+    id: int
+    owner: GiteaUser
+    name: str
+    bare: BareRepository
+    writers: set[str] = field(default_factory=set)
+    readers: set[str] = field(default_factory=set)
+    """Who else sees it when it is private."""
+    private: bool = False
+    """Whether only some see it. To others it does not exist."""
+    approvals: int = 0
+    """How many approvals a merge needs."""
+    needs_checks: bool = False
+    """Whether a merge needs good statuses."""
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    """Of issues and pull requests. None is used twice, also when one was deleted."""
+    issues: dict[int, GiteaIssue] = field(default_factory=dict)
+    pulls: dict[int, GiteaPull] = field(default_factory=dict)
+    comments: list[GiteaComment] = field(default_factory=list)
+    statuses: list[dict[str, Any]] = field(default_factory=list)
+    hooks: list[GiteaHook] = field(default_factory=list)
+    still_checking: set[int] = field(default_factory=set)
+    """Pull requests for which the forge still works out conflicts."""
+
+    @property
+    def full_name(self) -> str:
+        """`owner/name`."""
+        return f"{self.owner.login}/{self.name}"
+
+    def may_read(self, user: GiteaUser) -> bool:
+        """Whether it exists for somebody."""
+        return not self.private or self.may_write(user) or user.login in self.readers
+
+    def may_write(self, user: GiteaUser) -> bool:
+        """Whether somebody may push and assign."""
+        return user.is_admin or user is self.owner or user.login in self.writers
+
+
+Emit = Callable[[GiteaRepository, str, str, GiteaUser, dict[str, Any]], None]
+"""(repository, coarse name, exact name, who, what) of an event."""

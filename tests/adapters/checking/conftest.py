@@ -1,0 +1,59 @@
+"""What tests of checks share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+import hanging
+from adapters.checking.bench import Bench
+from agenttalk.contracts.agent import Tier
+from kits.sandboxkit import needs
+
+
+@pytest.fixture(autouse=True)
+def _no_hanging() -> Iterator[None]:
+    yield from hanging.ended()
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[Bench]:
+    """A checkout without the sandbox. Whatever a check leaves behind is ended, and is a failure."""
+    yield from _bench(tmp_path, "plain")
+
+
+@pytest.fixture
+def boxed(tmp_path: Path) -> Iterator[Bench]:
+    """A checkout with the sandbox."""
+    needs("bubblewrap")
+    yield from _bench(tmp_path, "bubblewrap")
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Bench]:
+    """A checkout with landlock."""
+    needs("landlock")
+    yield from _bench(tmp_path, "landlock")
+
+
+@pytest.fixture(params=["plain", "boxed", pytest.param("locked", marks=pytest.mark.rest)])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    """A checkout, without a sandbox and with each."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Bench)
+    return found
+
+
+def _bench(path: Path, tier: Tier) -> Iterator[Bench]:
+    with TemporaryDirectory(prefix="agenttalk-test-") as temporary:
+        made = Bench(path, tier)
+        made = Bench(path, tier, replace(made.context, temporary=Path(temporary)))
+        made.checkout.mkdir()
+        yield made
+        assert made.left_behind() == []
+        assert os.listdir(temporary) == []  # noqa: PTH208 - names are all that is asked

@@ -1,0 +1,137 @@
+"""Migrations: the schema is their sum, and a database that does not fit is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, get_args
+
+import apsw
+import psycopg
+import pytest
+
+from agenttalk.adapters.store import queries, schema, sqlite
+from agenttalk.adapters.store.dialect import DialectName
+from agenttalk.adapters.store.root import RootStores
+from agenttalk.contracts.errors import Code, MachineError
+from kits.storekit import Place
+
+GOLDEN = Path(__file__).parent / "golden"
+POSTGRES_DUMP = """
+SELECT table_name || ': ' || string_agg(
+         column_name || ' ' || data_type
+           || CASE is_nullable WHEN 'NO' THEN ' not null' ELSE '' END
+           || CASE is_identity WHEN 'YES' THEN ' identity' ELSE '' END
+           || coalesce(' default ' || column_default, '')
+           || coalesce(' collate ' || collation_name, ''), ', ' ORDER BY ordinal_position)
+FROM information_schema.columns WHERE table_schema = 'projects' GROUP BY table_name
+UNION ALL
+SELECT indexdef FROM pg_indexes WHERE schemaname = 'projects'
+UNION ALL
+SELECT conrelid::regclass || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+WHERE connamespace = 'projects'::regnamespace
+ORDER BY 1
+"""
+
+
+async def open_shop(stores: RootStores) -> None:
+    await stores.board("shop")
+
+
+def dump(place: Place) -> str:
+    if place.dialect == "postgres":
+        with psycopg.connect(place.url) as session:
+            return "\n".join(row[0] for row in session.execute(POSTGRES_DUMP)) + "\n"
+    rows = change(place, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC, name")
+    return "\n".join(row[0] + ";" for row in rows) + "\n"
+
+
+def change(place: Place, statement: str) -> list[tuple[Any, ...]]:
+    """Do something to the database behind the store's back."""
+    if place.dialect == "postgres":
+        with psycopg.connect(place.url, options="-c search_path=projects") as session:
+            session.execute(statement)
+            return []
+    connection = apsw.Connection(str(place.root / "data/projects/shop/blackboard.db"))
+    rows = connection.execute(statement).fetchall()
+    connection.close()
+    return rows
+
+
+def test_the_schema_is_the_sum_of_the_migrations(place: Place) -> None:
+    place.play(open_shop)
+    golden = GOLDEN / f"{place.dialect}.txt"
+    if os.environ.get("AGENTTALK_UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(dump(place), encoding="utf-8")
+    assert dump(place) == golden.read_text(encoding="utf-8")
+
+
+def test_opening_again_changes_nothing(place: Place) -> None:
+    place.play(open_shop)
+    before = dump(place)
+    place.play(open_shop)
+    assert dump(place) == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE migrations SET hash = 'sha256:other' WHERE number = 1", "is not the 0001_ground of this release"),
+        ("INSERT INTO migrations VALUES (9999, '9999_future', 'sha256:x')", "newer AgentTalk"),
+    ],
+    ids=["changed", "newer"],
+)
+def test_a_database_that_does_not_fit_is_refused(place: Place, statement: str, words: str) -> None:
+    place.play(open_shop)
+    change(place, statement)
+    with pytest.raises(MachineError, match=words) as caught:
+        place.play(open_shop)
+    assert caught.value.code is Code.STORE_INCOMPATIBLE
+    assert caught.value.hint
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(sqlite: Place) -> None:
+    sqlite.play(open_shop)
+    connection = apsw.Connection(str(sqlite.root / "data/projects/shop/blackboard.db"))
+    before = dump(sqlite)
+    steps = [
+        *schema.migrations("sqlite", "board"),
+        schema.Migration(9999, "x", "CREATE TABLE a (b); CREATE TABLE a (b)"),
+    ]
+    with pytest.raises(apsw.SQLError):
+        schema.migrate(sqlite_connection(connection), steps, "shop")
+    assert dump(sqlite) == before
+
+
+def sqlite_connection(connection: apsw.Connection) -> sqlite.SqliteConnection:
+    return sqlite.SqliteConnection(connection)
+
+
+def test_migrations_can_be_for_the_system_or_the_boards_only(tmp_path: Path) -> None:
+    folder = tmp_path / "sqlite"
+    folder.mkdir()
+    for name in ("0001_all", "0002_tasks.board", "0003_tokens.system"):
+        (folder / f"{name}.sql").write_text("SELECT 1")
+    assert [m.number for m in schema.migrations("sqlite", "board", tmp_path)] == [1, 2]
+    assert [m.number for m in schema.migrations("sqlite", "system", tmp_path)] == [1, 3]
+
+
+def test_both_dialects_have_the_same_migrations_and_statements() -> None:
+    names = [[m.name for m in schema.migrations(name, "board")] for name in get_args(DialectName)]
+    assert names[0] == names[1]
+    assert queries.load_statements("sqlite").keys() == queries.load_statements("postgres").keys()
+
+
+def test_an_old_sqlite_is_refused() -> None:
+    with pytest.raises(MachineError, match=r"3\.40\.1; 3\.51\.3 or newer") as caught:
+        sqlite.require_version("3.40.1")
+    assert caught.value.code is Code.STORE_INCOMPATIBLE
+    sqlite.require_version("3.51.3")
+
+
+def test_statements_are_translated_for_psycopg_with_literals_and_casts_left_alone() -> None:
+    text = "SELECT ':a', a::text, b % 2, '100%' FROM t WHERE c = :c -- why: it's\n AND d = :d_2"
+    assert queries.to_psycopg(text) == (
+        "SELECT ':a', a::text, b %% 2, '100%%' FROM t WHERE c = %(c)s -- why: it's\n AND d = %(d_2)s"
+    )

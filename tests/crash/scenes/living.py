@@ -1,0 +1,57 @@
+"""A plan that looks again at what it proved before it ends: one task breaks what another proved, and mends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from agenttalk.adapters.drivers.python_calls import Turn
+from agenttalk.engine.plans import submission
+from crash.life import Life, Scenario, Step
+from crash.scenes.running import P, ended, everybody, kept, until
+from kits.plankit import plan, task
+from kits.treekit import Tree
+
+CODE = "code"
+"""The folder that the plan works on, under the root."""
+
+
+def _file(check_id: str, path: str, text: str, **keys: Any) -> dict[str, Any]:
+    check = {"id": check_id, "kind": "file", "path": path, "contains": text, **keys}
+    criterion = {"id": check_id, "description": check_id, "evidenceRequired": [check_id]}
+    return {"objective": "It is there", "acceptance": [criterion], "checks": [check]}
+
+
+async def _submit(life: Life) -> None:
+    """Hand the plan over. Whoever died meanwhile hands it over again."""
+    compiled = plan(
+        task("one", workspace="repo", promise=_file("sums", "sum.txt", "good")),
+        task("two", "b", workspace="repo", needs=["one"], promise=_file("noted", "note.txt", "x", covers=["note.txt"])),
+        workspace={"repo": str(life.tree.root / CODE)},
+    )
+    await submission.submit(life.deps, compiled.dag, compiled.manifest, compiled.profiles)
+    life.say(f"plan.submitted {P}")
+
+
+def _prepare(tree: Tree) -> None:
+    (tree.root / CODE).mkdir()
+    (tree.root / CODE / "sum.txt").write_text("nothing\n")
+
+
+async def _work(life: Life, turn: Turn) -> str:
+    """The second one breaks what the first one proved, unless it is told that it did."""
+    clone = life.tree.root / "workspaces" / P / "attempts" / turn.task_id / "tree"
+    _write(clone / "sum.txt", "good\n" if turn.task_id == "one" or turn.command.reexecute else "bad\n")
+    if turn.task_id == "two":
+        _write(clone / "note.txt", "x\n")
+    return "all done"
+
+
+def _write(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+LIVING = Scenario("living", _prepare, (Step(_submit), until(ended)), functions=everybody(_work), witness=kept)
+"""The second task breaks what the first one proved; that is found before the plan ends, and the second one mends it."""
+SCENARIOS = (LIVING,)

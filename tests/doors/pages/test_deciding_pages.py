@@ -1,0 +1,167 @@
+"""What people see of what they decide about, and that an answer counts for exactly that."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from agenttalk.adapters.drivers.python_calls import Turn
+from agenttalk.contracts.core import wire
+from agenttalk.doors.pages import codes, diffs, files
+from agenttalk.doors.pages.diffs import DiffBlock
+from agenttalk.engine.people import questions
+from agenttalk.engine.views import explain, explain_engine_task
+from agenttalk.rules.core import task_states
+from agenttalk.rules.proof import done
+from doors.pages.pagekit import HOSTILE, Guest, text, visit
+from kits.plankit import plan, task
+from kits.provekit import CALC, FIXES, program, promise, repository
+
+NICE = {"id": "nice", "kind": "human", "question": "Is it nice?"}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo", {"calc.py": CALC})
+
+
+@pytest.mark.shows("E10")
+def test_files_that_somebody_approves_are_named_hashed_shown_and_can_be_kept(tmp_path: Path) -> None:
+    long, binary = f"{HOSTILE}\n" + "ä" * 4_000, b"\0\1\2" * 100_000
+
+    async def maker(turn: Turn) -> str:
+        turn.outputs["made"] = {"page.txt": long, "b.bin": binary}
+        return "ok"
+
+    async def use(ada: Guest) -> None:
+        outputs = [{"name": "made", "deliverable": True}]
+        await ada.engine.submit(plan(task("one", outputs=outputs, promise=promise(NICE))))
+        await ada.engine.asked()
+        [asked] = await questions.list_open(ada.engine.deps)
+        where = f"/inbox/{asked.request_id}"
+        shown = await ada.page(where)
+        assert "&lt;script&gt;alert(1)" in shown
+        assert "<script>alert" not in shown
+        assert "Only the beginning is shown" in shown
+        for name, data in (("page.txt", long.encode()), ("b.bin", binary)):
+            digest = wire.sha256(data)
+            assert re.search(rf"{name}</td><td><code[^>]*>{digest}<", shown), name
+            kept = await ada.get(f"{where}/files/{digest}/download")
+            assert (kept.status_code, kept.content) == (200, data)
+            assert kept.headers["content-disposition"].startswith(f'attachment; filename="{name}"')
+        assert "293.0 KiB" in shown
+        other = wire.sha256(b"of somebody else")
+        await (await ada.engine.deps.stores.blobs("default")).put(b"of somebody else")
+        assert (await ada.get(f"{where}/files/{other}/download")).status_code == 404
+        assert (await ada.post(f"{where}/answer", decision="APPROVE", seen_sha256=asked.sha256)).status_code == 303
+        await ada.engine.until(lambda found: found.result == "done")
+        assert "approved" in text(await ada.get(where))
+
+    visit(tmp_path, use, a=maker, proving=True)
+
+
+@pytest.mark.shows("E10")
+def test_who_approves_work_in_a_repository_sees_what_it_changes(tmp_path: Path, repo: Path) -> None:
+    async def use(ada: Guest) -> None:
+        told = plan(
+            task("fix", "dev", workspace="repo", promise=promise(NICE)),
+            agents={"dev": program(tmp_path, "dev", FIXES)},
+            workspace={"repo": str(repo)},
+        )
+        await ada.engine.submit(told)
+        await ada.engine.asked()
+        [asked] = await questions.list_open(ada.engine.deps)
+        where = f"/inbox/{asked.request_id}"
+        shown = await ada.page(where)
+        assert re.search(r'<del><span class="hidden">removed: </span>-    return 0</del>', shown)
+        assert re.search(r'<ins><span class="hidden">added: </span>\+    return a \+ b</ins>', shown)
+        stale = await ada.post(f"{where}/answer", decision="APPROVE", seen_sha256=wire.sha256(b"x"), notes="I looked")
+        assert stale.status_code == 409
+        assert "Your answer does not count" in text(stale)
+        assert "it is not the request that was shown" in text(stale)
+        assert f'name="seen_sha256" value="{asked.sha256}"' in stale.text, "it is shown as it is now"
+        assert ">I looked</textarea>" in stale.text, "nobody writes twice"
+        assert (await ada.post(f"{where}/answer", decision="APPROVE", seen_sha256=asked.sha256)).status_code == 303
+        await ada.engine.until(lambda found: found.result == "done")
+        late = await ada.post(f"{where}/answer", decision="REJECT", seen_sha256=asked.sha256)
+        assert late.status_code == 409
+        assert "it was answered before" in text(late)
+        assert "Answered by ada" in text(late)
+
+    visit(tmp_path / "root", use, proving=True)
+
+
+def test_who_decides_on_refused_work_sees_it_and_the_rounds_before(tmp_path: Path, repo: Path) -> None:
+    async def use(ada: Guest) -> None:
+        wanted = {"id": "says", "kind": "file", "path": "calc.py", "contains": "multiply"}
+        told = plan(
+            task("fix", "dev", workspace="repo", promise=promise(wanted), max_reexecute_times=1),
+            agents={"dev": program(tmp_path, "dev", FIXES)},
+            workspace={"repo": str(repo)},
+        )
+        await ada.engine.submit(told)
+        await ada.engine.ended()
+        [asked] = await questions.list_open(ada.engine.deps)
+        shown = text(await ada.get(f"/inbox/{asked.request_id}"))
+        assert "no round left" in shown
+        assert "Rework rounds" in shown
+        assert "added: + return a + b" in shown
+        assert "What was left is the commit" in shown
+
+    visit(tmp_path / "root", use, proving=True)
+
+
+def test_a_difference_falls_into_blocks() -> None:
+    told = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n-- old\n+++ new\n+more\n\\ No newline"
+    assert diffs.split_diff(told) == [
+        DiffBlock("file", "diff --git a/x b/x\n--- a/x\n+++ b/x"),
+        DiffBlock("place", "@@ -1,2 +1,2 @@"),
+        DiffBlock("same", " same"),
+        DiffBlock("removed", "-- old"),
+        DiffBlock("added", "+++ new\n+more"),
+        DiffBlock("same", "\\ No newline"),
+    ]
+    assert diffs.split_diff("") == []
+
+
+@pytest.mark.parametrize("mark", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u202e", "\u2066", "\u200b", "\x1b"])
+def test_no_character_of_a_changed_line_makes_it_look_like_another_one(mark: str) -> None:
+    shown = f"+x = 1\\x{ord(mark):02x}-sold()"
+    assert diffs.split_diff(f"@@ -1 +1 @@\n+x = 1{mark}-sold()\n") == [
+        DiffBlock("place", "@@ -1 +1 @@"),
+        DiffBlock("added", shown),
+    ]
+    assert files.decode_text(f"+x = 1{mark}-sold()".encode()) == shown
+
+
+def test_every_code_of_the_engine_has_words_in_both_languages() -> None:
+    assert codes.CODES["cause"].keys() == set(get_args(task_states.Cause))
+    assert codes.CODES["phase"].keys() == set(get_args(task_states.Phase))
+    assert codes.CODES["state"].keys() == set(get_args(task_states.State))
+    assert codes.CODES["trust"].keys() == set(done.TRUST)
+    for group in codes.CODES.values():
+        assert all(english.strip() and chinese.strip() for english, chinese in group.values())
+    assert codes.label_code("zh", "cause", "FULFILLED") == "承诺已兑现"
+    assert codes.label_code("en", "cause", "NOBODY_KNOWS_IT") == "NOBODY_KNOWS_IT"
+    assert codes.label_code("en", "cause", None) == ""
+
+
+def test_what_moves_a_task_on_is_said_in_chinese_too() -> None:
+    said = [
+        *explain_engine_task._NEXT.values(), *explain_engine_task._ELSEWHERE.values(), *explain._NEXT.values(), explain_engine_task._NO_ROUND,
+        explain_engine_task._STALE, explain_engine_task._HELD, explain_engine_task._BY_HAND, explain_engine_task._REVIEWED, explain_engine_task._NOT_APPROVED,
+        explain._WAITS, explain._RUNS, explain._NO_COMMAND, explain_engine_task._PAUSED, explain_engine_task._SKIPPED,
+    ]  # fmt: skip
+    values = {"plan": "p", "task": "t", "agent": "dev", "review": "r", "request": "q"}
+    for each in said:
+        english = each.format(**values)
+        assert codes.translate_sentence("zh", english) != english, each
+        assert codes.translate_sentence("en", english) == english
+    assert codes.translate_sentence("zh", "it begins when x, which works elsewhere, takes it") == (
+        "it begins when x, which works elsewhere, takes it"
+    )
+    assert codes.translate_sentence("zh", "t failed") == "t 失败"
+    assert codes.translate_sentence("zh", None) == ""

@@ -1,0 +1,52 @@
+"""How long a turn may take, and what follows from how it ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.errors import Code
+from agenttalk.rules.messages.leases import LONGEST, TurnHistory, attempt_number, decide_next_step, time_limit
+from kits.samples import command
+
+
+def order(**changes: object) -> Command:
+    return Command.from_json(command(**changes))
+
+
+@pytest.mark.parametrize(("crashes", "seconds"), [(0, 100), (1, 150), (2, 225)])
+def test_each_retry_has_half_as_much_time_again(crashes: int, seconds: float) -> None:
+    assert time_limit(order(timeout=100), TurnHistory(crashes=crashes)) == seconds
+
+
+def test_no_time_limit_is_beyond_what_a_timer_can_do() -> None:
+    assert time_limit(order(timeout=2**53 - 1), TurnHistory(crashes=5_000)) == LONGEST
+
+
+def test_a_bad_score_gives_no_more_time() -> None:
+    assert time_limit(order(timeout=100), TurnHistory(bad_scores=2)) == 100
+
+
+@pytest.mark.parametrize(
+    ("code", "history", "step"),
+    [
+        (None, TurnHistory(9, 9), "done"),
+        (Code.COMMAND_FAILED, TurnHistory(), "again"),
+        (Code.COMMAND_FAILED, TurnHistory(crashes=1, bad_scores=2), "failed"),
+        (Code.SCORE_MISSING, TurnHistory(crashes=1, bad_scores=1), "again"),
+        (Code.SCORE_INVALID, TurnHistory(bad_scores=2), "failed"),
+        (Code.OUTPUT_MISSING, TurnHistory(), "failed"),
+    ],
+)
+def test_what_follows_from_the_end_of_a_turn(code: Code | None, history: TurnHistory, step: str) -> None:
+    assert decide_next_step(order(retry_times=1), history, code) == step
+
+
+def test_history_tells_crashes_from_bad_scores() -> None:
+    assert TurnHistory.from_codes(["COMMAND_FAILED", "SCORE_MISSING", "COMMAND_FAILED"]) == TurnHistory(2, 1)
+
+
+def test_attempts_are_counted_for_each_command() -> None:
+    assert attempt_number(None, 5, 0) == 1
+    assert attempt_number(5, 5, 2) == 3
+    assert attempt_number(4, 5, 2) == 1

@@ -1,7 +1,0 @@
-"""Folders of an operator of our own."""
-
-from __future__ import annotations
-
-from api.conftest import database, operator_folders
-
-__all__ = ["database", "operator_folders"]
