@@ -531,9 +531,9 @@ import asyncio, sys
 from pathlib import Path
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import Confinement, Turn
+from agenttalk.ports import Confinement, ProgramTurn
 top = Path({str(boxed.top)!r})
-turn = Turn(lease="{lease}", argv=("sh", "-c", "setsid sleep {boxed.nap} & wait"), cwd=top, prompt="",
+turn = ProgramTurn(lease="{lease}", argv=("sh", "-c", "setsid sleep {boxed.nap} & wait"), cwd=top, prompt="",
             timeout=1000, confinement=Confinement("bubblewrap", writable=(top / "own",), readonly=(top,)))
 asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
 """

@@ -34,8 +34,8 @@ import asyncio, sys
 from pathlib import Path
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
-from agenttalk.ports import Turn
-turn = Turn(lease=sys.argv[1], argv=("sh", "-c", sys.argv[2]), cwd=Path.cwd(), prompt="", timeout=1000)
+from agenttalk.ports import ProgramTurn
+turn = ProgramTurn(lease=sys.argv[1], argv=("sh", "-c", sys.argv[2]), cwd=Path.cwd(), prompt="", timeout=1000)
 asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
 """
 """An engine that does nothing but run one turn. Arguments: lease, shell script."""

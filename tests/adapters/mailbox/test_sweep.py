@@ -101,7 +101,7 @@ def test_old_drafts_of_the_store_are_removed_too(root: SafeFolder, place: str) -
 KILLED = """
 import resource, signal, sys
 from pathlib import Path
-from agenttalk.adapters.mailbox.fsio import Folder
+from agenttalk.adapters.mailbox.fsio import SafeFolder
 from agenttalk.adapters.store.files import write_durably
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -111,7 +111,7 @@ path, data = Path(sys.argv[1]), b"too long"
 if path.parts[0] == "data":
     write_durably(path, data)
 else:
-    with Folder.open(Path()) as root:
+    with SafeFolder.open(Path()) as root:
         root.write(str(path), data, parents=True)
 """
 

@@ -502,7 +502,7 @@ def test_a_watch_that_never_started_only_waits(root: Path) -> None:
 LIMITED = """
 import asyncio, sys
 from pathlib import Path
-from agenttalk.adapters.mailbox.watch import Watch
+from agenttalk.adapters.mailbox.watch import FolderWatcher
 
 limit, root = sys.argv[1], Path(sys.argv[2])
 name, _, value = limit.partition("=")
@@ -510,7 +510,7 @@ Path("/proc/sys/user", name).write_text(value)
 print("limited")
 
 async def scenario():
-    watch = Watch(root)
+    watch = FolderWatcher(root)
     await watch.start()
     if watch.why_polling:
         print("at the start")

@@ -199,11 +199,11 @@ from pathlib import Path
 from agenttalk.adapters.drivers.processes import LocalProcesses
 from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.engine.inbox.heartbeat import Heartbeat
-from agenttalk.rules.core.isolation import Word, Words
-from agenttalk.wiring import opened
+from agenttalk.rules.core.isolation import IsolationSetting, IsolationSettings
+from agenttalk.wiring import open_root
 
 async def main():
-    async with opened(Path(sys.argv[1]), words=Words(Word("plain"))) as deps:
+    async with open_root(Path(sys.argv[1]), words=IsolationSettings(IsolationSetting("plain"))) as deps:
         known = LocalProcesses()
         await Heartbeat(deps, "dev", ScriptDriver(known), known).run_once()
 

@@ -510,7 +510,7 @@ def test_what_two_failures_stopped_waits_until_both_are_mended(tmp_path: Path) -
 def dies(root: Path, case: Case, turns: int) -> int:
     """Have an engine of its own process die at a turn; how the process ended."""
     code = "import test_random_plans; test_random_plans.live()"
-    paths = os.pathsep.join([str(TESTS), str(TESTS / "engine")])
+    paths = os.pathsep.join([str(TESTS), str(Path(__file__).parent)])
     ended = subprocess.run(
         [sys.executable, "-c", code, str(root), str(turns)],
         input=json.dumps(case.as_json()).encode(),

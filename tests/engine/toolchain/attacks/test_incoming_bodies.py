@@ -65,7 +65,7 @@ class Door:
 
     def __init__(self, deps: Deps) -> None:
         self.receiver = DeliveryReceiver(deps, {"gitea": source()}, lambda: None)
-        service = SimpleNamespace(receiver=self.receiver, hide=lambda said: said)
+        service = SimpleNamespace(receiver=self.receiver, redact=lambda said: said)
         self.unfinished = DeliveryQuota(deps.root.path / "data")
         self.door = WebhookEndpoint(cast("Any", service), self.unfinished)
 

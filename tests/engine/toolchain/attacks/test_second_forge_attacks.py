@@ -200,7 +200,7 @@ def test_an_approval_does_not_cover_what_lay_below_it(tmp_path: Path, *, honest:
         place.forge.push(REPO, "large", {"large.py": "nobody = 'looked'\n"}, "agent-dev")
         large = state.create_pull(repository, dev, "Large", "", "large", "main").issue.number
         tip = repository.bare.head("large")
-        repository.bare.move("refs/heads/small", tip)
+        repository.bare.move_ref("refs/heads/small", tip)
         head = place.forge.push(REPO, "small", {"small.py": "x = 1\n"}, "agent-dev")
         number = state.create_pull(repository, dev, "Small", "", "small", "large").issue.number
         state.review(repository, place.user("maintainer"), number, "APPROVED", "Good.", head)
