@@ -42,17 +42,27 @@ on the way through an engine is not tested but visited.
 LONG: Final = frozenset(
     {
         "test_agent_state_machine",
+        "test_asked_models",
+        "test_attacks",
+        "test_browser",
         "test_burst",
         "test_cli",
+        "test_costs",
         "test_crashes",
         "test_draft",
         "test_fuzz",
         "test_gc",
         "test_heartbeat_crashes",
         "test_history_costs",
+        "test_openapi",
+        "test_people_decide",
+        "test_prepared_work",
         "test_random_plans",
         "test_smoke",
+        "test_spoken_run",
+        "test_stale_done",
         "test_state_machine",
+        "test_suites",
         "test_walk",
     }
 )

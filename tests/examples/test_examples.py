@@ -137,6 +137,7 @@ def test_the_lead_reads_all_feedback_and_a_low_score_calls_for_a_revision(exampl
     example.stays(tasks)
 
 
+@pytest.mark.rest
 @of("consensus/plan.yaml")
 def test_experts_who_agree_need_no_revision(example: Example) -> None:
     proposal = example.folder / "examples" / "consensus" / "proposal.md"
@@ -163,6 +164,7 @@ def test_the_tester_goes_on_by_itself_when_the_package_comes(example: Example) -
     example.stays(tasks)
 
 
+@pytest.mark.rest
 @pytest.mark.shows("X04")
 @of("tester-waits/plan-late.yaml")
 def test_a_person_is_asked_for_a_package_that_does_not_come(example: Example) -> None:
@@ -193,6 +195,7 @@ def test_a_summary_needs_no_score(example: Example) -> None:
     example.stays(tasks)
 
 
+@pytest.mark.rest
 @pytest.mark.shows("V02", "V03", "V05")
 @of("requirements-sent-back/plan.yaml")
 def test_incomplete_requirements_are_mended_in_the_second_round(example: Example) -> None:
@@ -217,6 +220,7 @@ def test_incomplete_requirements_are_mended_in_the_second_round(example: Example
     example.stays(tasks)
 
 
+@pytest.mark.rest
 @of("code-under-pass-rate/plan.yaml")
 def test_code_under_the_pass_rate_comes_back_and_the_engine_runs_the_suite_itself(example: Example) -> None:
     example.program("sh", "examples/code-under-pass-rate/prepare.sh")
@@ -257,6 +261,7 @@ def test_a_design_for_one_screen_comes_back_without_anybody_being_asked(example:
     example.stays(tasks)
 
 
+@pytest.mark.rest
 @pytest.mark.shows("V13")
 @of("design-sent-back/plan-stubborn.yaml")
 def test_a_design_that_never_gets_better_ends_with_a_question(example: Example) -> None:
@@ -281,6 +286,7 @@ def test_what_passes_five_gates_is_released(example: Example) -> None:
     example.stays(tasks)
 
 
+@pytest.mark.rest
 @pytest.mark.shows("V11")
 @of("release/plan-careless.yaml")
 def test_a_careless_program_is_not_released_whatever_its_builder_says(example: Example) -> None:
@@ -293,6 +299,7 @@ def test_a_careless_program_is_not_released_whatever_its_builder_says(example: E
     example.stays(tasks, code=1)
 
 
+@pytest.mark.rest
 @of("dag-review/plan.yaml")
 def test_nothing_begins_before_the_plan_is_approved(example: Example) -> None:
     tasks = example.run(code=3)

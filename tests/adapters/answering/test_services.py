@@ -79,6 +79,7 @@ def chat(**choice: Any) -> GarbageAnswer:
     return GarbageAnswer(json.dumps(body).encode())
 
 
+@pytest.mark.rest_but("openai", "ollama")
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_who_is_busy_is_asked_again_when_it_says_and_the_script_goes_on(provider: str) -> None:
     tell = Heard()

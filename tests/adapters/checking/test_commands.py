@@ -95,6 +95,7 @@ def test_a_command_that_floods_its_output_is_ended_and_does_not_pass(bench: Benc
     assert len(quick.output) == 16 * 1024
 
 
+@pytest.mark.rest_but("boxed")
 @pytest.mark.parametrize(
     ("code", "limits"),
     [

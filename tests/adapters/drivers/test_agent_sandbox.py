@@ -77,7 +77,7 @@ class Cell:
         return self.run(*PYTHON, f"import os, socket, sys\nos.chdir({str(self.top)!r})\n{code}", **more)
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
+@pytest.fixture(params=["bubblewrap", pytest.param("landlock", marks=pytest.mark.rest)])
 def cell(request: pytest.FixtureRequest, yard: Yard) -> Cell:
     needs(request.param)
     return Cell(yard, request.param)

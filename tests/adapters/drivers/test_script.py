@@ -262,6 +262,7 @@ GREEDY = {
 }
 
 
+@pytest.mark.rest_but("FSIZE")
 @pytest.mark.parametrize("name", GREEDY)
 def test_a_limit_holds_for_the_program_and_for_what_it_starts(yard: Yard, name: str) -> None:
     code, most, how, exit_code = GREEDY[name]

@@ -97,6 +97,7 @@ def test_the_head_of_a_merged_pull_request_is_its_ref_and_not_its_branch(tmp_pat
     play(tmp_path, kind, scene)
 
 
+@pytest.mark.rest_but("squash")
 @pytest.mark.parametrize(("style", "parents"), [("squash", 1), ("rebase", 1), ("rebase-merge", 2), ("merge", 2)])
 def test_the_ref_stays_in_whatever_way_it_is_merged(tmp_path: Path, kind: str, style: str, parents: int) -> None:
     async def scene(bench: Bench, tree: Tree) -> None:

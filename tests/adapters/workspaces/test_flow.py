@@ -38,7 +38,7 @@ from agenttalk.contracts.errors import InputError, MachineError, UsageError
 from agenttalk.rules.core.scope import read_globs
 
 Make = Callable[[Path], Path]
-both = pytest.mark.parametrize("make", [repository, plain])
+both = pytest.mark.parametrize("make", [repository, pytest.param(plain, marks=pytest.mark.rest)])
 TESTS = read_globs(["tests/**"])
 
 

@@ -361,6 +361,7 @@ def with_other_commits(clone: Path, proof: Path) -> None:
     git(clone, "commit", "-q", "--allow-empty", "-m", "AgentTalk-Command: cmd_other_001")
 
 
+@pytest.mark.rest_but("with_config", "with_hooks", "with_grafts", "without_git")
 @pytest.mark.parametrize(
     "trick",
     [

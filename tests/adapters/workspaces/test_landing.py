@@ -153,6 +153,7 @@ def split(repo: Path) -> None:
     git(repo, "update-index", "--split-index")
 
 
+@pytest.mark.rest_but("in_the_way", "added", "deleted", "staged", "conflict", "locked")
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -149,6 +149,7 @@ def test_a_command_waits_until_an_engine_that_listens_no_longer_is_gone(tree: Tr
     ending.join()
 
 
+@pytest.mark.rest
 def test_a_killed_engine_hinders_no_other(tree: Tree) -> None:
     with engine(tree.root) as first:
         assert first.ended(signal.SIGKILL) == -signal.SIGKILL
@@ -397,6 +398,7 @@ def test_the_address_serves_where_the_socket_does_not(tree: Tree) -> None:
         nowhere.get("/api/status")
 
 
+@pytest.mark.rest
 def test_an_engine_that_is_stopped_while_it_starts_leaves_nothing(tree: Tree) -> None:
     process = started(tree.root)
     process.send_signal(signal.SIGTERM)

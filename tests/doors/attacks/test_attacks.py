@@ -383,6 +383,7 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
         assert [each for each in audit.verify(found.root) if each.verdict.broken] == []
 
 
+@pytest.mark.rest
 def test_work_that_attacks_its_check_gets_no_further_as_another_user() -> None:
     """The tests of the second table, once more without the rights of root."""
     told = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTTALK", "PYTEST"))}

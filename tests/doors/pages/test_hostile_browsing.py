@@ -27,6 +27,8 @@ from kits.plankit import plan, task
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
+pytestmark = pytest.mark.rest
+
 __all__ = ["eyes"]
 GIB = 2**30
 ZEROS = "sha256:49bc20df15e412a64472421e13fe86ff1c5165e18b2afccf160d4dc19fe68a14"
@@ -190,7 +192,6 @@ ATTEMPTS = """async (engine) => {
 }"""
 
 
-@pytest.mark.rest
 def test_a_page_on_another_port_reads_nothing_and_does_nothing(site: Served, page: Page) -> None:
     with elsewhere(b"<!doctype html><title>evil</title>") as address:
         page.goto(address)
@@ -201,7 +202,6 @@ def test_a_page_on_another_port_reads_nothing_and_does_nothing(site: Served, pag
     assert "Cancel the plan" in page.inner_text("main"), "it was not cancelled"
 
 
-@pytest.mark.rest
 def test_a_name_that_leads_here_is_not_ours(site: Served, page: Page, inside: BrowserContext) -> None:
     evil = site.http.replace("127.0.0.1", "evil.test")
     held = cookie(inside)
@@ -278,7 +278,6 @@ def test_files_of_agents_are_text_or_attachments(site: Served, page: Page, insid
         assert asked(site, inside, api)[0] == 401, "a session opens no file of the API"
 
 
-@pytest.mark.rest
 def test_what_agents_write_is_no_markdown_no_link_and_no_page(site: Served, page: Page) -> None:
     requests: list[str] = []
     page.on("request", lambda each: requests.append(each.url))

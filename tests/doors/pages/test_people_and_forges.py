@@ -15,6 +15,8 @@ from doors.pages.browserkit import Eyes, eyes, served
 from engine.toolchain.kits.forgekit import told
 from kits.plankit import plan, task
 
+pytestmark = pytest.mark.rest
+
 __all__ = ["eyes"]
 DEV = Path(agenttalk.__file__).parent / "demo" / "forge_team" / "dev.py"
 PHOTO = b"\x89PNG\r\n\x1a\n\0\xff" + bytes(range(256)) * 300

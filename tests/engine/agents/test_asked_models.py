@@ -85,6 +85,7 @@ def test_a_model_is_told_what_is_wrong_with_its_answer_whichever_interface_it_ha
     assert all(b"[redacted CANARY_KEY]" in data for data in shown)
 
 
+@pytest.mark.rest
 @pytest.mark.shows("X08")
 def test_who_gives_no_score_is_asked_again_and_fails_in_the_end(tmp_path: Path) -> None:
     with ScriptedModel(answers({"result": "It reads well."})) as model:

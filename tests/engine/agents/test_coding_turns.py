@@ -125,6 +125,7 @@ def test_one_that_tells_only_in_the_end_what_it_cost_is_not_stopped_for_the_day(
     assert (found["state"], found["usage"]["cost_usd"]) == ("COMPLETED", 2.0)
 
 
+@pytest.mark.rest
 def test_the_same_again_and_again_is_getting_nowhere(tmp_path: Path) -> None:
     shown = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}]
     promise = {"objective": "It is done", "acceptance": shown, "abortWhen": [{"type": "stuck", "target": "10m"}]}
@@ -146,6 +147,7 @@ end('It is done.')
 """
 
 
+@pytest.mark.rest_but("our program is broken")
 @pytest.mark.mends("C7")
 @pytest.mark.parametrize("broken", [True, False], ids=["our program is broken", "our program works"])
 def test_a_look_that_crashed_is_not_told_to_the_agent_as_something_that_it_left_out(
@@ -365,6 +367,7 @@ def test_of_a_model_without_a_price_it_is_said_that_nothing_is_known(tmp_path: P
     assert json.loads(body)["usage"]["unpriced"] == "m1"
 
 
+@pytest.mark.rest_but("True")
 @pytest.mark.mends("A6")
 @pytest.mark.parametrize(
     "last",
@@ -420,6 +423,7 @@ def test_rework_goes_on_with_the_session_and_counts_what_is_new(tmp_path: Path) 
     assert note.read_text() == "right['ses-1']"
 
 
+@pytest.mark.rest
 @pytest.mark.mends("C3")
 def test_rework_begins_anew_where_the_session_is_gone(tmp_path: Path) -> None:
     lost = "if going_on and 'What to mend' in prompt:\n    sys.exit('No conversation found')\n"

@@ -203,6 +203,7 @@ def test_saying_that_one_answered_is_no_answer(office: Office) -> None:
     assert (status, refused["code"]) == (403, "NOT_ALLOWED")
 
 
+@pytest.mark.rest
 def test_what_was_sent_and_answered_survives_a_death_once(tmp_path: Path) -> None:
     root = written(tmp_path / "root", dev=DIES)
     with engine(root) as serving:

@@ -55,6 +55,7 @@ FOLDER = "pathlib.Path('checks/adds.sh').mkdir(parents=True)\npathlib.Path('chec
 FILE = "pathlib.Path('checks').write_text('in the way')"
 
 
+@pytest.mark.rest_but("True-script", "False-file", "True-nothing")
 @pytest.mark.shows("E02", "E03")
 @pytest.mark.parametrize("trick", ["", WRITES, FOLDER, FILE], ids=["nothing", "script", "folder", "file"])
 @pytest.mark.parametrize("works", [True, False])

@@ -126,6 +126,7 @@ def test_the_same_refusal_again_ends_the_rounds_early(repo: Path) -> None:
     assert "came back unchanged" in told["reason"]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A10")
 def test_work_that_gets_better_may_use_all_rounds(repo: Path) -> None:
     names = ["one", "two", "three", "four"]
@@ -205,6 +206,7 @@ def test_the_scripts_of_a_package_are_held_and_its_dependencies_are_not(tmp_path
     assert state == "COMPLETED" or "package.json" in told["reason"]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F11")
 def test_work_that_does_not_count_is_told_in_the_next_prompt_and_in_the_verdict(repo: Path) -> None:
     (repo / ".gitignore").write_text("local.txt\n")
@@ -250,6 +252,7 @@ def test_a_name_that_is_not_utf8_and_out_of_scope_is_told(tmp_path: Path) -> Non
     assert "\\xff.txt" in told["history"][0]["reason"]
 
 
+@pytest.mark.rest_but("True")
 @pytest.mark.mends("F14")
 @pytest.mark.parametrize("fixes", [True, False])
 def test_an_exit_code_is_a_claim_and_the_checks_tell(repo: Path, *, fixes: bool) -> None:

@@ -133,6 +133,7 @@ def test_a_change_of_something_else_reopens_nothing_and_runs_nothing(repo: Path)
     assert (ran(repo, "adds"), ran(repo, "noted")) == (1, 1)
 
 
+@pytest.mark.rest
 def test_what_covers_everything_is_looked_at_once_more_and_then_not_again(repo: Path) -> None:
     async def use(engine: Engine) -> PlanStanding:
         found = await engine.until(lambda now: now.state == "ENDED")
@@ -296,6 +297,7 @@ def test_a_plan_in_which_nothing_is_proven_ends_with_its_last_task(tmp_path: Pat
     assert play(tmp_path, use, proving=True) == ["plan.submitted", "plan.ended"]
 
 
+@pytest.mark.rest
 def test_a_new_revision_with_another_check_has_its_task_run_again(repo: Path) -> None:
     async def use(engine: Engine) -> PlanStanding:
         more = runs(repo, "adds", "from calc import add; assert add(2, 2) == 4")
@@ -317,6 +319,7 @@ def test_a_new_revision_with_another_check_has_its_task_run_again(repo: Path) ->
     assert (len(told(repo, "a")), len(told(repo, "b"))) == (2, 1)
 
 
+@pytest.mark.rest
 def test_a_plan_that_has_ended_goes_on_only_for_as_long_as_it_is_looked_at(repo: Path) -> None:
     async def use(engine: Engine) -> None:
         git(repo, "switch", "-q", "agenttalk/p")
@@ -354,6 +357,7 @@ def test_who_broke_a_check_is_not_done_again_before_it_passes(repo: Path) -> Non
     assert git(repo, "show", "agenttalk/p:calc.py") == ADD.strip()
 
 
+@pytest.mark.rest
 def test_a_task_whose_promise_follows_from_its_node_keeps_what_it_broke(repo: Path) -> None:
     works = runs(repo, "adds", "from calc import add; assert add(1, 2) == 3")
     compiled = plan(

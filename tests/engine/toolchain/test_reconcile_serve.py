@@ -107,6 +107,7 @@ def reconcile(root: Path, *options: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T25")
 def test_the_timer_looks_again_and_words_say_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:

@@ -82,6 +82,7 @@ def test_agents_that_always_send_each_other_back_end_with_one_question(tmp_path:
         until(lambda: len(bench.tasks()) > len(tasks), "the author is called again")
 
 
+@pytest.mark.rest
 @pytest.mark.mends("E9")
 def test_a_lead_ends_an_escalation_with_a_comment_and_by_closing_it(tmp_path: Path) -> None:
     with told(tmp_path, {"dev": IDLE, "reviewer": DECIDES}, more='lead = "reviewer"') as (here, bench):
@@ -94,6 +95,7 @@ def test_a_lead_ends_an_escalation_with_a_comment_and_by_closing_it(tmp_path: Pa
         assert [each["trust"] for each in tasks if each["assignee"] == "reviewer"] == ["observed"]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("E9")
 def test_a_reviewer_that_never_reviews_makes_no_loop_of_issues(tmp_path: Path) -> None:
     with told(tmp_path, {"dev": OPENS, "reviewer": REVIEWS_NOT}, more='lead = "dev"') as (here, bench):

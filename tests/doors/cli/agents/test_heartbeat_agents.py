@@ -90,6 +90,7 @@ def test_a_coding_agent_works_a_tree_that_somebody_made_by_hand(root: Path, caps
     assert said["author"] == "dev"
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("behaviour", "words"),
     [

@@ -216,6 +216,7 @@ def test_doctor_tries_a_coding_agent_in_its_sandbox_and_sees_whether_anything_le
     assert logged_in or "setup-token" in claude["remedy"]
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("F15")
 @pytest.mark.parametrize("tier", ["plain", "bubblewrap"])
 def test_a_release_and_honesty_say_how_much_was_not_isolated(place: Path, tier: str) -> None:

@@ -101,6 +101,7 @@ def test_a_report_needs_an_engine_and_says_so(project: Path, tmp_path: Path) -> 
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (1, "ENGINE_UNREACHABLE")
 
 
+@pytest.mark.rest
 def test_an_artifact_is_held_against_its_envelope(project: Path, tmp_path: Path) -> None:
     script = project / ".agents/skills/validate-artifact/scripts/validate_artifact.py"
     note = b"We open at nine."

@@ -195,6 +195,7 @@ def test_a_plan_with_a_failed_check_and_a_rework_is_one_trace(collector: Collect
     assert b"canary-0123456789" not in stored
 
 
+@pytest.mark.rest
 def test_an_engine_that_is_killed_between_telling_and_noting_tells_again(collector: Collector, place: Path) -> None:
     configure(place, collector.port)
     plan(place)

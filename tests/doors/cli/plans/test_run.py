@@ -441,6 +441,7 @@ def test_what_is_killed_leaves_nothing_and_the_next_run_goes_on_there(desk: Desk
 # Beside an engine.
 
 
+@pytest.mark.rest
 def test_beside_an_engine_it_is_the_engine_that_runs_the_plan(desk: Desk) -> None:
     with desk.serving():
         plan = desk.plan(*SLOW)
@@ -562,6 +563,7 @@ def test_a_plan_that_waits_for_a_folder_has_brought_it_what_it_needs(desk: Desk)
     assert desk.states() == {"one": "COMPLETED", "by_hand": "READY", "beside": "COMPLETED"}
 
 
+@pytest.mark.rest
 def test_a_cancelled_plan_has_failed(desk: Desk) -> None:
     plan = desk.plan(*SLOW)
     child = desk.start("run", plan)

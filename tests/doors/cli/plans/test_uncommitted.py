@@ -55,6 +55,7 @@ def test_what_is_not_committed_is_told_before_anything_begins(place: Path, capsy
     assert git(place / "repo", "show", "agenttalk/p:test_calc.py") == SUITE.strip()
 
 
+@pytest.mark.rest_but("True")
 @pytest.mark.mends("A5")
 @pytest.mark.parametrize("by_option", [True, False])
 def test_what_is_not_committed_is_taken_along_and_the_users_branch_and_index_stay(

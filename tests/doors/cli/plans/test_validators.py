@@ -51,6 +51,7 @@ def validators(desk: Desk) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.rest_but("REJECT-{}")
 @pytest.mark.mends("B3")
 @pytest.mark.parametrize("junk", ["I like it!", '{"score": 900, "decision": "REJECT"}', "{}"])
 @pytest.mark.parametrize("decision", ["APPROVE", "REJECT"])

@@ -126,6 +126,7 @@ def test_a_check_sees_no_more_than_its_agent(visible: Path, tier: str) -> None:
     assert not any(secret in path.read_text(errors="replace") for path in root.rglob("*.json"))
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F14")
 def test_a_project_that_is_called_like_a_test_runner_can_be_checked(tmp_path: Path) -> None:
     files = {

@@ -98,6 +98,7 @@ def test_a_plan_waits_for_its_review_and_a_person_may_decide(desk: Desk) -> None
     assert "its DAG was approved by operator" in desk("run", file)
 
 
+@pytest.mark.rest
 def test_the_api_tells_and_decides_anew_for_operators_only(desk: Desk) -> None:
     file = shipping(desk)
     with desk.serving():

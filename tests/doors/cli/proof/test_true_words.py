@@ -82,6 +82,7 @@ def test_what_is_done_with_an_open_question_says_so(desk: Desk) -> None:
     assert len(desk.json("run", plan)["questions"]) == 1
 
 
+@pytest.mark.rest
 @pytest.mark.mends("B7")
 def test_what_nobody_runs_is_not_said_to_run(desk: Desk) -> None:
     plan = desk.plan(task("slow"))

@@ -132,6 +132,7 @@ def nested(depth: int, *, objects: bool) -> str:
     return ('{"a":' * depth + "1" + "}" * depth) if objects else ("[" * depth + "]" * depth)
 
 
+@pytest.mark.rest_but("objects")
 @pytest.mark.parametrize("objects", [False, True], ids=["lists", "objects"])
 def test_bottomless_json_inside_of_a_real_delivery_stops_nothing(engine: Here, objects: bool) -> None:
     text = body_of().decode()

@@ -144,6 +144,7 @@ def spoilt(value: Any, key: str = "") -> Any:
     return f"{NASTY} {value}" if isinstance(value, str) and key in _FREE else value
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T03")
 def test_any_script_is_borne_in_every_text_of_every_action_type(tmp_path: Path) -> None:
     expected: Counter[tuple[str, str]] = Counter()
