@@ -272,21 +272,6 @@ def test_a_limit_that_is_as_before_after_another_one_lets_go_what_that_one_held_
     play(tmp_path, use)
 
 
-def test_a_limit_that_is_as_before_after_another_one_lets_go_what_that_one_held_up(tmp_path: Path) -> None:
-    """Between two looks a limit is lowered, which stops a turn, and raised again."""
-
-    async def use(engine: Engine) -> None:
-        known = day_limit.DayLimitTracker(engine.deps, Budgets(0.5), 0.5)
-        assert await known.look()
-        known.noted()
-        for most in (0.1, 0.5):
-            await day_limit.set_limit(engine.deps, most, by="ada")
-            assert await known.refresh()
-        assert await known.look()
-
-    play(tmp_path, use)
-
-
 @pytest.mark.mends("F14")
 def test_a_limit_that_is_set_during_a_turn_counts_it_and_stops_it(tmp_path: Path) -> None:
     spender = Spender()
