@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not WEIGHTS.exists(), reason="no model is there;
 @pytest.fixture(autouse=True)
 def _library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FOLDER))
-    monkeypatch.setattr("plankit.PATIENCE", 900.0)  # it may be asked nine times, slowly
+    monkeypatch.setattr("kits.plankit.PATIENCE", 900.0)  # it may be asked nine times, slowly
 
 
 def reviewer(**more: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def stored(root: Path) -> Iterator[tuple[Path, bytes]]:
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_KEY", KEY)
-    monkeypatch.setattr("plankit.PATIENCE", 300.0)  # starting a program that asks takes long on a busy machine
+    monkeypatch.setattr("kits.plankit.PATIENCE", 300.0)  # starting a program that asks takes long on a busy machine
 
 
 @pytest.mark.rest

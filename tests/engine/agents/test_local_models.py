@@ -49,7 +49,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "xllamacpp.py").write_text(LIBRARY)
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    monkeypatch.setattr("plankit.PATIENCE", 300.0)
+    monkeypatch.setattr("kits.plankit.PATIENCE", 300.0)
     return folder
 
 
