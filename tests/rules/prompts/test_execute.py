@@ -10,24 +10,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts.command import Command
+from agenttalk.contracts.command import Command, ValidationCriteria
 from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.rules.prompts.context import PromptSection
 from agenttalk.rules.prompts.execute import (
     Handover,
     InputText,
     render_execute_prompt,
     render_limits,
     render_long_inputs,
+    render_previous_attempt,
+    render_remote_note,
+    render_sections_prompt,
+    render_tools_note,
 )
+from agenttalk.rules.prompts.judge_input import render_judge_prompt
+from agenttalk.rules.prompts.missing_work import render_missing_work
 from agenttalk.rules.prompts.model_answers import render_retry
-from agenttalk.rules.prompts.wording import EXECUTE, LIMITS, Locale
+from agenttalk.rules.prompts.wording import ELSEWHERE, EXECUTE, JUDGE, LIMITS, PATCH, TOOLS, Locale
 from kits.samples import DIGEST, OTHER_DIGEST, command
 
 FENCE = "f3nce_9b1c_77aa"
 HANDOVER = Handover("/run/outputs", "/run/result.json", ("stories.md", "notes"))
 STORY = InputText("requirements", "inputs/requirements/a.md", DIGEST, "The shop sells tea.\n")
 LARGE = InputText("history", "inputs/history/log.txt", OTHER_DIGEST, None)
-REWORK = {
+REWORK: dict[str, Any] = {
     "original_task_id": "task_001",
     "original_agent": "pm",
     "attempt": 2,
@@ -282,7 +289,7 @@ def test_who_gave_an_answer_that_cannot_be_used_is_told_why() -> None:
 @pytest.mark.parametrize("locale", ["en", "zh"])
 def test_whoever_failed_a_check_hears_that_it_can_be_disputed(locale: Locale) -> None:
     issue = {"severity": "HIGH", "category": "check", "description": "works printed: expected 5"}
-    result = {**REWORK["validation_result"], "validator": "engine", "issues": [issue]}  # type: ignore[dict-item]
+    result = {**REWORK["validation_result"], "validator": "engine", "issues": [issue]}
     sent_back = {**REWORK, "validation_result": result}
     words = "agenttalk dispute task_001 CHECK"
     assert words in prompt(reexecute=sent_back, locale=locale)
@@ -328,3 +335,44 @@ def test_only_what_limits_a_task_is_told_of_it() -> None:
     free = LIMITED["checks"][0] | {"protected": []}
     opened = CompletionPromise.model_validate(LIMITED | {"allowedScope": [], "disallowedScope": [], "checks": [free]})
     assert words.consists_of not in render_limits(opened, in_tree=True)
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_what_follows_a_prompt_stands_on_lines_of_its_own(locale: Locale) -> None:
+    told = PATCH[locale].format(path='"/run/a b"')
+    assert render_previous_attempt("/run/a b", locale=locale) == f"\n{told}\n"
+    assert render_remote_note(locale=locale) == f"\n{ELSEWHERE[locale]}\n"
+    assert render_tools_note(locale=locale) == f"\n{TOOLS[locale]}\n"
+    assert "no tests\n" in render_missing_work("  no tests\n", locale=locale) + "\n"
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_a_task_of_another_kind_shows_its_own_sections_and_what_to_mend(locale: Locale) -> None:
+    words, sections = EXECUTE[locale], [PromptSection("event", "What happened", "An issue was opened.")]
+    first = render_sections_prompt("", sections, Command.from_json(command()), fence=FENCE, locale=locale)
+    assert titles(first) == ["What happened"]
+    again = Command.from_json(command(reexecute=REWORK))
+    second = render_sections_prompt("You mend.", sections, again, fence=FENCE, locale=locale)
+    assert titles(second) == [words.role, "What happened", words.rework]
+
+
+def test_what_a_list_of_faults_says_is_not_said_twice_and_a_validators_own_words_stand_there() -> None:
+    result = {**REWORK["validation_result"], "reason": "Too long.", "prompt": "Write less."}
+    text = prompt(reexecute={**REWORK, "validation_result": result})
+    assert text.count("Too long.") == 1
+    assert "Write less." in "".join(fenced(text))
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_who_judges_an_input_is_told_by_what(locale: Locale) -> None:
+    words = JUDGE[locale]
+    some = ValidationCriteria.model_validate({"completeness": "all prices", "quality_threshold": 80})
+    text = render_judge_prompt("prices", some, locale=locale)
+    assert titles(text) == [words.title]
+    assert words.completeness.format(text="all prices") in text
+    assert words.threshold.format(score="80") in text
+    assert words.again not in text
+    none = ValidationCriteria.model_validate({})
+    again = render_judge_prompt("prices", none, locale=locale, again=True)
+    assert again.rstrip().endswith(words.again)
+    assert words.threshold.format(score="80") not in again
