@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -221,8 +221,7 @@ def _is_dead(pid: str) -> bool:
 
 
 def test_when_we_are_killed_the_program_dies_before_its_command_runs_again(desk: Desk, tmp_path: Path) -> None:
-    started, ready = tmp_path / "started", tmp_path / "ready"
-    os.mkfifo(ready)
+    started = tmp_path / "started"
     desk.program(
         textwrap.dedent(f"""
         import os, pathlib, time
@@ -231,14 +230,15 @@ def test_when_we_are_killed_the_program_dies_before_its_command_runs_again(desk:
         with path.open("a") as file:
             file.write(f"{{os.getpid()}}\\n")
         if first:
-            pathlib.Path({str(ready)!r}).write_text("now")
             time.sleep(600)
         """)
     )
     message_id = desk.command(retry_times=0)
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)])
     try:
-        assert ready.read_text(encoding="utf-8") == "now"
+        while not (started.exists() and started.read_text(encoding="utf-8").endswith("\n")):
+            assert child.poll() is None, "it ended before its program had begun"
+            time.sleep(0.01)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
