@@ -18,6 +18,8 @@ from agenttalk.engine.messages.router import Router
 from doors.api.doorkit import OPERATOR, VIEWER, Door
 from kits.treekit import Tree, node, question
 
+pytestmark = pytest.mark.rest
+
 
 def made(door: Door, role: str, name: str, token: str) -> int:
     return door.post("/api/tokens", {"role": role, "name": name, "token": token}).status

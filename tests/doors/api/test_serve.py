@@ -372,6 +372,7 @@ def test_what_lies_there_as_engine_json_hinders_nobody(tree: Tree, left: bytes) 
     assert call(["status", "--root", str(tree.root)]) == 0
 
 
+@pytest.mark.rest
 def test_errors_of_an_engine_come_out_as_ours(tree: Tree) -> None:
     with engine(tree.root) as serving:
         asked = client(tree.root)
@@ -387,6 +388,7 @@ def test_errors_of_an_engine_come_out_as_ours(tree: Tree) -> None:
         assert (gone.value.code, gone.value.retriable) == (Code.ENGINE_UNREACHABLE, True)
 
 
+@pytest.mark.rest
 def test_the_address_serves_where_the_socket_does_not(tree: Tree) -> None:
     with engine(tree.root) as serving:
         Path(serving.told["socket"]).unlink()

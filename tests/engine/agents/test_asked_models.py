@@ -142,6 +142,7 @@ class Silent:
             self.left.set()
 
 
+@pytest.mark.rest
 def test_a_call_that_hangs_ends_with_its_task_and_blocks_nobody(tmp_path: Path) -> None:
     silent = Silent()
     use = {"provider": "openai", "model": "m", "base_url": silent.url}

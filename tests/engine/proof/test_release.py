@@ -614,6 +614,7 @@ PROMISE = {
 }
 
 
+@pytest.mark.rest
 def test_a_release_whose_evidence_broke_is_revoked_and_given_anew_when_it_is_mended(repo: Path) -> None:
     """Somebody changes the plan's branch behind its back; the release falls, the work is mended, and it is released."""
     make = task("make", "dev", workspace="repo", outputs=[{**APP, "deliver_to": []}], promise=PROMISE)

@@ -112,6 +112,7 @@ def test_a_file_that_is_too_large_is_told_as_such(tmp_path: Path) -> None:
     assert answer("command", "validate", str(file))[1]["error"]["code"] == "JSON_TOO_LARGE"
 
 
+@pytest.mark.rest
 def test_no_terminal_and_no_full_disk_hides_the_answer(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     file.write_text(json.dumps(command()), encoding="utf-8")

@@ -126,6 +126,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(tmp_path)
 
 
+@pytest.mark.rest
 def test_a_backup_of_a_running_plan_is_restored_elsewhere_and_the_plan_ends(home: Home) -> None:
     engine = home.serve(home.root)
     follower = home.submit(home.root)

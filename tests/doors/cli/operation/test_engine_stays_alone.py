@@ -32,6 +32,7 @@ def test_a_deleted_lock_lets_nobody_else_in(tmp_path: Path, kind: str) -> None:
     RootLock.acquire(tmp_path, "engine").release()
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F14")
 def test_a_second_engine_is_refused_when_the_lock_of_the_first_is_deleted(tmp_path: Path) -> None:
     (tmp_path / "agents").mkdir()

@@ -221,6 +221,7 @@ def test_an_engine_that_is_killed_between_telling_and_noting_tells_again(collect
     assert names == ["invoke_agent dev", "invoke_agent dev", "invoke_workflow shop"]
 
 
+@pytest.mark.rest
 def test_a_collector_that_is_away_holds_up_nothing_and_gets_everything_when_it_is_back(place: Path) -> None:
     collector = Collector()
     configure(place, collector.port)

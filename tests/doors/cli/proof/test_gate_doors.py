@@ -91,6 +91,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     assert desk.alive() == []
 
 
+@pytest.mark.rest
 def test_a_task_that_runs_is_stopped_from_another_terminal_and_the_plan_goes_on(desk: Desk) -> None:
     plan = desk.plan(task("slow"), task("next"), task("after", needs=["slow"], on_dependency_failed="SKIP"))
     child = desk.start("run", plan)

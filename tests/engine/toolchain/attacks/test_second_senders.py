@@ -16,6 +16,8 @@ from engine.toolchain.attacks.test_hostile_senders import body_of, digest, send,
 from engine.toolchain.kits.bench import signed
 from engine.toolchain.kits.inproc import Here, here
 
+pytestmark = pytest.mark.rest
+
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
