@@ -26,7 +26,7 @@ from agenttalk.adapters.store.ledger_heads import heads_file
 from agenttalk.doors.cli.main import call
 from kits.sandboxkit import PLAIN_VARIABLE
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 PROGRAM = """
 import os, pathlib, sys, time
 here = pathlib.Path(__file__).parent

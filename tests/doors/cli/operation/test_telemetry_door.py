@@ -25,7 +25,7 @@ from agenttalk.doors.cli.main import call
 from doors.api.enginekit import engine, until
 from kits.sandboxkit import PLAIN_VARIABLE
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 AGENT = """
 import json, os, pathlib

@@ -26,7 +26,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, Usag
 from agenttalk.doors.cli.main import call
 from kits.sandboxkit import PLAIN_VARIABLE
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 PROGRAM = """
 import os, pathlib, sys, time
 here = pathlib.Path(__file__).parent

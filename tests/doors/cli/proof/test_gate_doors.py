@@ -97,7 +97,7 @@ def test_a_task_that_runs_is_stopped_from_another_terminal_and_the_plan_goes_on(
     child = desk.start("run", plan)
     waited(lambda: "slow" in desk.ran)
     assert "slow is stopped" in said(desk, "abort", "shop/slow", "--reason", "wrong file")
-    out, err = child.communicate(timeout=40)
+    out, err = child.communicate(timeout=300)
     assert child.returncode == 1, out + err
     assert desk.states() == {"slow": "FAILED", "next": "COMPLETED", "after": "SKIPPED"}
     assert desk.alive() == []
