@@ -62,7 +62,7 @@ def _run(*words: object) -> None:
     command = [str(word) for word in words]
     if os.getuid() == 0:  # PostgreSQL refuses to run as root
         command = ["runuser", "-u", "postgres", "--", *command]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd="/", timeout=60)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd="/", timeout=600)
 
 
 def _free_port() -> int:

@@ -99,7 +99,7 @@ def run(*arguments: str, stdin: str = "", **environment: str) -> subprocess.Comp
         env={**clean, "COLUMNS": "200", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

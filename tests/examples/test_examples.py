@@ -19,7 +19,7 @@ import preloaded
 from agenttalk.doors.cli.main import call
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from kits.sandboxkit import PLAIN
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds within which something has to come true; that it does not is a failure."""
 
 

@@ -178,7 +178,7 @@ def run_and_compare(command: str, expected: list[str], folder: Path, programs: l
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == wanted, f"$ {command}\nended with {done.returncode}:\n{done.stdout}"

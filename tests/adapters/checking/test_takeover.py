@@ -187,6 +187,7 @@ def test_an_honest_check_writes_beside_what_is_protected(bench: Bench) -> None:
     assert result.passed, result
 
 
+@pytest.mark.rest_but("plain")
 def test_more_protected_files_than_a_sandbox_takes_are_still_watched(bench: Bench) -> None:
     names = [f"tests/t{number}.txt" for number in range(400)]
     (bench.checkout / "tests").mkdir()

@@ -538,7 +538,7 @@ turn = ProgramTurn(lease="{lease}", argv=("sh", "-c", "setsid sleep {boxed.nap} 
 asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
 """
     with subprocess.Popen([sys.executable, "-c", code], cwd=boxed.top) as engine:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while not boxed.sleeping():
             assert time.monotonic() < deadline
             time.sleep(0.01)

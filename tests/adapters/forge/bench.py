@@ -70,7 +70,7 @@ class Bench:
         runs = [] if folder.exists() else [("clone", "--quiet", address, str(folder))]
         for each in (*runs, ("-C", str(folder), *arguments)):
             done = subprocess.run(
-                ["git", *each], env=environment, capture_output=True, text=True, check=False, timeout=60
+                ["git", *each], env=environment, capture_output=True, text=True, check=False, timeout=600
             )
             assert done.returncode == 0, done.stderr
         return done.stdout.strip()

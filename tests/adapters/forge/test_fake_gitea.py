@@ -206,7 +206,7 @@ def test_git_itself_clones_pushes_and_moves_a_pull_request(tmp_path: Path) -> No
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -244,7 +244,7 @@ def test_git_itself_clones_pushes_and_moves_a_pull_request(tmp_path: Path) -> No
                 env=environment,
                 capture_output=True,
                 check=False,
-                timeout=60,
+                timeout=600,
             ).returncode
 
         assert await asyncio.to_thread(refused) != 0

@@ -97,12 +97,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     path.mkdir()
     mount("-t", "tmpfs", "-o", "size=64k", "tmpfs", str(path))
     yield path
-    subprocess.run(["umount", path], check=True, timeout=30)
+    subprocess.run(["umount", path], check=True, timeout=600)
 
 
 def mount(*arguments: str) -> None:
     try:
-        done = subprocess.run(["mount", *arguments], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(["mount", *arguments], capture_output=True, text=True, timeout=600, check=False)
     except FileNotFoundError:
         pytest.skip("there is no mount command here")
     if done.returncode:
@@ -120,7 +120,7 @@ def running(program: str, *arguments: Path) -> Iterator[None]:
         assert child.poll() is None, child.communicate()[1]  # without it the race was none
     finally:
         child.kill()
-        child.communicate(timeout=30)
+        child.communicate(timeout=300)
 
 
 def refusal(call: Callable[[], object]) -> Code:

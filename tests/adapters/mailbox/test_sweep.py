@@ -118,7 +118,7 @@ else:
 
 @pytest.mark.parametrize("path", ["agents/pm/outbox/plan_shop/a.msg.json", "data/engine.json", "data/blobs/x"])
 def test_what_a_process_leaves_that_is_killed_while_it_writes_is_swept(root: SafeFolder, path: str) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, path], cwd=root.path, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", KILLED, path], cwd=root.path, timeout=600, check=False)
     assert done.returncode == -signal.SIGXFSZ
     assert [left.read_bytes() for left in files(root)] == [b"too "]
     assert swept(root) == 0

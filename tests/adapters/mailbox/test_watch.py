@@ -532,7 +532,7 @@ def limited(limit: str, root: Path) -> list[str]:
             ["unshare", "--user", "--map-root-user", sys.executable, "-c", LIMITED, limit, root],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
     except FileNotFoundError:

@@ -46,7 +46,7 @@ def test_what_was_acknowledged_survives_kill_9(place: Place) -> None:
             [sys.executable, str(CHILD), str(place.root), place.url, str(turn), str(20 + 7 * turn)],
             env={**os.environ, "PYTHONPATH": str(CHILD.parents[2])},
             stdout=subprocess.PIPE,
-            timeout=60,
+            timeout=600,
             check=False,
         )
         assert child.returncode == -signal.SIGKILL
@@ -69,7 +69,7 @@ class Gated:
 
     def commit(self) -> None:
         self.entered.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(300)
         self.inner.commit()
 
     def __getattr__(self, name: str) -> object:
@@ -100,7 +100,7 @@ def test_works_that_queue_while_a_commit_runs_share_the_next_one(place: Place) -
     def slow(tx: Tx) -> None:
         tx.record("test.fact", "slow", {})
         entered.set()
-        assert gate.wait(30)
+        assert gate.wait(300)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -121,7 +121,7 @@ async def in_one_batch(board: BoardStore, *works: Work) -> list[object]:
 
     def hold(_: Tx) -> None:
         entered.set()
-        assert gate.wait(30)
+        assert gate.wait(300)
 
     first = asyncio.ensure_future(board.transact(hold))
     await asyncio.to_thread(entered.wait, 30)
@@ -185,7 +185,7 @@ def test_a_work_goes_on_when_whoever_awaits_it_is_cancelled(place: Place) -> Non
     def slow(tx: Tx) -> None:
         tx.record("test.fact", "running", {})
         entered.set()
-        assert gate.wait(30)
+        assert gate.wait(300)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
@@ -257,7 +257,7 @@ def test_a_read_sees_only_what_is_committed(place: Place) -> None:
     def slow(tx: Tx) -> None:
         tx.record("test.fact", "t", {})
         entered.set()
-        assert gate.wait(30)
+        assert gate.wait(300)
 
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")

@@ -200,7 +200,7 @@ def test_who_is_cancelled_while_a_work_is_carried_out_hears_of_it_afterwards(pla
     go_on = threading.Event()
 
     def work(tx: Tx) -> None:
-        go_on.wait(30)
+        go_on.wait(300)
         tx.record("test.fact", "done", {})
 
     async def scenario(stores: RootStores) -> None:

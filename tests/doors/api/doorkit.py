@@ -51,7 +51,7 @@ class Answer:
 
 class OverSocket(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
-        super().__init__("agenttalk", timeout=20)
+        super().__init__("agenttalk", timeout=300)
         self.path = path
 
     def connect(self) -> None:
@@ -89,7 +89,7 @@ class Door:
     ) -> Answer:
         address = urlsplit(self.where.http)
         connection = (
-            http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+            http.client.HTTPConnection(address.hostname or "", address.port, timeout=300)
             if over == "http"
             else OverSocket(self.where.socket)
         )
@@ -112,7 +112,7 @@ class Door:
     def raw(self, data: bytes) -> bytes:
         """Bytes as they are, and everything that comes back."""
         address = urlsplit(self.where.http)
-        with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as connection:
+        with socket.create_connection((address.hostname or "", address.port or 0), timeout=300) as connection:
             connection.sendall(data)
             found = b""
             while piece := connection.recv(65536):
@@ -204,7 +204,7 @@ def listening(root: Path) -> Iterator[Door]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(300)
     assert isinstance(made[0], Door), made[0]
     try:
         yield made[0]

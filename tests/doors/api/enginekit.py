@@ -18,7 +18,7 @@ from typing import Any
 import preloaded
 from kits.treekit import Tree
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 REPORTS = """
 import json, os, pathlib, socket, sys, http.client
 

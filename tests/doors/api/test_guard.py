@@ -275,7 +275,7 @@ def test_lines_behind_a_body_are_no_lines_of_its_head(door: Door) -> None:
 @pytest.mark.parametrize("behind", [b"X: ", b"X: y\r\n" * 20_000 + b"X: "])
 def test_lines_behind_a_body_come_to_an_end(door: Door, behind: bytes) -> None:
     sent = head(door, "POST /api/passes HTTP/1.1", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n" + behind
-    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=300) as connection:
         connection.sendall(sent)
         found = b""
         for _ in range(1000):
@@ -310,7 +310,7 @@ def test_many_requests_at_once_may_be_larger_than_a_head(door: Door) -> None:
 def test_heads_that_do_not_end_are_refused(door: Door, fields: list[str]) -> None:
     sent = head(door, "GET /healthz HTTP/1.1", *fields)
     address = ("127.0.0.1", int(port(door)))
-    with socket.create_connection(address, timeout=20) as connection:
+    with socket.create_connection(address, timeout=300) as connection:
         connection.sendall(sent[:150_000])
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
     assert door.get("/healthz", None).status == 200
@@ -345,7 +345,7 @@ def test_strange_addresses_lead_nowhere(door: Door, line: str) -> None:
 def test_a_connection_stays_what_it_is(door: Door) -> None:
     fields = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13"]
     address = ("127.0.0.1", int(port(door)))
-    with socket.create_connection(address, timeout=20) as connection:
+    with socket.create_connection(address, timeout=300) as connection:
         connection.sendall(head(door, "GET /api/status HTTP/1.1", *fields))
         assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
 
@@ -359,11 +359,11 @@ def test_whoever_does_not_send_a_whole_head_is_hung_up_on(
 
 
 def test_further_bytes_do_not_buy_time(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=300) as connection:
         connection.sendall(head(door, "GET /healthz HTTP/1.1"))
         assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
     monkeypatch.setattr(listener, "HEAD_SECONDS", 0.5)
-    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=300) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
         connection.settimeout(0.05)
         closed = False

@@ -18,6 +18,8 @@ from agenttalk.engine.messages.router import Router
 from doors.api.doorkit import OPERATOR, VIEWER, Door
 from kits.treekit import Tree, node, question
 
+pytestmark = pytest.mark.rest
+
 
 def made(door: Door, role: str, name: str, token: str) -> int:
     return door.post("/api/tokens", {"role": role, "name": name, "token": token}).status
@@ -57,7 +59,7 @@ def test_the_token_of_an_attempt_hears_nothing_more_when_its_lease_ends(
     monkeypatch.setattr(events, "AGAIN", 0.0)
     token = door.leased()
     address = urlsplit(door.where.http)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=300)
     try:
         connection.request("GET", "/api/events", headers={"Authorization": f"Bearer {token}"})
         stream = connection.getresponse()

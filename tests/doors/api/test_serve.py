@@ -109,7 +109,7 @@ def test_who_comes_second_is_told_what_runs_where_and_what_to_do(tree: Tree) -> 
             assert "first" in error["hint"]
     finally:
         part.terminate()
-        part.communicate(timeout=40)
+        part.communicate(timeout=300)
     assert part.returncode == 0
 
 
@@ -244,7 +244,7 @@ def test_who_waits_for_a_pass_is_told_when_the_engine_ends(shop: Tree) -> None:
         socket_path = serving.told["socket"].encode()
         until(lambda: connections(socket_path) == 1, "it waits")
         assert serving.ended(signal.SIGTERM) == 0
-        _, said = beat.communicate(timeout=40)
+        _, said = beat.communicate(timeout=300)
         assert (beat.returncode, "ENGINE_UNREACHABLE" in said) == (1, True)
 
 
@@ -350,7 +350,7 @@ def test_the_operators_token_is_told_to_nobody(shop: Tree, operator_folders: Pat
         files = [each for each in shop.root.rglob("*") if each.is_file()]
         assert [each for each in files if token.encode() in each.read_bytes()] == []
         assert serving.ended(signal.SIGTERM) == 0
-        out, err = serving.process.communicate(timeout=40)
+        out, err = serving.process.communicate(timeout=300)
     assert token not in seen + out + err + json.dumps(serving.told)
 
 
@@ -372,6 +372,7 @@ def test_what_lies_there_as_engine_json_hinders_nobody(tree: Tree, left: bytes) 
     assert call(["status", "--root", str(tree.root)]) == 0
 
 
+@pytest.mark.rest
 def test_errors_of_an_engine_come_out_as_ours(tree: Tree) -> None:
     with engine(tree.root) as serving:
         asked = client(tree.root)
@@ -387,6 +388,7 @@ def test_errors_of_an_engine_come_out_as_ours(tree: Tree) -> None:
         assert (gone.value.code, gone.value.retriable) == (Code.ENGINE_UNREACHABLE, True)
 
 
+@pytest.mark.rest
 def test_the_address_serves_where_the_socket_does_not(tree: Tree) -> None:
     with engine(tree.root) as serving:
         Path(serving.told["socket"]).unlink()
@@ -402,7 +404,7 @@ def test_the_address_serves_where_the_socket_does_not(tree: Tree) -> None:
 def test_an_engine_that_is_stopped_while_it_starts_leaves_nothing(tree: Tree) -> None:
     process = started(tree.root)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=40)
+    process.communicate(timeout=300)
     assert not (tree.root / "data/engine.json").exists()
     with engine(tree.root) as serving:
         assert serving.ended(signal.SIGTERM) == 0

@@ -54,7 +54,7 @@ def test_who_is_revoked_hears_nothing_more_and_is_logged_out(door: Door, monkeyp
     cookie = {"Cookie": entered.headers["set-cookie"].partition(";")[0]}
     unused = door.post("/api/login-links", {}, token).json["path"]
     address = urlsplit(door.where.http)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=300)
     try:
         connection.request("GET", "/api/events", headers={"Authorization": f"Bearer {token}"})
         stream = connection.getresponse()

@@ -16,6 +16,8 @@ from agenttalk.engine.views import explain_engine_task
 from kits.plankit import Engine, plan, play, task
 from kits.provekit import CALC, FIXES, RUNS, SUITE, git, program, promise, repository
 
+pytestmark = pytest.mark.rest
+
 FILES = {
     "calc.py": CALC,
     "test_calc.py": SUITE,
@@ -119,7 +121,6 @@ CHEATS = {
 }
 
 
-@pytest.mark.rest_but("a verdict of its own as its result", "a program of its own, where PATH leads")
 @pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS)
 def test_work_that_only_looks_done_is_refused_and_is_told_why(repo: Path, cheat: Cheat) -> None:
     told = told_of(repo, cheat.program, CHECK | cheat.check, max_reexecute_times=0)
@@ -151,7 +152,6 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join("".join(capsys.readouterr()).split())
 
 
-@pytest.mark.rest_but("forged")
 @pytest.mark.parametrize("how", ["another root's", "a clone's", "forged"])
 def test_work_that_stood_on_a_branch_of_the_plans_name_is_not_work_of_the_plan(
     repo: Path, how: str, capsys: pytest.CaptureFixture[str]
@@ -179,7 +179,6 @@ def test_work_that_stood_on_a_branch_of_the_plans_name_is_not_work_of_the_plan(
     assert "'tests-pass' failed" in printed(capsys)
 
 
-@pytest.mark.rest_but("True-core.fsmonitor", "False-filter.x.process")
 @pytest.mark.parametrize("key", ["filter.x.clean", "filter.x.process", "core.fsmonitor", "core.sshCommand"])
 @pytest.mark.parametrize("included", [False, True])
 def test_no_program_that_a_repository_names_is_run_when_a_plan_is_checked_or_begun_there(
@@ -256,7 +255,6 @@ HONEST: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.rest_but("right work, and an exit code of 1", "a renamed test, which its scope names")
 @pytest.mark.parametrize("name", HONEST)
 def test_odd_but_right_work_is_taken(repo: Path, name: str) -> None:
     text, check, keys = HONEST[name]

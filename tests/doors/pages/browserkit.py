@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CHROMIUM = shutil.which("chromium")
 MISSING = "no Chromium, or no Playwright: 'make browser' installs both"
 AXE = Path(__file__).parents[3] / ".axe/node_modules/axe-core/axe.min.js"
-PATIENCE = 20_000
+PATIENCE = 300_000
 """Milliseconds within which something has to be seen."""
 
 
@@ -84,7 +84,7 @@ def served(root: Path, *plans: CompiledPlan, agents: dict[str, Agent]) -> Iterat
 
     thread = threading.Thread(target=main)
     thread.start()
-    assert ready.wait(60)
+    assert ready.wait(300)
     assert made, "the engine did not start"
     try:
         yield made[0]

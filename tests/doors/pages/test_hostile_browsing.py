@@ -101,7 +101,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 async def _still(found: Served) -> None:
     from agenttalk.engine.views import plan_status
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while (await plan_status.read_plan_status(found.running.service.deps, "p")).result == "running":  # noqa: ASYNC110 - as people do
             await asyncio.sleep(0.05)
 
@@ -157,7 +157,7 @@ def cookie(inside: BrowserContext) -> dict[str, Any]:
 def asked(site: Served, inside: BrowserContext, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
     """The answer to exactly this path, which a browser would have tidied up."""
     where = urlsplit(site.http)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=300)
     held = cookie(inside)
     connection.putrequest("GET", path, skip_host="Host" in headers)
     for name, value in {"Cookie": f"{held['name']}={held['value']}", **headers}.items():
@@ -314,7 +314,7 @@ def test_a_file_of_a_gibibyte_is_looked_at_and_sent_piece_by_piece(
     assert "only be downloaded" in page.inner_text("main")
     held = cookie(inside)
     where = urlsplit(site.http)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=300)
     connection.request("GET", f"{link}/download", headers={"Cookie": f"{held['name']}={held['value']}"})
     answer = connection.getresponse()
     assert (answer.status, answer.getheader("content-length")) == (200, str(GIB))

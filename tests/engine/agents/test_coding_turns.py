@@ -109,6 +109,7 @@ def test_a_turn_that_is_worth_nothing_says_why(tmp_path: Path, behaviour: str, w
     assert words in found["reason"]
 
 
+@pytest.mark.rest
 @pytest.mark.shows("P12")
 def test_a_budget_stops_it_while_it_runs(tmp_path: Path) -> None:
     shown = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}]
@@ -441,6 +442,7 @@ end('It is done.')
 """
 
 
+@pytest.mark.rest
 def test_a_file_that_lay_there_before_the_turn_is_not_its_output(tmp_path: Path) -> None:
     found = run(tmp_path, LAZY, outputs=OUT, promise=RIGHT, max_reexecute_times=1, proving=True)
     assert found["state"] == "FAILED"

@@ -17,7 +17,7 @@ from kits.agentkit import Desk
 from kits.plankit import Engine, plan, task
 from kits.treekit import Tree
 
-PATIENCE = 30.0
+PATIENCE = 300.0
 
 
 class Never:

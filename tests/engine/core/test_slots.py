@@ -15,7 +15,7 @@ from agenttalk.ports import ProgramTurn, TurnEnd
 from kits.agentkit import Desk
 from kits.treekit import Tree
 
-PATIENCE = 20.0
+PATIENCE = 300.0
 
 
 def test_an_agent_has_one_place_and_the_machine_so_many() -> None:

@@ -90,7 +90,7 @@ async def worked(deps: Deps, performer: Performer, ended: Callable[[], Awaitable
     dispatcher = Dispatcher(deps, {"played": performer}, LocalProcesses(), max_running=4)
     running = asyncio.create_task(dispatcher.run(stop))
     try:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(300):
             with dispatcher.subscribe_changes() as news:
                 while not await ended():
                     news.clear()

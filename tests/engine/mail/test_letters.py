@@ -347,7 +347,7 @@ def test_at_the_deadline_the_turn_of_who_has_not_answered_is_ended(tmp_path: Pat
 
         running = asyncio.create_task(dispatcher.run(stop))
         try:
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(300):
                 await began.wait()
                 clock.forward(3600)
                 await MailBoard(deps, stop=ended).pass_()

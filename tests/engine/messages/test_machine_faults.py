@@ -44,7 +44,7 @@ class Disk:
         (self.path / "filler").unlink()
 
     def writable(self, yes: bool) -> None:
-        subprocess.run(["mount", "-o", f"remount,{'rw' if yes else 'ro'}", self.path], check=True, timeout=30)
+        subprocess.run(["mount", "-o", f"remount,{'rw' if yes else 'ro'}", self.path], check=True, timeout=600)
 
 
 Mount = Callable[..., Disk]
@@ -60,7 +60,7 @@ def mount() -> Iterator[Mount]:
     def make(path: Path, size: str = "4m") -> Disk:
         path.mkdir(parents=True, exist_ok=True)
         options = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "agenttalk-test", str(path)]
-        done = subprocess.run(options, check=False, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(options, check=False, capture_output=True, text=True, timeout=600)
         if done.returncode:
             pytest.skip(f"this machine lets nobody mount a disk: {done.stderr.strip()}")
         mounted.append(path)
@@ -68,7 +68,7 @@ def mount() -> Iterator[Mount]:
 
     yield make
     for path in reversed(mounted):
-        subprocess.run(["umount", "-l", path], check=True, timeout=30)
+        subprocess.run(["umount", "-l", path], check=True, timeout=600)
 
 
 @pytest.fixture

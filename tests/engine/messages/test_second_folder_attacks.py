@@ -14,6 +14,8 @@ from kits.agentkit import WRITES, Desk
 from kits.routerkit import Route, alerts, inside, sound, statuses
 from kits.treekit import Tree, dumped, sha256
 
+pytestmark = pytest.mark.rest
+
 AT = "2026-03-01T12:00:00Z"
 LATER = "2026-03-01T13:00:00Z"
 

@@ -168,7 +168,7 @@ def test_an_engine_does_it_by_itself_if_that_is_configured(root: Path) -> None:
             collector = GarbageCollector(deps, ALL)
             async with collect_periodically(collector, Settings()):
                 assert counts(await collector.collect(dry_run=True)) == GONE
-            async with collect_periodically(collector, Settings(gc=GcSettings(every_hours=1))), asyncio.timeout(60):
+            async with collect_periodically(collector, Settings(gc=GcSettings(every_hours=1))), asyncio.timeout(300):
                 while counts(await collector.collect(dry_run=True)) != dict.fromkeys(KINDS, 0):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
 

@@ -474,7 +474,7 @@ def test_an_engine_can_end_before_a_turn_has_begun(tmp_path: Path) -> None:
 
     async def use() -> PlanStanding | None:
         assert states(await played(tmp_path, case)) == {"work": "FAILED"}
-        async with asyncio.timeout(30), open_root(tmp_path) as deps:
+        async with asyncio.timeout(300), open_root(tmp_path) as deps:
             dispatcher = Dispatcher(deps, {"python": Actors(deps, case)}, LocalProcesses())
             await dispatcher.retry("p", "work", by="ada")  # its turn is given out in the same step
             await dispatcher.close()

@@ -119,6 +119,7 @@ def test_an_agent_is_told_its_scope_its_checks_and_what_is_protected(repo: Path)
         assert part in prompt, part
 
 
+@pytest.mark.rest
 @pytest.mark.mends("A10")
 def test_the_same_refusal_again_ends_the_rounds_early(repo: Path) -> None:
     [told] = told_of(repo, fixing(repo, "pass"))
@@ -155,6 +156,7 @@ def test_no_task_bends_what_another_one_protects(repo: Path, *, together: bool) 
     assert "test_calc.py" in bend["verdict"]["remarks"][0]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F4")
 def test_a_verdict_tells_what_it_rests_on_that_an_earlier_task_wrote(repo: Path) -> None:
     more = SUITE + "\n    def test_more(self):\n        self.assertEqual(add(2, 2), 4)\n"
@@ -173,6 +175,7 @@ def test_a_verdict_tells_what_it_rests_on_that_an_earlier_task_wrote(repo: Path)
     assert any("test_calc.py (write)" in each for each in fix["verdict"]["remarks"])
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F9")
 @pytest.mark.parametrize(
     ("path", "content"),
@@ -191,6 +194,7 @@ def test_files_that_would_stand_in_for_the_runner_are_not_taken(repo: Path, path
     assert path in shown
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F9")
 @pytest.mark.parametrize(("key", "state"), [("scripts", "FAILED"), ("dependencies", "COMPLETED")])
 def test_the_scripts_of_a_package_are_held_and_its_dependencies_are_not(tmp_path: Path, key: str, state: str) -> None:
@@ -301,6 +305,7 @@ pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'page.md').write_text('# Prices')
     assert "other.md" in told["history"][0]["reason"]
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F14")
 def test_a_test_file_is_moved_where_scope_and_check_permit_it(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()

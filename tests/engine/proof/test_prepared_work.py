@@ -79,7 +79,7 @@ def editable(folder: Path, module: str) -> Path:
 
 TRIES = """
 import subprocess
-subprocess.run(['.venv/bin/python', '-c', 'import shop; assert shop.add(1, 2) == 3'], check=True, timeout=60)
+subprocess.run(['.venv/bin/python', '-c', 'import shop; assert shop.add(1, 2) == 3'], check=True, timeout=600)
 pathlib.Path('tried').write_text('')
 """
 """What an agent does to see whether it is right. An exit code would be its claim alone; the file is seen by the check."""

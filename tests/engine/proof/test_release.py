@@ -592,7 +592,7 @@ def test_what_changes_while_gates_are_looked_at_is_not_shipped_unseen(tmp_path: 
 
     async def use(engine: Engine) -> tuple[list[str], Release]:
         await engine.submit(plan(task("make", outputs=[{**APP, "deliver_to": []}]), release={"gates": gates}))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while not began.exists():  # noqa: ASYNC110 - a program tells in no other way
                 await asyncio.sleep(0.01)
         await engine.dispatcher.retry("p", "make", by="ada", onwards=True)
@@ -614,6 +614,7 @@ PROMISE = {
 }
 
 
+@pytest.mark.rest
 def test_a_release_whose_evidence_broke_is_revoked_and_given_anew_when_it_is_mended(repo: Path) -> None:
     """Somebody changes the plan's branch behind its back; the release falls, the work is mended, and it is released."""
     make = task("make", "dev", workspace="repo", outputs=[{**APP, "deliver_to": []}], promise=PROMISE)

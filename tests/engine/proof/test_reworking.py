@@ -831,7 +831,7 @@ def test_a_person_who_is_to_use_something_is_asked_first(tmp_path: Path, decisio
         await engine.answer(decision)
         if decision == "REJECT":
             return await engine.until(lambda now: states(now)["write"] == "FAILED")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while await questions.list_open(engine.deps) == [] or "good enough" in await _title(engine):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await engine.answer(notes="read")

@@ -158,7 +158,7 @@ async def ran(deps: Deps, wanted: int) -> list[dict[str, Any]]:
     running = asyncio.create_task(dispatcher.run(stop))
     try:
         with dispatcher.subscribe_changes() as news:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 while len(found := [each for each in await listed(deps) if each["closed_at"]]) < wanted:
                     news.clear()
                     await news.wait()
@@ -315,7 +315,7 @@ def test_what_an_agent_did_is_checked_again_after_a_restart_and_not_done_again(t
         await board.process_events([(issue_event("issue_assigned", 0, "agent-dev"), {})])
         dispatcher, stop = Dispatcher(deps, {"played": Played()}, LocalProcesses()), asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await asked.wait()
         stop.set()
         await running

@@ -13,7 +13,7 @@ from engine.toolchain.kits.bench import DOES_IT, Bench, served, written
 def plain(engine: Bench, path: str) -> str:
     """An answer that is no JSON."""
     where = urlsplit(engine.url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=40)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=300)
     connection.request("GET", path, None, {"Authorization": f"Bearer {engine.operator_token()}"})
     try:
         return connection.getresponse().read().decode()

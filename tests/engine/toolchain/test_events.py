@@ -80,6 +80,7 @@ def test_no_agent_sets_a_state_or_speaks_for_another(tmp_path: Path) -> None:
     assert task["status"] == "done"
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T10")
 def test_a_turn_without_a_trace_is_sent_back_and_fails_in_the_end(tmp_path: Path) -> None:
     with served(written(tmp_path / "root", {"agent-reviewer": SAYS_NOTHING})) as bench:
@@ -99,6 +100,7 @@ def test_what_was_missing_is_told_and_can_be_made_up_for(tmp_path: Path) -> None
     assert (task["status"], found["reexecutions"]) == ("done", 1)
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T04", "T05", "T06", "T17")
 @pytest.mark.parametrize(
     ("locale", "words"), [("en", "This is work to carry out, not a notice"), ("zh", "这是必须执行的工作")]
@@ -155,6 +157,7 @@ def test_the_dispatcher_wakes_by_itself_for_tasks_that_were_there_before_it(tmp_
     assert task["status"] == "done"
 
 
+@pytest.mark.rest
 def test_a_request_by_name_takes_the_place_of_the_default_reviewer(tmp_path: Path) -> None:
     body = sample("gitea/review_request")["body"]
     body["pull_request"]["requested_reviewers"] = []
@@ -181,6 +184,7 @@ def mention_of(login: str) -> bytes:
     return json.dumps(body).encode()
 
 
+@pytest.mark.rest
 @pytest.mark.shows("T03", "T23")
 def test_a_pipeline_without_a_webhook_reports(tmp_path: Path) -> None:
     result = {

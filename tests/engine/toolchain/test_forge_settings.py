@@ -72,7 +72,7 @@ def test_an_engine_does_not_start_with_a_source_without_a_secret(tmp_path: Path)
     root = written(tmp_path / "root", {})
     (root / "secret.txt").unlink()
     process = started(root)
-    said = process.communicate(timeout=40)
+    said = process.communicate(timeout=300)
     assert process.returncode == 2, said
     assert "secret.txt" in said[0] + said[1]
     assert SECRET not in said[0] + said[1]

@@ -111,7 +111,7 @@ class Place:
         self.left, wanted = turns, len(self.outcomes) + turns
         try:
             with dispatcher.subscribe_changes() as news:
-                async with asyncio.timeout(40):
+                async with asyncio.timeout(300):
                     while len(self.outcomes) < wanted and await self._open():
                         news.clear()
                         if len(self.outcomes) < wanted and await self._open():
@@ -691,7 +691,7 @@ def test_a_question_about_a_step_outlives_the_engine(tmp_path: Path) -> None:
         for last in (False, True):
             dispatcher, stop = Dispatcher(place.deps, {"played": place}, LocalProcesses()), asyncio.Event()
             running = asyncio.create_task(dispatcher.run(stop))
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(300):
                 while not (found := await questions.list_open(place.deps)):  # noqa: ASYNC110 - the engine asks
                     await asyncio.sleep(0.02)
                 assert len(found) == 1, "it is asked once"

@@ -45,7 +45,7 @@ def submit(root: Path) -> None:
 
 def ask(address: str, token: str, method: str, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
     where = urlsplit(address)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=300)
     headers = {"Authorization": f"Bearer {token}", **({"Idempotency-Key": key} if key else {})}
     try:
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)

@@ -215,7 +215,7 @@ def test_two_servers_share_the_store_and_each_hears_of_the_others_effects(
             seen = await asyncio.wait_for(mine.wait_for_effects(await mine.wait_for_effects(0)), 30)
             waiting = asyncio.create_task(mine.wait_for_effects(seen))
             await theirs.transact(lambda tx: tx.queue_effect("test", "one", {}))
-            assert await asyncio.wait_for(waiting, 30) > seen
+            assert await asyncio.wait_for(waiting, 300) > seen
 
     inside(sea.root, database, use)
 

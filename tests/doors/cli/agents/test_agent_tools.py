@@ -109,7 +109,7 @@ def run(folder: Path, ours: str = sys.executable, **profile: Any) -> dict[str, A
     (folder / "plan.json").write_text(json.dumps(document))
     command = [ours, "-P", "-m", "agenttalk", "run", "plan.json", "--json", "--root", str(folder / "root")]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("AGENTTALK")}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=600, check=False)
     tasks = json.loads(done.stdout)["tasks"]
     return {**next(each for each in tasks if each["task_id"] == "t"), "said": done.stdout + done.stderr}
 

@@ -59,7 +59,7 @@ def test_an_agent_without_network_reports_over_the_socket_and_its_secret_stays_i
         env={**clean, "MODEL_KEY": CANARY},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

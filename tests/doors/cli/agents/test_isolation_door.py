@@ -96,6 +96,7 @@ def test_a_plan_check_says_what_has_no_effect(place: Path) -> None:
     assert "agenttalk.toml" in done.stdout + done.stderr
 
 
+@pytest.mark.rest_but("0")
 @pytest.mark.mends("F13")
 @pytest.mark.parametrize("umask", [0o000, 0o022])
 def test_other_users_can_read_nothing_of_a_root_whatever_the_umask(place: Path, umask: int) -> None:
@@ -122,6 +123,7 @@ def test_other_users_can_read_nothing_of_a_root_whatever_the_umask(place: Path, 
     assert [path for path in (*kept, tops[-1]) if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F7")
 def test_a_check_that_is_made_again_is_confined_by_the_operators_word_for_its_agent(place: Path) -> None:
     needs("bubblewrap")
@@ -173,6 +175,7 @@ def installed(place: Path, *, logged_in: bool) -> dict[str, str]:
     return {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(place / "home")}
 
 
+@pytest.mark.rest_but("bubblewrap")
 @pytest.mark.mends("C1")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 def test_the_login_of_a_person_is_lent_to_a_coding_agent_and_nothing_else_of_the_home_folder(

@@ -42,7 +42,7 @@ def test_the_tree_is_dead_the_task_and_explain_say_why_and_the_next_task_runs(tm
 
     def agenttalk(*arguments: str) -> str:
         command = [preloaded.program(), *arguments, "--root", str(tmp_path / "root")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path).stdout
 
     found = {each["task_id"]: each for each in json.loads(agenttalk("run", "plan.json", "--json"))["tasks"]}
     why = "ended because its processes took more than 200 MiB of memory together"

@@ -41,7 +41,7 @@ def test_the_skills_script_makes_commands_and_refuses(project: Path) -> None:
             env={"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **environment},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
         return done.returncode, json.loads(done.stdout)
@@ -63,7 +63,7 @@ def test_without_agenttalk_the_script_says_what_to_do(project: Path) -> None:
         env={"PATH": "/nowhere"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2
@@ -136,5 +136,5 @@ def test_an_artifact_is_held_against_its_envelope(project: Path, tmp_path: Path)
 def _run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(script.parent)}
     return subprocess.run(
-        [sys.executable, str(script), *arguments], env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(script), *arguments], env=env, capture_output=True, text=True, timeout=600, check=False
     )

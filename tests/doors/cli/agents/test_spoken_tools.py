@@ -76,7 +76,7 @@ def run(folder: Path, behaviour: str, **profile: Any) -> dict[str, Any]:
     (folder / "plan.json").write_text(json.dumps(document))
     command = [preloaded.program(), "run", "plan.json", "--json", "--root", str(folder / "root")]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("AGENTTALK")}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=600, check=False)
     assert '"tasks"' in done.stdout, done.stdout + done.stderr
     found: dict[str, Any] = next(each for each in json.loads(done.stdout)["tasks"] if each["task_id"] == "t")
     return found

@@ -112,6 +112,7 @@ def test_a_file_that_is_too_large_is_told_as_such(tmp_path: Path) -> None:
     assert answer("command", "validate", str(file))[1]["error"]["code"] == "JSON_TOO_LARGE"
 
 
+@pytest.mark.rest
 def test_no_terminal_and_no_full_disk_hides_the_answer(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     file.write_text(json.dumps(command()), encoding="utf-8")
@@ -128,7 +129,7 @@ def test_no_terminal_and_no_full_disk_hides_the_answer(tmp_path: Path) -> None:
 
 def run_shell(program: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-c", program], input=stdin, capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", program], input=stdin, capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -282,7 +283,7 @@ def test_help_loads_no_model_and_no_rule(arguments: list[str]) -> None:
         f"import sys; from agenttalk.doors.cli.main import call; call([*{arguments!r}, '--help']); "
         "print([m for m in sys.modules if m.startswith(('agenttalk.contracts.', 'agenttalk.rules')) and not m.endswith('.errors')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -328,8 +329,8 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_reader_that_has_enough_is_no_error() -> None:
     program = f"{sys.executable} -m agenttalk schema --json | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     program = f"{sys.executable} -m agenttalk schema | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=600, check=False)
     assert done.stderr == ""

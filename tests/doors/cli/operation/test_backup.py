@@ -26,7 +26,7 @@ from agenttalk.adapters.store.ledger_heads import heads_file
 from agenttalk.doors.cli.main import call
 from kits.sandboxkit import PLAIN_VARIABLE
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 PROGRAM = """
 import os, pathlib, sys, time
 here = pathlib.Path(__file__).parent
@@ -126,6 +126,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(tmp_path)
 
 
+@pytest.mark.rest
 def test_a_backup_of_a_running_plan_is_restored_elsewhere_and_the_plan_ends(home: Home) -> None:
     engine = home.serve(home.root)
     follower = home.submit(home.root)

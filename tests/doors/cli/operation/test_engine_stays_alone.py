@@ -32,6 +32,7 @@ def test_a_deleted_lock_lets_nobody_else_in(tmp_path: Path, kind: str) -> None:
     RootLock.acquire(tmp_path, "engine").release()
 
 
+@pytest.mark.rest
 @pytest.mark.mends("F14")
 def test_a_second_engine_is_refused_when_the_lock_of_the_first_is_deleted(tmp_path: Path) -> None:
     (tmp_path / "agents").mkdir()
@@ -40,7 +41,7 @@ def test_a_second_engine_is_refused_when_the_lock_of_the_first_is_deleted(tmp_pa
             (tmp_path / "data" / name).unlink()
         env = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
         command = [sys.executable, "-m", "agenttalk", "serve", "--root", str(tmp_path), "--port", "0"]
-        second = subprocess.run(command, check=False, capture_output=True, text=True, env=env, timeout=60)
+        second = subprocess.run(command, check=False, capture_output=True, text=True, env=env, timeout=600)
         assert second.returncode == 1
         assert "ENGINE_RUNNING" in second.stderr
 
@@ -57,6 +58,6 @@ def test_a_run_whose_data_is_deleted_does_not_end_well(tmp_path: Path) -> None:
     )
     env = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
     command = [sys.executable, "-m", "agenttalk", "run", str(plan), "--root", str(root)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=env, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=env, timeout=600)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "was deleted or replaced while it was in use" in done.stderr

@@ -144,6 +144,7 @@ def test_only_some_tools_and_a_root_elsewhere(
     assert [name for name in told if name.startswith("token")] == ["token of gemini"]
 
 
+@pytest.mark.rest
 def test_a_root_that_was_made_anew_lets_the_token_in_that_is_kept(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

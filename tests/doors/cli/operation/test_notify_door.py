@@ -17,7 +17,7 @@ from agenttalk.doors.cli.main import call
 from agenttalk.rules.operation import notices
 from kits.sandboxkit import PLAIN_VARIABLE
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 PLAN = {
     "plan_id": "shop",
     "agents": {"liar": {"driver": "script", "argv": ["/bin/sh", "-c", "echo all done; echo $SHOP_API_KEY"], "env": ["SHOP_API_KEY"]}},

@@ -25,7 +25,7 @@ from agenttalk.doors.cli.main import call
 from doors.api.enginekit import engine, until
 from kits.sandboxkit import PLAIN_VARIABLE
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 AGENT = """
 import json, os, pathlib
@@ -221,6 +221,7 @@ def test_an_engine_that_is_killed_between_telling_and_noting_tells_again(collect
     assert names == ["invoke_agent dev", "invoke_agent dev", "invoke_workflow shop"]
 
 
+@pytest.mark.rest
 def test_a_collector_that_is_away_holds_up_nothing_and_gets_everything_when_it_is_back(place: Path) -> None:
     collector = Collector()
     configure(place, collector.port)

@@ -27,7 +27,7 @@ def cli(*words, env=None, where=root):
 
 class Unix(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("agenttalk", timeout=20)
+        super().__init__("agenttalk", timeout=300)
         self.path = path
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
@@ -48,7 +48,7 @@ def http_status(connection, token, cookie=""):
         return [0, type(error).__name__]
 
 inbox = pathlib.Path(root, "agents/agent_human_gateway/inbox/shop")
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 300
 request = "req-unknown"
 while WAIT and time.monotonic() < deadline:
     found = list(inbox.glob("human_intervention_request_*.json")) if inbox.exists() else []
@@ -92,7 +92,7 @@ seen["turn socket, cookie"] = http_status(Unix(os.environ["AGENTTALK_SOCKET"]), 
 engines = [each for each in glob.glob(os.path.join(RUNTIME, "agenttalk", "*", "engine.sock"))]
 seen["engine socket"] = http_status(Unix(engines[0]), token) if engines else [0, "hidden"]
 where = os.environ["AGENTTALK_API"].rpartition("/")[2].partition(":")
-seen["tcp"] = http_status(http.client.HTTPConnection(where[0], int(where[2]), timeout=20), token)
+seen["tcp"] = http_status(http.client.HTTPConnection(where[0], int(where[2]), timeout=300), token)
 outbox = pathlib.Path(root, "agents/agent_human_gateway/outbox/shop")
 try:
     outbox.mkdir(parents=True, exist_ok=True)
@@ -159,7 +159,7 @@ class Desk:
 
     def agenttalk(self, *words: str, code: int = 0) -> Any:
         command = [sys.executable, "-m", "agenttalk", *words, "--root", str(self.root), "--json"]
-        done = subprocess.run(command, check=False, env=self.env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, check=False, env=self.env, capture_output=True, text=True, timeout=600)
         assert done.returncode == code, done.stdout + done.stderr
         return json.loads(done.stdout)
 

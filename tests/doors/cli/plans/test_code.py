@@ -19,7 +19,7 @@ RIGHT = "def price(n):\n    return 10 * n\n"
 
 def agenttalk(folder: Path, *args: str, code: int = 0) -> str:
     command = [preloaded.program(), *args, "--root", str(folder / "root")]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -164,6 +164,7 @@ def test_what_a_person_refuses_is_drafted_again(root: Path, capsys: pytest.Captu
     assert json.loads(Path(answer["file"]).read_text())["name"] == "Better"
 
 
+@pytest.mark.rest
 def test_what_was_changed_after_it_was_approved_is_not_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     team(root, GOOD)
     assert draft(capsys)[0] == 3

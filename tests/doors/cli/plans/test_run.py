@@ -26,7 +26,7 @@ from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, Usag
 from agenttalk.doors.cli.main import call
 from kits.sandboxkit import PLAIN_VARIABLE
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 PROGRAM = """
 import os, pathlib, sys, time
 here = pathlib.Path(__file__).parent
@@ -425,6 +425,7 @@ def _catches(status: str, number: signal.Signals) -> bool:
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
+@pytest.mark.rest
 def test_what_is_killed_leaves_nothing_and_the_next_run_goes_on_there(desk: Desk) -> None:
     plan = desk.plan(*SLOW)
     child = desk.start("run", plan)

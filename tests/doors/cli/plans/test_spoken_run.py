@@ -16,7 +16,7 @@ import preloaded
 from kits.sandboxkit import PLAIN_VARIABLE
 from kits.spokenkit import speaks
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 WORKS = """begin()
 here = pathlib.Path(__file__).parent
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)

@@ -50,7 +50,7 @@ class Desk:
 
     def agenttalk(self, *words: str, code: int = 0) -> Any:
         command = [sys.executable, "-m", "agenttalk", *words, "--root", str(self.root), "--json"]
-        done = subprocess.run(command, check=False, env=self.env, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(command, check=False, env=self.env, capture_output=True, text=True, timeout=600)
         assert done.returncode == code, done.stdout + done.stderr
         return json.loads(done.stdout)
 
@@ -79,7 +79,7 @@ TREE = {"calc.py": CALC, "test_calc.py": SUITE}
 
 
 def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"
         time.sleep(0.05)

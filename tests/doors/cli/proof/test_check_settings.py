@@ -67,6 +67,7 @@ def served() -> Iterator[int]:
         server.server_close()
 
 
+@pytest.mark.rest_but("True")
 @pytest.mark.mends("F14")
 @pytest.mark.parametrize("allowed", [True, False])
 def test_http_checks_ask_private_addresses_that_the_operator_allows(tmp_path: Path, *, allowed: bool) -> None:
@@ -172,6 +173,7 @@ def test_keys_of_git_checks_that_could_not_decide_anything_are_refused(tmp_path:
     assert key in told
 
 
+@pytest.mark.rest
 def test_a_verdict_without_a_sandbox_says_so(tmp_path: Path) -> None:
     made = {"id": "works", "kind": "run", "run": "python3 -m unittest -q test_calc"}
     code, told = settled(tmp_path, '[checks]\nsandbox = "plain"\n', FIXES, made, **shop(tmp_path))

@@ -11,6 +11,8 @@ import pytest
 from doors.cli.plans.test_run import Desk, desk, task, waited
 from doors.cli.plans.test_validators import PROGRAM as JUDGING
 
+pytestmark = pytest.mark.rest
+
 __all__ = ["desk"]
 ASKS = """
 import json, os, urllib.request
@@ -82,7 +84,6 @@ def test_what_is_done_with_an_open_question_says_so(desk: Desk) -> None:
     assert len(desk.json("run", plan)["questions"]) == 1
 
 
-@pytest.mark.rest
 @pytest.mark.mends("B7")
 def test_what_nobody_runs_is_not_said_to_run(desk: Desk) -> None:
     plan = desk.plan(task("slow"))

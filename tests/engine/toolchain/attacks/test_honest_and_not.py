@@ -148,6 +148,7 @@ def test_a_new_head_counts_although_it_was_approved_and_merged_meanwhile(tmp_pat
 # What is no work
 
 
+@pytest.mark.rest_but("empty")
 @pytest.mark.mends("E8", "E14")
 @pytest.mark.parametrize("how", ["empty", "amended", "reverted"])
 def test_commits_that_change_nothing_are_no_work(tmp_path: Path, how: str) -> None:

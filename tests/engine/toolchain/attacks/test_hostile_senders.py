@@ -34,7 +34,7 @@ def send(
 ) -> tuple[int, str]:
     """One request, header by header and piece by piece; in chunks unless its length is told. Status and code."""
     where = urlsplit(engine.url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=40)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=300)
     try:
         connection.putrequest("POST", f"/api/webhooks/{source}")
         for name, value in headers:

@@ -16,6 +16,8 @@ from agenttalk.rules.toolchain.mentions import Marker, write_marker
 from engine.toolchain.attacks.test_honest_and_not import ended, merge, rejected
 from engine.toolchain.test_read_back import REGISTRY, REPO, SOURCE, Place, approved, asked, called, only, play
 
+pytestmark = pytest.mark.rest
+
 
 async def statuses(place: Place) -> list[str]:
     """How the tasks stand, in the order in which they were made."""

@@ -16,6 +16,8 @@ from engine.toolchain.attacks.test_hostile_senders import body_of, digest, send,
 from engine.toolchain.kits.bench import signed
 from engine.toolchain.kits.inproc import Here, here
 
+pytestmark = pytest.mark.rest
+
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
@@ -29,7 +31,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
 def raw(engine: Here, head: list[str], body: bytes, *, waits: bool = False) -> bytes:
     """A request as it is, and the first line of each answer."""
     where = urlsplit(engine.url)
-    with socket.create_connection((where.hostname or "", where.port or 0), timeout=30) as connection:
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=300) as connection:
         lines = [f"Host: {where.netloc}", "Connection: close", *head]
         connection.sendall(("\r\n".join(["POST /api/webhooks/gitea HTTP/1.1", *lines]) + "\r\n\r\n").encode())
         found = b""
@@ -106,7 +108,7 @@ def test_a_delivery_of_one_source_is_none_of_another_and_takes_no_number_from_it
 def test_a_header_without_end_is_refused_and_others_are_served(engine: Here) -> None:
     body = body_of()
     where = urlsplit(engine.url)
-    with socket.create_connection((where.hostname or "", where.port or 0), timeout=30) as connection:
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=300) as connection:
         connection.sendall(f"POST /api/webhooks/gitea HTTP/1.1\r\nHost: {where.netloc}\r\nX-Long: ".encode())
         answer = b""
         try:

@@ -156,7 +156,7 @@ def signed(kind: str, body: bytes, secret: str = SECRET) -> dict[str, str]:
 
 def asked(url: str, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
     where = urlsplit(url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=40)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=300)
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

@@ -139,14 +139,14 @@ def here(root: Path, locale: str = "en") -> Iterator[Here]:
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    assert told.wait(60)
+    assert told.wait(300)
     if "error" in state:
         raise state["error"]
     try:
         yield Here(state["url"], operator_folder.token_of(root) or "", listener)
     finally:
         state["loop"].call_soon_threadsafe(state["stop"].set)
-        assert over.wait(60)
+        assert over.wait(300)
         thread.join()
         if "error" in state:
             raise state["error"]

@@ -149,7 +149,7 @@ class Stage:
         running = asyncio.create_task(self.dispatcher.run(stop))
         try:
             with self.dispatcher.subscribe_changes() as news:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     while not ended(found := await self.tasks()):
                         await news.wait()
                         news.clear()
