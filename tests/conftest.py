@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import shutil
 import sys
@@ -67,6 +68,19 @@ LONG: Final = frozenset(
     }
 )
 """Modules with tests that take long. They come first, so that in the end nobody waits for one that began last."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_is_remembered(request: pytest.FixtureRequest) -> None:
+    """What is computed once in a process is computed again: whoever came before may not have been counted."""
+    if not str(request.path.relative_to(TESTS)).startswith(MEASURED):
+        return
+    ours = [
+        module for name, module in sys.modules.items() if name.startswith(("agenttalk.contracts", "agenttalk.rules"))
+    ]
+    for each in [value for module in ours for value in vars(module).values()]:
+        if isinstance(each, functools._lru_cache_wrapper):
+            each.cache_clear()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -185,3 +185,10 @@ def test_a_command_is_told_in_the_language_of_who_gets_it() -> None:
     without = Command.from_json(refused()).reexecute
     assert without is not None
     assert render.translate_reexecution(without, "zh").validation_result.expectations is None
+
+
+def test_a_sentence_knows_how_much_of_it_is_its_own() -> None:
+    new = MessageTemplate("{count} tests ran, 7 were due", "{count}")
+    assert (new.letter_count, new.length) == (len("testsranweredue"), len(" tests ran, 7 were due"))
+    assert new.extract_parameters("3 tests ran, 7 were due") == {"count": "3"}
+    assert new.extract_parameters("nothing ran") is None
