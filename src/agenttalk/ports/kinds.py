@@ -108,7 +108,7 @@ class KindOutcome(NamedTuple):
 
 
 class FollowUp(NamedTuple):
-    """Something that is to be done in the world once the end of a turn is committed (see `Tx.effect`)."""
+    """Something that is to be done in the world once the end of a turn is committed (see `Tx.queue_effect`)."""
 
     kind: str
     key: str

@@ -71,7 +71,7 @@ class CheckFacts:
     confirmation: Confirmation | None = None
     """What a person answered to the check's question."""
     shown: str = ""
-    """Hash of what the person would be shown now (`checks.shown_hash`)."""
+    """Hash of what the person would be shown now (`check_results.hash_shown`)."""
     protected: tuple[str, ...] = ()
     """Files of the checkout that nobody may change, not even while the check runs."""
     tier: Tier = "plain"

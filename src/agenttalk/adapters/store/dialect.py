@@ -13,7 +13,7 @@ DialectName: TypeAlias = Literal["sqlite", "postgres"]
 
 
 class DatabaseConnection(Protocol):
-    """One connection, used by one thread at a time. Raises the database's own errors; see `Dialect.translated`."""
+    """One connection, used by one thread at a time. Raises the database's own errors; see `Dialect.translate_error`."""
 
     def begin(self) -> None:
         """Begin to write. With SQLite nobody else writes from here on."""

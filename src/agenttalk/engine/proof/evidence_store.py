@@ -15,7 +15,7 @@ from agenttalk.rules.proof.evidence import CheckResult
 
 @dataclass(frozen=True, slots=True)
 class StoredFindings:
-    """What was found out before, in the store of its board. Implements the port `Findings`."""
+    """What was found out before, in the store of its board. Implements the port `CheckResultStore`."""
 
     deps: Deps
 

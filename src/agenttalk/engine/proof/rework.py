@@ -1,6 +1,6 @@
 """Work that flows back: a consumer or the verifier refused it, so whoever made it does it again, with the issues.
 
-When another round makes no sense the task has failed, and a person decides (see `deciding`).
+When another round makes no sense the task has failed, and a person decides (see `rework_decisions`).
 """
 
 from __future__ import annotations

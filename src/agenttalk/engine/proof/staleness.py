@@ -1,6 +1,6 @@
 """Looking again at what was proven: what of it is stale, whether it still holds, and whose merge broke what does not.
 
-Nothing is written here; `regressing` writes down what came of it.
+Nothing is written here; `regressions` writes down what came of it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
 
 
 def is_plain(dag: TaskDag, agents: Collection[str] | None) -> bool:
-    """True only if the checks of `dags` would find nothing.
+    """True only if the checks of `dag_checks` would find nothing.
 
     Every task comes after those that it depends on, they bring it what it needs, and nothing about it calls for
     a closer look.

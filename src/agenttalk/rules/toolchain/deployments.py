@@ -1,6 +1,6 @@
 """What a forge shows of the newest commit of a branch ↔ tasks for deployments that failed.
 
-Like `reconciling`, it puts what is owed as the event that would have told of it, so that its task is the one that a
+Like `reconciliation`, it puts what is owed as the event that would have told of it, so that its task is the one that a
 webhook makes.
 """
 

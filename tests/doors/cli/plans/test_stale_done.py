@@ -92,7 +92,6 @@ def desk(tmp_path: Path) -> Desk:
     return found
 
 
-@pytest.mark.rest
 @pytest.mark.mends("A2")
 def test_what_does_not_hold_any_more_is_seen_and_not_merged_unless_it_is_asked_for_as_it_is(desk: Desk) -> None:
     main = git(desk.repo, "rev-parse", "main")
