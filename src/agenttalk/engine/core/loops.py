@@ -1,4 +1,8 @@
-"""Loops of an engine: none ends because a step of it failed. It says so, and tries again."""
+"""Runs the loops of an engine, and wakes them.
+
+A loop does not end because a step of it failed: it logs the error and tries again. One watch serves all waiters; each is
+woken by its own folders or by a nudge.
+"""
 
 from __future__ import annotations
 

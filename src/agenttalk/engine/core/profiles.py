@@ -1,4 +1,4 @@
-"""What holds for an agent: its own profile, and what the operator configured over it."""
+"""Finds the agents of a root, and merges an agent's own profile with the operator's settings."""
 
 from __future__ import annotations
 

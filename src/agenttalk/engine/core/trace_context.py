@@ -1,4 +1,4 @@
-"""To which trace a plan belongs, where a tracing system is told what happens."""
+"""Names the trace that a plan belongs to, and hands its context to agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The heartbeats of an engine: one for each agent whose profile has us start a program, found and kept going."""
+"""Starts one heartbeat for each agent that the engine drives, and starts it again when it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first checkpoint: whether a plan is worth being run. It is refused as a whole, or what was noticed is kept."""
+"""Decides at the first checkpoint whether a plan may be submitted, and whether its DAG is reviewed first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving a task to its agent: the lease, the prompt and the inputs of an attempt, in the transaction that queued it."""
+"""Leases tasks to agents: lease, prompt and inputs in one transaction, within the concurrency limits of plans."""
 
 from __future__ import annotations
 

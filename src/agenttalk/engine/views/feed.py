@@ -1,8 +1,7 @@
-"""News for those who follow: facts of the ledger, in order, from where somebody has come to.
+"""Streams the facts of the ledger to followers, in order, each from its own position.
 
-Nobody is handed anything: whoever follows is woken and takes what is behind its own position. So one that is slow, or
-gone, holds nothing but its position, and costs the others nothing. The newest facts are read once for all; who has
-fallen behind them reads by itself.
+A follower is woken and reads what lies behind its position. A slow or vanished follower holds only its position and costs
+the others nothing. The newest facts are read once for all; a follower that fell behind them reads by itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Everything at a glance: what needs somebody, what runs, what fails, what was spent, and how far to believe claims."""
+"""Shows the whole root at a glance, and its agents: questions, work, failures, costs, and how many claims held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a plan stands: what a person or a program that follows it is told."""
+"""Shows where one plan, some of its tasks, or all plans of a root stand. It is asked often, so it imports little."""
 
 from __future__ import annotations
 

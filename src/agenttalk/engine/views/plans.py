@@ -1,4 +1,4 @@
-"""Plans as people and programs look through them: lists, graphs, tasks, messages and facts, page by page."""
+"""Lists plans with their graphs, tasks, messages and facts, page by page, and names the repository of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One task as people and programs look at it: what was asked and given, what was made, and what of it is proven."""
+"""Shows one task: its inputs, outputs and turns, and its promise as a checklist of what is proven."""
 
 from __future__ import annotations
 
