@@ -1,7 +1,7 @@
 """Runs the loops of an engine, and wakes them.
 
-A loop does not end because a step of it failed: it logs the error and tries again. One watch serves all waiters; each is
-woken by its own folders or by a nudge.
+A loop does not end because a step of it failed: it logs the error and tries again. One watch serves all waiters; each
+is woken by its own folders or by a nudge.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Streams the facts of the ledger to followers, in order, each from its own position.
 
-A follower is woken and reads what lies behind its position. A slow or vanished follower holds only its position and costs
-the others nothing. The newest facts are read once for all; a follower that fell behind them reads by itself.
+A follower is woken and reads what lies behind its position. A slow or vanished follower holds only its position and
+costs the others nothing. The newest facts are read once for all; a follower that fell behind them reads by itself.
 """
 
 from __future__ import annotations
