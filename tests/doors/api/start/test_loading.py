@@ -49,7 +49,7 @@ RUNNING = (
     *("starlette", "uvicorn", "httpx2", "psycopg", "yaml", "jinja2"),
     *(
         "agenttalk.doors.api",
-        "agenttalk.kinds",
+        *("agenttalk.engine.toolchain.task_kind", "agenttalk.engine.mail.task_kind"),
         "agenttalk.adapters.forge",
         "agenttalk.rules.prompts",
         "agenttalk.adapters.drivers",
