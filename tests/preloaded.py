@@ -31,8 +31,9 @@ from typing import Final, NoReturn
 
 SCRIPTS: Final = (
     "agenttalk.skills",
-    "agenttalk.team",
-    "agenttalk.proof",
+    "agenttalk.demo.team",
+    "agenttalk.demo.forge_team",
+    "agenttalk.demo.proof",
     "agenttalk.adapters.answering",
     "agenttalk.__main__",
 )
