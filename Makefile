@@ -110,7 +110,7 @@ test-inspector: $(READY) inspector  ## MCP with the real inspector
 	$(BIN)/pytest tests/doors/api/mcp/test_mcp_inspector.py
 
 browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the pages, installed when missing
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/browser.txt
 	@if command -v npm >/dev/null; then npm install --prefix .axe --silent --no-audit --no-fund --no-package-lock axe-core@4.14.0; \
 	else echo "npm is missing, so axe-core is not installed and its tests are skipped" >&2; fi
 	@if command -v chromium >/dev/null; then exit 0; fi; \
@@ -132,11 +132,11 @@ $(READY): requirements/dev.txt pyproject.toml
 	  { echo "AgentTalk needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@if command -v uv >/dev/null 2>&1; then \
 	  test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); \
-	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --require-hashes -r requirements/dev.txt && \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --require-hashes --no-deps -r requirements/dev.txt && \
 	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --no-deps --no-build-isolation -e .; \
 	else \
 	  test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.txt && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
 	@touch $(READY)
@@ -159,9 +159,9 @@ $(CODING)/.ready: requirements/coding-agents/package.json
 $(CODING)/aider/.ready: requirements/coding-agents/aider.txt
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python $(PYTHON) $(CODING)/aider && \
-	  VIRTUAL_ENV=$(CODING)/aider uv pip install --quiet --require-hashes --only-binary :all: -r requirements/coding-agents/aider.txt; \
+	  VIRTUAL_ENV=$(CODING)/aider uv pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements/coding-agents/aider.txt; \
 	else \
 	  $(PYTHON) -m venv $(CODING)/aider && $(CODING)/aider/bin/python -m pip install --quiet --disable-pip-version-check \
-	    --require-hashes --only-binary :all: -r requirements/coding-agents/aider.txt; \
+	    --require-hashes --no-deps --only-binary :all: -r requirements/coding-agents/aider.txt; \
 	fi || echo "Aider cannot be installed here (it needs Python 3.10 to 3.12); its tests are skipped" >&2
 	@mkdir -p $(CODING)/aider && touch $@
