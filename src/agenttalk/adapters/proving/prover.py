@@ -487,7 +487,7 @@ class WorkspaceProver:
         async def run(folder: Path, command: str) -> PreparationRun:
             done = await self.checker.prepare(folder, command, context)
             said = done.tail[-_SAID:].strip()
-            if done.ran.how == "exited" and done.ran.exit_code is not None:
+            if done.ran.how == "finished" and done.ran.exit_code is not None:
                 return PreparationRun(done.ran.exit_code, said)
             return PreparationRun(1, f"{said}\n{done.ran.error}".strip())
 
