@@ -14,7 +14,7 @@ REPOSITORY: Final = Path(__file__).parents[2]
 BANNED: Final = re.compile(
     r"""\b(?:
       whoever | whomever | whichever | whatever | somebody | anybody | nobody | everybody  # name the subject
-    | he | him | his | she | her  # a program is "it", a person is "they"
+    | (?<!-)(?:he|him|his|she|her)  # a program is "it", a person is "they"
     | (?:is|are|was|were|be|been|being)\s(?:told|said)  # say which part reports it, and to which
     | (?<!there\s)(?:is|are|was|were)\sno(?!\s(?:longer|more))  # "is not a root"
     | (?:is|are|was|were)\s(?-i:none)  # "is not one"
