@@ -15,9 +15,8 @@ BANNED: Final = re.compile(
     r"""\b(?:
       whoever | whomever | whichever | whatever | somebody | anybody | nobody | everybody  # name the subject
     | (?<!-)(?:he|him|his|she|her)  # a program is "it", a person is "they"
-    | (?:is|are|was|were|be|been|being)\s(?:told|said)  # say which part reports it, and to which
-    | (?<!there\s)(?:is|are|was|were)\sno(?!\s(?:longer|more))  # "is not a root"
-    | (?:is|are|was|were)\s(?-i:none)  # "is not one"
+    | (?:is|are|was|were|be|been|being)\s(?:told(?!\sapart)|said)  # say which part reports it, and to which
+    | (?<!there\s)(?:is|are|was|were)\s(?:no(?!\s(?:longer|more))|(?-i:none))  # "is not a root", "is not one"
     | looked\s(?:at|for) | says?\sof | who\s(?:waits|looks)  # checked, searched for, explains
     | it\scomes\sto | comes?\sof\sit | has\scome\sof  # the result
     | all\sthe\ssame | for\sever | (?:in|out)side\sof | one's
