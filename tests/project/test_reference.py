@@ -5,7 +5,6 @@ AGENTTALK_UPDATE_GOLDEN=1 writes them anew.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import os
@@ -16,7 +15,6 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from starlette.routing import BaseRoute
 
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.core import catalogue
@@ -26,16 +24,13 @@ from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.planfile import model
 from agenttalk.doors.api import openapi
-from agenttalk.doors.api.app import create_app
 from agenttalk.doors.api.problems import STATUS
+from agenttalk.doors.api.route_table import ROUTES
 from agenttalk.doors.pages.codes import CODES
-from agenttalk.doors.pages.sessions import PageRoute
-from agenttalk.engine.operation.service import Service
 from agenttalk.rules.agents import acp_table
 from agenttalk.rules.agents.cli_table import TABLE, CodingAgent
 from agenttalk.rules.core import task_states
 from agenttalk.rules.planfile.plan_checks import DRIVERS
-from agenttalk.wiring import open_root
 from agenttalk.wiring.settings.tables import (
     AccountSettings,
     AgentSettings,
@@ -285,12 +280,8 @@ first request is still under way. If the engine died in the middle and doing it 
 """
 
 
-def http_page(folder: Path) -> str:
-    async def routes() -> list[BaseRoute]:
-        async with open_root(folder) as deps:
-            return [each for each in create_app(Service(deps)).routes if not isinstance(each, PageRoute)]
-
-    document = openapi.build_document(asyncio.run(routes()))
+def http_page() -> str:
+    document = openapi.build_document(ROUTES)
     groups: dict[str, list[str]] = {name: [] for name in HTTP_GROUPS}
     for path, operations in sorted(document["paths"].items()):
         group = next(name for name, begins in HTTP_GROUPS.items() if path.startswith(begins))
@@ -355,8 +346,8 @@ def _asked(filters: Sequence[str]) -> str:
     return f" Query: {', '.join(filters)}." if filters else ""
 
 
-def test_the_page_of_the_http_api_is_up_to_date(tmp_path: Path) -> None:
-    check("http-api.md", http_page(tmp_path))
+def test_the_page_of_the_http_api_is_up_to_date() -> None:
+    check("http-api.md", http_page())
 
 
 def _told_of_server(entry: CodingAgent) -> str:
