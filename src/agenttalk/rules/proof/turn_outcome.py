@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ENGINE_DEATHS: Final = 3
 """How often the engine may die over one task before a person is asked."""
 LOST: Final = 3
-"""How often a remote agent may be lost over one task, whatever its retries."""
+"""How often a remote agent may be lost over one task, also without retries."""
 DAYS: Final = 3
 """How often in a row the limit of a day may stop a task before a person is asked."""
 SCORE_TRIES: Final = 2
@@ -92,7 +92,7 @@ class TurnFacts:
     gated: bool = False
     """Whether its command carries a promise, so that checkpoints decide after the turn, too."""
     needs_proof: bool = False
-    """Whether somebody other than the agent had to check the work."""
+    """Whether the engine had to check the work itself."""
     abort: Abort | None = None
     """Why the turn counts as stopped."""
     scores: Mapping[str, float | None] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class TurnOutcome:
     hand_to: str | None = None
     """The agent that does it next, if it is another one."""
     claims: Claims = NO_CLAIMS
-    """What the agent says of its own work."""
+    """What the agent claims about its own work."""
     evidence: tuple[Evidence, ...] = ()
     """What was found, if it is not enough and no round is left."""
     stuck: bool = False
@@ -170,6 +170,17 @@ def decide_turn(facts: TurnFacts, history: Callable[[], TaskHistory]) -> TurnOut
     return replace(outcome, gates=(*facts.gates, *later))
 
 
+def find_done_cause(verdict: Verdict, *, accepted: bool = False) -> Cause | None:
+    """The cause that completes a task, if the verdict says that its promise is fulfilled; None if it is not.
+
+    No other code names such a cause, so this is the only way to COMPLETED. `accepted` says that a person took the work
+    as it is, which is part of the evidence then.
+    """
+    if not verdict.fulfilled:
+        return None
+    return "ACCEPTED" if accepted else "FULFILLED"
+
+
 def would_be_done(facts: TurnFacts) -> bool:
     """Whether what was found fulfils the promise, if the gates of the task are met. Asked before a merge."""
     return _weigh(facts, _MET, decide_after_turn(facts)).verdict.fulfilled
@@ -181,7 +192,7 @@ def decide_foreign_turn(
     """Decide about a turn of a foreign plan, or a receipt that says how one ended.
 
     Its agent's word is the evidence, so such a task is done by a claim at best. The engine orders no rework and hands
-    it to nobody else: whoever commands it may send another command.
+    it to no other agent: the agent that commands it may send another command.
     """
     claimed = performance.how == "finished" and performance.code is None
     facts = TurnFacts(
@@ -291,16 +302,16 @@ def _decide_by_promise(
     """Hold what was found against the promise."""
     if not later and _is_plain(facts):
         verdict = _judge_plain(facts)
-        if verdict.fulfilled:
-            return TurnOutcome("FULFILLED", None, verdict, _MET, facts.promise_id)
+        if (cause := find_done_cause(verdict)) is not None:
+            return TurnOutcome(cause, None, verdict, _MET, facts.promise_id)
     performance, proof = facts.performance, facts.proof
     scores = {**facts.scores, facts.node.task_id: performance.score}
     gate = score_gates.judge_gates(facts.node, scores=scores, evidence=())
     refused = proof.refused or (str(checkpoints.make_drift_abort(proof.breach)) if proof.breach else "")
     weighed = _weigh(facts, gate, later, aborted=verdict_words.NOT_TAKEN(whys=refused) if refused else None)
     verdict, promise_id = weighed.verdict, weighed.promise.id
-    if verdict.fulfilled:
-        return TurnOutcome("FULFILLED", None, verdict, gate, promise_id, claims=weighed.claims)
+    if (cause := find_done_cause(verdict)) is not None:
+        return TurnOutcome(cause, None, verdict, gate, promise_id, claims=weighed.claims)
     if not gate.met and not refused and would_be_done(facts):
         return TurnOutcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise_id, claims=weighed.claims)
     if proof.idle and facts.in_repository:
@@ -480,7 +491,7 @@ def describe_dropped_work(proof: WorkProof) -> list[str]:
 
 
 def _issues_from_output(proof: WorkProof) -> list[Issue]:
-    """What checks that did not pass printed last, for whoever has to mend it."""
+    """The last lines of checks that did not pass, for the agent that has to repair it."""
     return [
         Issue(
             severity="HIGH",
