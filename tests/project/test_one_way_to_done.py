@@ -11,7 +11,7 @@ import agenttalk
 from agenttalk.rules.core.task_states import TRANSITIONS
 
 SOURCE = Path(agenttalk.__file__).parent
-CAUSES = {cause for (_, cause), state in TRANSITIONS.items() if state == "COMPLETED"}
+CAUSES: set[str] = {cause for (_, cause), state in TRANSITIONS.items() if state == "COMPLETED"}
 LEAVING = {"move_task", "_order_next_command"}
 """Functions that take the state which a task leaves, and the cause why."""
 
@@ -25,7 +25,8 @@ def find_values(tree: ast.Module, words: set[str]) -> Iterator[tuple[str, str, s
     for constant in ast.walk(tree):
         if not isinstance(constant, ast.Constant) or constant.value not in words:
             continue
-        call, function, node = "", "", constant
+        call, function = "", ""
+        node: ast.AST = constant
         harmless = False
         while node in parents:
             above = parents[node]

@@ -125,7 +125,7 @@ def make_refusal(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
 
 
 def read_judgement(criteria: ValidationCriteria, said: object) -> Judgement | None:
-    """A consumer's judgement, compared with the criteria; None if it cannot be read. Anything but ACCEPT is a refusal."""
+    """A consumer's judgement, compared with the criteria; None if it cannot be read. Only ACCEPT is not a refusal."""
     if not isinstance(said, Mapping):
         return None
     try:
