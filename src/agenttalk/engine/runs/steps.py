@@ -50,8 +50,7 @@ class StepWriter:
 
         `after` are the attempts that end in it: their slots are free for the leases of the same transaction.
         """
-        # `work` runs in the thread of the store and leaves here what the loop needs after the commit. It replaces the
-        # lists and appends nothing, so that a run which is undone and repeated leaves no trace.
+        # `work` runs in the thread of the store, and leaves here what the loop needs after the commit.
         taken: list[LeasedAttempt] = []
         seen: list[TaskTransitions] = []
 
@@ -106,7 +105,7 @@ class StepWriter:
         self._state.announce(ended=bool(moves.closed))
 
     def _revoke(self, lease: str) -> None:
-        """End a turn whose inputs were replaced. The next pass takes its task back, once nothing of it runs any more."""
+        """End a turn whose inputs were replaced. A pass takes its task back, once nothing of it runs any more."""
         # The row of the task has a higher epoch already, so the turn can write nothing. Its lease stays in `revoked`
         # until the turn has ended: `forget` wakes a pass then, and recovery gives the task out again.
         self._state.revoked.add(lease)
