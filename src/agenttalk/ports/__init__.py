@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         ShipmentReport,
         WorkProof,
     )
-    from agenttalk.ports.storage import Blobs, Clock, Ids, Row, Store, Stores, Tx, UncancellableFuture, Value
+    from agenttalk.ports.storage import Blobs, Clock, Ids, Store, Stores, Tx, UncancellableFuture, Value
 
 _HOMES: Final = {
     "BindMount": "agents",
@@ -123,7 +123,6 @@ _HOMES: Final = {
     "Clock": "storage",
     "Ids": "storage",
     "UncancellableFuture": "storage",
-    "Row": "storage",
     "Store": "storage",
     "Stores": "storage",
     "Tx": "storage",
@@ -178,7 +177,6 @@ __all__ = [
     "ProgramTurn",
     "Prover",
     "ResourceBudget",
-    "Row",
     "SandboxSelector",
     "SessionParameters",
     "Shipment",

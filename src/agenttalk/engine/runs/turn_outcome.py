@@ -16,6 +16,9 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints as run_checkpoints
 from agenttalk.ports import Performance, WorkProof
+from agenttalk.ports.statements.core import FACT
+from agenttalk.ports.statements.plans import ENGINE_TASK
+from agenttalk.ports.statements.runs import SCORE_OF
 from agenttalk.rules.budgets import aborts
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core.task_states import Cause
@@ -105,7 +108,7 @@ def _breach_ends(
     """Whether a turn that left its scope is the end of its task."""
     if not proof.breach:
         return False
-    used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    used = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=node.task_id)[0].reexecutions
     before = rework_rounds.has_breached_scope(moves.tx, sheet.plan_id, node.task_id, used)
     acts = aborts.stops_run(granted.job.command.promise, "scope-drift")
     return checkpoints.is_final_breach(acts=acts, before=before, hidden=proof.hidden)
@@ -115,7 +118,7 @@ def _outcome_of_pause(moves: TaskTransitions, granted: LeasedAttempt, abort: Abo
     """The day stopped a turn: the checkpoint before the next one has it wait, unless that happened too often."""
     before, fact = 0, granted.fact
     while fact is not None and before < failure.DAYS:
-        [(body,)] = moves.tx.run("fact", seq=fact)
+        [(body,)] = moves.tx.run(FACT, seq=fact)
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
         if told.get("cause") != "DAY_SPENT":
             break
@@ -174,12 +177,12 @@ def judge_turn(
     if performance.how == "unfit":
         return _outcome_of_unfit_agent(moves, sheet, node, granted, performance)
     if performance.how != "finished":
-        row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+        row = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=node.task_id)[0]
         cause = failure.decide_after_attempt(
             _ENDINGS[performance.how],
             retries_used=granted.retries,
             retry_times=granted.job.command.retry_times,
-            engine_deaths=row[13],
+            engine_deaths=row.deaths,
         )
         return TurnOutcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
     if breach_ends:
@@ -238,7 +241,7 @@ def _decide_rework(
     """Whether work that is not good enough is done once more, and why it is not."""
     if read_back.is_beyond_repair(proof.evidence):
         return TurnOutcome("REWORK_EXHAUSTED", reason)
-    used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    used = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=node.task_id)[0].reexecutions
     judgement = rework.build_engine_judgement(reason, verdict, proof)
     issues = rework.collect_issues(moves.tx, sheet.plan_id, node.task_id, judgement)
     outside = granted.kind_task is not None
@@ -299,7 +302,7 @@ def _outcome_of_unfit_agent(
     """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
     reason = verdict_words.UNFIT(agent=granted.job.agent_id, why=performance.error)
     target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
-    used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    used = moves.tx.run(ENGINE_TASK, plan_id=sheet.plan_id, task_id=node.task_id)[0].reexecutions
     judgement = rework.build_engine_judgement(reason, None, NO_PROOF)
     issues = rework.collect_issues(moves.tx, sheet.plan_id, node.task_id, judgement)
     if (
@@ -351,7 +354,7 @@ def _scores(moves: TaskTransitions, sheet: PlanDefinition, node: Node, own: floa
     for name in node.gates.thresholds if node.gates else ():
         task_id = name.removesuffix("_min_score")
         if task_id not in scores:
-            rows = moves.tx.run("score_of", plan_id=sheet.plan_id, task_id=task_id)
+            rows = moves.tx.run(SCORE_OF, plan_id=sheet.plan_id, task_id=task_id)
             if rows:
-                scores[task_id] = rows[0][0]
+                scores[task_id] = rows[0].score
     return scores
