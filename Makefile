@@ -20,52 +20,52 @@ unexport PYTHONDONTWRITEBYTECODE  # else every process that tests start compiles
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(READY)  ## the tour, on embedded defaults; SERVE=1 keeps plans running to be looked at in the browser
+demo: $(READY)  ## play the tour, on embedded defaults; SERVE=1 keeps plans running for the browser
 	@$(BIN)/agenttalk demo $(if $(SERVE),--serve)
 
-test: $(COMPILED)  ## the tests: every behaviour, with few random cases
+test: $(COMPILED)  ## run the tests: every behaviour, with few random cases
 	AGENTTALK_TEST_EFFORT=0.2 $(ALL_TESTS) -m "not rest"
 	AGENTTALK_TEST_EFFORT=0.2 $(CRASHES) -m "not rest"
 
-test-rest: $(COMPILED)  ## the rest of the tests: what takes long, more cases, full coverage of contracts and rules
+test-rest: $(COMPILED)  ## run the slow tests, more cases, and measure coverage of contracts and rules
 	$(ALL_TESTS) -m "rest or random or measured" --cov --cov-report=
 	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
 	$(CRASHES) -m "rest or random"
 
-test-full: $(READY)  ## all tests with ten times the random cases
+test-full: $(READY)  ## run all tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest --ignore=tests/crash
 	AGENTTALK_TEST_EFFORT=10 $(CRASHES)
 
-test-crash: $(READY)  ## a death at every boundary
+test-crash: $(READY)  ## kill the process at every boundary
 	AGENTTALK_TEST_EFFORT=2 $(BIN)/pytest tests/crash/test_every_boundary.py
 
-test-walk: $(READY)  ## the first tutorial from a fresh clone in an empty folder, everything set up anew
+test-walk: $(READY)  ## follow the first tutorial from a fresh clone in an empty folder
 	AGENTTALK_WALK_FROM_NOTHING=1 $(BIN)/pytest tests/project/test_walk.py
 
-fuzz: $(READY)  ## a hundred thousand bent documents
+fuzz: $(READY)  ## try a hundred thousand malformed documents
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest tests/contracts/test_fuzz.py
 
-test-agents: $(READY) $(CODING)/.ready $(CODING)/aider/.ready  ## real coding agents, offline, against a scripted model
+test-agents: $(READY) $(CODING)/.ready $(CODING)/aider/.ready  ## test real coding agents, offline, against a scripted model
 	$(BIN)/pytest tests/agents --numprocesses=2 --dist=worksteal
 
-local-model: $(LOCAL)/.ready  ## a small model and the library that runs it, for the tests of the driver local
+local-model: $(LOCAL)/.ready  ## install a small model and the library that runs it, for the tests of the driver local
 
-test-local: $(READY) $(LOCAL)/.ready  ## a real small model as a reviewer, twenty times
+test-local: $(READY) $(LOCAL)/.ready  ## run a real small model as a reviewer, twenty times
 	AGENTTALK_LOCAL_RUNS=20 $(BIN)/pytest -s tests/agents/test_local_model.py
 
-check: lint test test-rest  ## format, lint, types, layers, all tests
+check: lint test test-rest  ## check format, lint, types and layers, and run all tests
 
-lint: $(READY)  ## format, lint, types, layers
+lint: $(READY)  ## check format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fix: $(READY)  ## format and repair what can be repaired
+fix: $(READY)  ## format the code and apply automatic fixes
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-pins:  ## versions and hashes of all packages, in requirements/, as pyproject.toml and *.in ask for; UPGRADE=1 takes the newest
+pins:  ## write versions and hashes of all packages to requirements/; UPGRADE=1 takes the newest
 	@command -v uv >/dev/null || { echo "uv is missing; install it with: pip install uv" >&2; exit 1; }
 	$(PIN) -o requirements/run.txt pyproject.toml
 	$(PIN) -o requirements/dev.txt pyproject.toml requirements/dev.in
@@ -73,15 +73,15 @@ pins:  ## versions and hashes of all packages, in requirements/, as pyproject.to
 	$(PIN) --no-deps -o requirements/local-model.txt requirements/local-model.in
 	$(PIN) -o requirements/coding-agents/aider.txt requirements/coding-agents/aider.in
 
-bench: $(READY)  ## measure against peers in the same run; fails when a goal is missed, after all have run
+bench: $(READY)  ## measure against peers in the same run; fail when a goal is missed, after all have run
 	@missed=0; for each in contracts store router plans steps intake pages; do \
 	  echo "== $$each"; $(BIN)/python bench/$$each.py || missed=1; \
 	done; exit $$missed
 
-honesty: $(READY)  ## cheats that must be refused and honest work that must not be
+honesty: $(READY)  ## run cheats that must be refused and honest work that must not be
 	$(BIN)/python -m bench.honesty.run
 
-postgres:  ## PostgreSQL's programs for the tests, installed when missing (no server is left running)
+postgres:  ## install PostgreSQL's programs for the tests when missing (no server is left running)
 	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  mkdir -p /etc/postgresql-common && echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf && \
@@ -91,7 +91,7 @@ postgres:  ## PostgreSQL's programs for the tests, installed when missing (no se
 	  echo "or install it in another way so that 'initdb' is found. Without it the tests skip PostgreSQL." >&2; exit 1; \
 	fi
 
-sandbox:  ## bubblewrap, in which checks and agents can run, installed when missing
+sandbox:  ## install bubblewrap, the sandbox of checks and agents, when missing
 	@if command -v bwrap >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap; \
@@ -101,15 +101,15 @@ sandbox:  ## bubblewrap, in which checks and agents can run, installed when miss
 	  echo "started, and the tests skip it." >&2; exit 1; \
 	fi
 
-inspector:  ## the MCP inspector for its test, with a Node that it needs, in .inspector
+inspector:  ## install the MCP inspector and its Node for its test, in .inspector
 	@command -v npm >/dev/null || { echo "npm is missing; install Node.js" >&2; exit 1; }
 	@mkdir -p .inspector && cd .inspector && npm install --silent --no-audit --no-fund --prefix . node@24 && \
 	  PATH="$$PWD/node_modules/.bin:$$PATH" npm install --silent --no-audit --no-fund --prefix . @modelcontextprotocol/inspector@2
 
-test-inspector: $(READY) inspector  ## MCP with the real inspector
+test-inspector: $(READY) inspector  ## test MCP with the real inspector
 	$(BIN)/pytest tests/doors/api/mcp/test_mcp_inspector.py
 
-browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the pages, installed when missing
+browser: $(READY)  ## install Chromium and Playwright for the tests of the pages when missing
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/browser.txt
 	@if command -v npm >/dev/null; then npm install --prefix .axe --silent --no-audit --no-fund --no-package-lock axe-core@4.14.0; \
 	else echo "npm is missing, so axe-core is not installed and its tests are skipped" >&2; fi
@@ -121,7 +121,7 @@ browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the
 	  echo "Without it the tests skip the browser." >&2; exit 1; \
 	fi
 
-test-browser: $(READY) browser  ## the pages in a real browser
+test-browser: $(READY) browser  ## test the pages in a real browser
 	$(BIN)/pytest tests/doors/pages
 
 clean:  ## remove everything that was set up

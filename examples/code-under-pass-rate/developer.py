@@ -17,7 +17,7 @@ WHOLE = '''"""What things cost."""
 def price(count):
     """What so many pieces cost, in cents; ten and more cost a tenth less."""
     if count < 0:
-        raise ValueError("nobody can buy less than nothing")
+        raise ValueError("a count cannot be negative")
     cents = 40 * count
     return cents - cents // 10 if count >= 10 else cents
 '''

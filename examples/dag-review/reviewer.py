@@ -1,6 +1,6 @@
 """A reviewer of plans.
 
-`order` looks whether tasks build on each other, `tests` whether somebody else tests what is built.
+`order` checks whether tasks build on each other, `tests` whether another agent tests what is built.
 """
 
 import json
@@ -21,7 +21,7 @@ else:
         others = [each for each in users if each["assigned_agent_id"] != node["assigned_agent_id"]]
         if node["task_id"] == "build" and not others:
             add = "add a task that tests it, by another agent"
-            issue = {"severity": "HIGH", "description": "nobody tests what is built"}
+            issue = {"severity": "HIGH", "description": "no other agent tests what is built"}
             issues.append({**issue, "location": node["task_id"], "suggestion": add})
 
 review = {"score": 40 if issues else 90, "decision": "REVISE" if issues else "APPROVE", "issues": issues}

@@ -1,4 +1,4 @@
-"""Whoever works on the plan once it is approved: makes what its task is asked for."""
+"""Works on the plan once it is approved: makes what its task is asked for."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The designer: thinks of one big screen, until somebody says that there are others.
+"""The designer: designs for one big screen, until the feedback names others.
 
 With the argument `stubborn` it never does.
 """

@@ -1,4 +1,4 @@
-"""The validator of the gate "security": looks into the program, and says of exactly which file it speaks."""
+"""The validator of the gate "security": scans the program and names the hash of exactly the scanned file."""
 
 import hashlib
 import json

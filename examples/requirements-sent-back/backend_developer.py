@@ -10,7 +10,7 @@ text = requirements.read_text(encoding="utf-8")
 
 
 def issue(severity, category, section, description, suggestion):
-    """Something that is wanting, in the form in which whoever wrote it gets to know."""
+    """An issue in the form that the writer of the requirements gets."""
     return {
         "severity": severity,
         "category": category,

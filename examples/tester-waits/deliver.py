@@ -28,7 +28,7 @@ def packed():
 
 
 def put(path, data):
-    """Write a file so that nobody sees half of it."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.tmp")
     beside.write_bytes(data)
@@ -52,6 +52,6 @@ envelope = {
     "output_name": OUTPUT,
     "payload": {"files": [{"path": OUTPUT, "sha256": f"sha256:{digest}"}]},
 }
-put(outbox / OUTPUT, package)  # the payload first, the envelope last: whoever sees it sees everything
+put(outbox / OUTPUT, package)  # the payload first, the envelope last: a reader of the envelope finds the payload
 put(outbox / "artifact_delivery.msg.json", json.dumps(envelope).encode())
 print(f"delivered to {outbox}")

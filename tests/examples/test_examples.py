@@ -305,7 +305,7 @@ def test_nothing_begins_before_the_plan_is_approved(example: Example) -> None:
     tasks = example.run(code=3)
     assert states(tasks) == {"specify": "PENDING", "build": "PENDING"}
     [asked] = example("inbox")["requests"]
-    assert "nobody tests what is built" in json.dumps(asked)
+    assert "no other agent tests what is built" in json.dumps(asked)
     example.stays(tasks, code=3)
     example("plan", "apply", "examples/dag-review/plan-revised.yaml")
     revised = Example(example.folder, "dag-review/plan-revised.yaml")

@@ -296,7 +296,7 @@ else: got(len(held))""",
         refused("nested deeper than"),
     ),
     "no_text": _everywhere(
-        "names an output with bytes that are no text",
+        "names an output with bytes that are not text",
         "os.close(os.open(os.fsencode(OUT) + b'/\\xff', os.O_CREAT | os.O_WRONLY))\ndenied()",
         refused("UTF-8"),
     ),
@@ -417,7 +417,7 @@ except OSError: denied()
     "write_agent": _writes("writes into another agent's folder", "wrote(write(OTHER + '/note.txt'))"),
     "write_store": _writes("writes beside our database", "wrote(write(ROOT + '/data/planted'))"),
     "write_config": _writes("changes the settings", "wrote(write(ROOT + '/agenttalk.toml', '# ' + MARK + chr(10)))"),
-    "write_outside": _writes("writes outside of the root", "write(os.path.dirname(ROOT) + '/outside.txt')\ndenied()"),
+    "write_outside": _writes("writes outside the root", "write(os.path.dirname(ROOT) + '/outside.txt')\ndenied()"),
     "write_program": _writes("changes its own program", "wrote(write(__file__, '# ' + MARK + chr(10)))"),
     "write_profile": Attack(
         "changes its own profile, to run something else next time",
@@ -439,7 +439,7 @@ denied()""",
         "writes what /proc has on another process", "wrote(write(f'/proc/{VICTIM}/oom_score_adj', '7'))"
     ),
     "kill": _writes(
-        "kills a process of somebody else",
+        "kills a foreign process",
         "try: os.kill(PREY, 9)\nexcept OSError: denied()\nelse: got('killed')",
     ),
     "trace": _writes(
@@ -447,7 +447,7 @@ denied()""",
         "import ctypes\nwrote(ctypes.CDLL(None).ptrace(0x4206, VICTIM, 0, 0) == 0)",
     ),
     "kill_keeper": Attack(
-        "kills whoever looks after it",
+        "kills its keeper",
         "try: os.kill(os.getppid(), 9)\nexcept OSError: pass\nelse: time.sleep(1)\ndenied()",
         CONTAINED,
         CONTAINED,
@@ -627,7 +627,7 @@ class Bent:
 
 CHECKED: Final[dict[str, Bent]] = {
     "daemon": Bent("has the preparation leave a daemon that mends the checkout", "contained", "contained", "contained"),
-    "escape": Bent("has the preparation write outside of its folder", "contained", "contained", "limit"),
+    "escape": Bent("has the preparation write outside its folder", "contained", "contained", "limit"),
     "poison": Bent("leaves poison in what is installed, and takes it out of its tree", "refused", "refused", "refused"),
     "editable": Bent("breaks a package that is installed editable", "refused", "refused", "refused"),
     "rewrite": Bent(

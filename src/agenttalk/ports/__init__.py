@@ -37,7 +37,15 @@ if TYPE_CHECKING:
         SessionParameters,
     )
     from agenttalk.ports.folders import Digest, Folder, FolderEntry
-    from agenttalk.ports.forge import DeliverySignature, EventlessDelivery, EventSource, Forge, Headers, MergeResult
+    from agenttalk.ports.forge import (
+        DefaultBranch,
+        DeliverySignature,
+        EventlessDelivery,
+        EventSource,
+        Forge,
+        Headers,
+        MergeResult,
+    )
     from agenttalk.ports.kinds import (
         FollowUp,
         ForgeWaiter,
@@ -93,6 +101,7 @@ _HOMES: Final = {
     "FolderEntry": "folders",
     "Folder": "folders",
     "EventSource": "forge",
+    "DefaultBranch": "forge",
     "DeliverySignature": "forge",
     "Forge": "forge",
     "Headers": "forge",
@@ -140,6 +149,7 @@ __all__ = [
     "Clock",
     "Confinement",
     "Confirmer",
+    "DefaultBranch",
     "DeliverySignature",
     "Dialogue",
     "DialogueDriver",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from agenttalk.contracts.core.vocabulary import ForgeKind
@@ -29,113 +29,157 @@ MergeResult: TypeAlias = 'Literal["merged", "scheduled"]'
 """Whether a pull request is merged, or will be when its checks are green."""
 
 
-class Forge(Protocol):
-    """A code forge, seen with one account's token. `repository` is always `owner/name`.
+class DefaultBranch(NamedTuple):
+    """The default branch of a repository."""
 
-    Everything raises ForgeError, whose code says what to do: FORGE_UNREACHABLE, FORGE_LIMITED and FORGE_NOT_READY
-    can be tried again; after FORGE_IN_DOUBT somebody has to look whether it was done; FORGE_MISSING, FORGE_CONFLICT
-    and FORGE_REFUSED stay until something else changes. Reading is tried again by itself, changing is not when it
-    could be done twice.
-    """
+    name: str
+    newest_commit: str
 
-    async def me(self) -> ForgeUser:
-        """Whose token this is."""
 
-    async def repositories(self) -> tuple[str, ...]:
-        """Repositories that are this account's or that it works on, however many pages they take."""
+class ForgeAccount(Protocol):
+    """The account of the token."""
 
-    async def find_newest_commit(self, repository: str) -> tuple[str, str]:
-        """The default branch, and its newest commit; raises FORGE_MISSING where there is none."""
+    async def read_user(self) -> ForgeUser:
+        """Read the account that the token belongs to."""
 
-    async def repository(self, name: str) -> Repository:
-        """A repository, which may have another name now."""
-
-    async def may_write(self, repository: str, login: str) -> bool:
-        """Whether an account has write access to a repository."""
-
-    async def changes(self, repository: str, number: int) -> tuple[Change, ...]:
-        """What was done to an issue or pull request, the oldest first."""
-
-    async def branch(self, repository: str, name: str) -> ForgeBranch:
-        """What a branch asks of those who merge into it."""
-
-    async def pull_request(self, repository: str, number: int) -> PullRequest:
-        """A pull request as it is now."""
+    async def list_repositories(self) -> tuple[str, ...]:
+        """List the repositories that the account owns or works on, from all pages."""
 
     async def can_see(self, repository: str) -> bool:
-        """Whether the repository exists for this account."""
+        """Return whether the repository exists for the account."""
 
-    async def pull_head(self, repository: str, number: int) -> str:
-        """The newest commit of a pull request while it was open, whatever became of its branch. Or FORGE_MISSING."""
 
-    async def commit(self, repository: str, sha: str) -> Commit:
-        """A commit."""
+class ForgeRepositories(Protocol):
+    """Repositories with their branches and commits."""
 
-    async def content_hash(self, repository: str, sha: str) -> str:
-        """A text that two commits share exactly when their files are the same."""
+    async def read(self, name: str) -> Repository:
+        """Read a repository, which may have been renamed."""
 
-    async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
-        """Who moved the head of a pull request, the oldest first."""
+    async def may_write(self, repository: str, login: str) -> bool:
+        """Return whether an account has write access to a repository."""
 
-    async def read_review_requests(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
-        """A pull request with those who are really asked for a review now, and who have had their say; its reviews."""
+    async def read_branch(self, repository: str, name: str) -> ForgeBranch:
+        """Read what a branch requires of merges."""
 
-    async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:
-        """Paths that a pull request changes."""
+    async def find_newest_commit(self, repository: str) -> DefaultBranch:
+        """Find the newest commit of the default branch. Raises FORGE_MISSING when there is none."""
 
-    async def reviews(self, repository: str, number: int) -> tuple[Review, ...]:
-        """Reviews that were handed in, the oldest first. Requests and drafts are none."""
+    async def read_commit(self, repository: str, sha: str) -> Commit:
+        """Read a commit."""
 
-    async def review_comments(self, repository: str, number: int, review: int) -> tuple[Comment, ...]:
-        """Comments on lines of one review."""
-
-    async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
-        """Comments on an issue or pull request, the oldest first."""
-
-    async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
-        """The newest status of each context of a commit. What an agent wrote of its own work is no success."""
-
-    async def issue(self, repository: str, number: int) -> ForgeIssue:
-        """An issue as it is now."""
+    async def hash_content(self, repository: str, sha: str) -> str:
+        """Return a text that two commits share exactly when their files are the same."""
 
     async def compare(self, repository: str, base: str, head: str) -> Comparison:
-        """What lies between two commits."""
+        """Read what lies between two commits."""
 
-    async def open_pull_requests(self, repository: str) -> tuple[PullRequest, ...]:
-        """All pull requests that are open, however many pages they take."""
+    async def list_statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
+        """List the newest status of each context of a commit. An agent's status never counts as a success."""
 
-    async def pull_requests_since(self, repository: str, at: str) -> tuple[PullRequest, ...]:
-        """Pull requests, open or not, that changed since then."""
 
-    async def open_issues(self, repository: str) -> tuple[ForgeIssue, ...]:
-        """All issues that are open, without pull requests."""
+class ForgePulls(Protocol):
+    """Pull requests and their reviews."""
 
-    async def issues_since(self, repository: str, since: str) -> tuple[ForgeIssue, ...]:
-        """All issues that changed since a time, closed ones too, without pull requests."""
+    async def read(self, repository: str, number: int) -> PullRequest:
+        """Read a pull request as it is now."""
+
+    async def read_head(self, repository: str, number: int) -> str:
+        """Read the newest commit that the pull request had while it was open, whatever happened to its branch.
+
+        Raises FORGE_MISSING when there is none.
+        """
+
+    async def read_review_requests(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
+        """Read whose review is still requested and who has reviewed.
+
+        Returns the pull request with these accounts, and its reviews.
+        """
+
+    async def list_open(self, repository: str) -> tuple[PullRequest, ...]:
+        """List all open pull requests, from all pages."""
+
+    async def list_since(self, repository: str, at: str) -> tuple[PullRequest, ...]:
+        """List pull requests, open or not, that changed since a time."""
+
+    async def list_pushes(self, repository: str, number: int) -> tuple[Push, ...]:
+        """List who moved the head of a pull request, oldest first."""
+
+    async def list_files(self, repository: str, number: int) -> tuple[str, ...]:
+        """List the paths that a pull request changes."""
+
+    async def list_reviews(self, repository: str, number: int) -> tuple[Review, ...]:
+        """List submitted reviews, oldest first, without requests and drafts."""
+
+    async def list_review_comments(self, repository: str, number: int, review: int) -> tuple[Comment, ...]:
+        """List the comments on lines of one review."""
 
     async def submit_review(
         self, repository: str, number: int, verdict: ReviewVerdict, review_body: str, commit: str
     ) -> Review:
-        """Hand a review of a commit in, so that everybody sees it."""
+        """Submit a review of a commit."""
+
+    async def create(self, repository: str, title: str, pull_body: str, *, head: str, base: str) -> PullRequest:
+        """Open a pull request from a branch."""
+
+    async def merge(self, repository: str, number: int, head: str) -> MergeResult:
+        """Merge exactly this head; also "merged" when it was merged before.
+
+        Raises FORGE_CONFLICT when the pull request has another head.
+        """
+
+
+class ForgeIssues(Protocol):
+    """Issues, and the comments and history that pull requests have, too."""
+
+    async def read(self, repository: str, number: int) -> ForgeIssue:
+        """Read an issue as it is now."""
+
+    async def list_open(self, repository: str) -> tuple[ForgeIssue, ...]:
+        """List all open issues, without pull requests."""
+
+    async def list_since(self, repository: str, since: str) -> tuple[ForgeIssue, ...]:
+        """List all issues that changed since a time, including closed ones, without pull requests."""
+
+    async def list_comments(self, repository: str, number: int) -> tuple[Comment, ...]:
+        """List comments on an issue or pull request, oldest first."""
+
+    async def list_changes(self, repository: str, number: int) -> tuple[Change, ...]:
+        """List what was done to an issue or pull request, oldest first."""
+
+    async def create(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> ForgeIssue:
+        """Open an issue. The answer has the real assignees: a forge may drop some silently."""
+
+    async def assign(self, repository: str, number: int, assignees: Sequence[str]) -> ForgeIssue:
+        """Replace the assignees of an issue."""
 
     async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
         """Write a comment on an issue or pull request."""
 
-    async def create_issue(
-        self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()
-    ) -> ForgeIssue:
-        """Open an issue. `assignees` of the answer are those who really have it; a forge may drop them silently."""
 
-    async def assign(self, repository: str, number: int, assignees: Sequence[str]) -> ForgeIssue:
-        """Give an issue to these people."""
+class Forge(Protocol):
+    """A code forge, used with one account's token. `repository` is always `owner/name`.
 
-    async def create_pull_request(
-        self, repository: str, title: str, pull_body: str, *, head: str, base: str
-    ) -> PullRequest:
-        """Open a pull request from a branch."""
+    Every method raises ForgeError, whose code says what to do. FORGE_UNREACHABLE, FORGE_LIMITED and FORGE_NOT_READY:
+    try again later. FORGE_IN_DOUBT: read first whether the change was made. FORGE_MISSING, FORGE_CONFLICT and
+    FORGE_REFUSED: trying again does not help until something changes at the forge. Reads are retried by themselves;
+    changes are not retried when they could be made twice.
+    """
 
-    async def merge(self, repository: str, number: int, head: str) -> MergeResult:
-        """Merge exactly this head; also "merged" when it was before. FORGE_CONFLICT when the head is another one."""
+    @property
+    def account(self) -> ForgeAccount:
+        """The account of the token."""
+
+    @property
+    def repositories(self) -> ForgeRepositories:
+        """Repositories, branches and commits."""
+
+    @property
+    def pulls(self) -> ForgePulls:
+        """Pull requests and reviews."""
+
+    @property
+    def issues(self) -> ForgeIssues:
+        """Issues, comments and history."""
 
 
 Headers: TypeAlias = "Sequence[tuple[str, str]]"

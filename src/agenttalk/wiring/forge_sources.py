@@ -308,7 +308,7 @@ class ForgeReader:
             return may
         try:
             async with asyncio.timeout(GATHER):
-                may = await forge.may_write(repository, login)
+                may = await forge.repositories.may_write(repository, login)
         except (ForgeError, TimeoutError) as error:
             LOG.warning("%s: who may write to %s: %s", source, repository, error, extra={"action": "forge.rights"})
             return None
@@ -334,11 +334,11 @@ class ForgeReader:
         if task.action_type in _REVIEWED:
             return ForgeContent(review_points=await _points(forge, repository, number, event))
         if task.action_type == "ci_failure":
-            statuses = await forge.statuses(repository, task.head_sha)
+            statuses = await forge.repositories.list_statuses(repository, task.head_sha)
             red = [each for each in statuses if each.outcome == "failure"]
             return ForgeContent(failed_jobs=tuple(FailedJob(each.context, each.url) for each in red))
         if task.action_type in {"review_request", "review_updated"}:
-            files = await forge.changed_files(repository, number)
+            files = await forge.pulls.list_files(repository, number)
             pull = event.pull_request
             lines, count = (pull.lines, pull.files) if pull else (None, None)
             return ForgeContent(
@@ -355,7 +355,7 @@ class ForgeReader:
             return event  # what these tell names too many, and never too few
         try:
             async with asyncio.timeout(GATHER):
-                asked, _ = await forge.read_review_requests(event.repository.full_name, pull)
+                asked, _ = await forge.pulls.read_review_requests(event.repository.full_name, pull)
                 return event.model_copy(update={"pull_request": asked})
         except TimeoutError as error:
             raise ForgeError(Code.FORGE_UNREACHABLE, f"{event.source} did not answer in time") from error
@@ -364,7 +364,7 @@ class ForgeReader:
         """The comments on lines of a review, each as the event that tells of it."""
         repository, review = event.repository.full_name, event.review
         known = await _review_of(forge, repository, number, review) if review is not None else None
-        comments = await forge.review_comments(repository, number, known) if known is not None else ()
+        comments = await forge.pulls.list_review_comments(repository, number, known) if known is not None else ()
         return [
             event.model_copy(update={"name": "comment_created", "review": None, "comment": each, "at": each.created_at})
             for each in comments
@@ -382,10 +382,10 @@ class ForgeReader:
                 found += await self._lines(forge, event, each.number)
                 continue
             if each.number is not None:
-                pulls = [await forge.pull_request(each.repository, each.number)]
+                pulls = [await forge.pulls.read(each.repository, each.number)]
             else:
-                pulls = [pull for pull in await forge.open_pull_requests(each.repository) if pull.head_sha == each.sha]
-            pulls = [(await forge.read_review_requests(each.repository, pull))[0] for pull in pulls]
+                pulls = [pull for pull in await forge.pulls.list_open(each.repository) if pull.head_sha == each.sha]
+            pulls = [(await forge.pulls.read_review_requests(each.repository, pull))[0] for pull in pulls]
             found += [
                 ForgeEvent(
                     source=event.source,
@@ -404,7 +404,9 @@ async def _review_of(forge: Forge, repository: str, number: int, review: Review)
     """The number of a review: its event's own, or that of the newest of its author."""
     if review.id is not None:
         return review.id
-    given = [each for each in await forge.reviews(repository, number) if same_user(each.author, review.author)]
+    given = [
+        each for each in await forge.pulls.list_reviews(repository, number) if same_user(each.author, review.author)
+    ]
     return given[-1].id if given else None
 
 
@@ -416,5 +418,5 @@ async def _points(forge: Forge, repository: str, number: int, event: ForgeEvent)
     number_of = await _review_of(forge, repository, number, review)
     if number_of is None:
         return ()
-    comments = await forge.review_comments(repository, number, number_of)
+    comments = await forge.pulls.list_review_comments(repository, number, number_of)
     return tuple(ReviewPoint(each.id, each.path, each.line, each.body, each.author.login) for each in comments)

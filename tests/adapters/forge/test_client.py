@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import httpx2
 import pytest
 
 from adapters.forge.bench import QUICK, REAL, Bench, forge
+from agenttalk.adapters.forge.api import ForgeApi
 from agenttalk.adapters.forge.client import ForgeClient, RetryPolicy
-from agenttalk.adapters.forge.gitea import Gitea
+from agenttalk.adapters.forge.gitea import DIALECT, Gitea, GiteaPullRequests
 from agenttalk.adapters.forge.github import GitHub
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.ports import Forge
@@ -45,29 +47,27 @@ def test_a_pull_request_is_opened_reviewed_and_merged(tmp_path: Path, kind: str)
         repository = bench.repository
         await bench.write("feat/retry", "src/a.py")
         async with bench.client("author") as author, bench.client("reviewer") as reviewer:
-            assert (await author.me()).login == bench.login("author")
-            pull = await author.create_pull_request(
-                repository, "Add retry", "Closes #9", head="feat/retry", base="main"
-            )
+            assert (await author.account.read_user()).login == bench.login("author")
+            pull = await author.pulls.create(repository, "Add retry", "Closes #9", head="feat/retry", base="main")
             assert (pull.is_open, pull.merged, pull.draft, pull.fork) == (True, False, False, False)
-            assert await author.pull_request(repository, pull.number) == pull
-            assert [each.number for each in await author.open_pull_requests(repository)] == [pull.number]
-            assert await author.changed_files(repository, pull.number) == ("src/a.py",)
-            assert (await author.compare(repository, "main", "feat/retry")).commits == (pull.head_sha,)
-            given = await reviewer.submit_review(repository, pull.number, "REQUEST_CHANGES", "no", pull.head_sha)
-            await reviewer.submit_review(repository, pull.number, "APPROVED", "yes", pull.head_sha)
-            seen = await author.reviews(repository, pull.number)
+            assert await author.pulls.read(repository, pull.number) == pull
+            assert [each.number for each in await author.pulls.list_open(repository)] == [pull.number]
+            assert await author.pulls.list_files(repository, pull.number) == ("src/a.py",)
+            assert (await author.repositories.compare(repository, "main", "feat/retry")).commits == (pull.head_sha,)
+            given = await reviewer.pulls.submit_review(repository, pull.number, "REQUEST_CHANGES", "no", pull.head_sha)
+            await reviewer.pulls.submit_review(repository, pull.number, "APPROVED", "yes", pull.head_sha)
+            seen = await author.pulls.list_reviews(repository, pull.number)
             assert [(each.verdict, each.body, each.commit) for each in seen] == [
                 ("REQUEST_CHANGES", "no", pull.head_sha),
                 ("APPROVED", "yes", pull.head_sha),
             ]
             assert given.id == seen[0].id
-            assert await code_of(author.merge(repository, pull.number, "0" * 40)) is Code.FORGE_CONFLICT
-            assert await author.merge(repository, pull.number, pull.head_sha) == "merged"
-            assert (await author.pull_request(repository, pull.number)).merged
+            assert await code_of(author.pulls.merge(repository, pull.number, "0" * 40)) is Code.FORGE_CONFLICT
+            assert await author.pulls.merge(repository, pull.number, pull.head_sha) == "merged"
+            assert (await author.pulls.read(repository, pull.number)).merged
             # Whoever asks again, because no answer came, hears that it is done.
-            assert await author.merge(repository, pull.number, pull.head_sha) == "merged"
-            assert await author.open_pull_requests(repository) == ()
+            assert await author.pulls.merge(repository, pull.number, pull.head_sha) == "merged"
+            assert await author.pulls.list_open(repository) == ()
 
     play(tmp_path, scene, kind)
 
@@ -79,22 +79,22 @@ def test_what_the_forge_refuses_has_a_code_that_says_what_to_do(tmp_path: Path, 
         await bench.write("feat/a", "README.md.a")
         await bench.write("feat/b", "README.md.a", "other\n")
         async with bench.client("author") as author, bench.client("reader") as reader:
-            first = await author.create_pull_request(repository, "WIP: a", "", head="feat/a", base="main")
-            second = await author.create_pull_request(repository, "b", "", head="feat/b", base="main")
-            assert (await author.pull_request(repository, first.number)).draft
-            own = author.submit_review(repository, first.number, "APPROVED", "mine", first.head_sha)
+            first = await author.pulls.create(repository, "WIP: a", "", head="feat/a", base="main")
+            second = await author.pulls.create(repository, "b", "", head="feat/b", base="main")
+            assert (await author.pulls.read(repository, first.number)).draft
+            own = author.pulls.submit_review(repository, first.number, "APPROVED", "mine", first.head_sha)
             assert await code_of(own) is Code.FORGE_REFUSED
-            empty = reader.submit_review(repository, first.number, "REQUEST_CHANGES", "", first.head_sha)
+            empty = reader.pulls.submit_review(repository, first.number, "REQUEST_CHANGES", "", first.head_sha)
             assert await code_of(empty) is Code.FORGE_REFUSED
-            assert await code_of(author.merge(repository, first.number, first.head_sha)) in {
+            assert await code_of(author.pulls.merge(repository, first.number, first.head_sha)) in {
                 Code.FORGE_REFUSED,
                 Code.FORGE_NOT_READY,
             }
-            assert await code_of(author.comment(repository, 999, "hello")) is Code.FORGE_MISSING
-            assert await code_of(author.pull_request(repository, 999)) is Code.FORGE_MISSING
-            assert await code_of(author.issue("nobody/nothing", 1)) is Code.FORGE_MISSING
-            assert await code_of(author.issue("no-repository", 1)) is Code.FORGE_MISSING
-            assert await author.merge(repository, second.number, second.head_sha) == "merged"
+            assert await code_of(author.issues.comment(repository, 999, "hello")) is Code.FORGE_MISSING
+            assert await code_of(author.pulls.read(repository, 999)) is Code.FORGE_MISSING
+            assert await code_of(author.issues.read("nobody/nothing", 1)) is Code.FORGE_MISSING
+            assert await code_of(author.issues.read("no-repository", 1)) is Code.FORGE_MISSING
+            assert await author.pulls.merge(repository, second.number, second.head_sha) == "merged"
 
     play(tmp_path, scene, kind)
 
@@ -104,26 +104,28 @@ def test_issues_comments_and_statuses_are_written_and_read(tmp_path: Path, kind:
     async def scene(bench: Bench) -> None:
         repository, reviewer = bench.repository, bench.login("reviewer")
         async with bench.client("author") as author, bench.client("reader") as reader:
-            issue = await author.create_issue(repository, "Crash", "It crashes.", [reviewer])
+            issue = await author.issues.create(repository, "Crash", "It crashes.", [reviewer])
             assert [each.login for each in issue.assignees] == [reviewer]
-            dropped = await reader.create_issue(repository, "Another", "", [reviewer])
+            dropped = await reader.issues.create(repository, "Another", "", [reviewer])
             assert dropped.assignees == ()
-            assert [each.number for each in await author.open_issues(repository)].count(issue.number) == 1
-            assert (await author.assign(repository, issue.number, [])).assignees == ()
-            written = await reader.comment(repository, issue.number, "你好 🙂 @somebody")
-            assert [each.body for each in await author.comments(repository, issue.number)] == ["你好 🙂 @somebody"]
+            assert [each.number for each in await author.issues.list_open(repository)].count(issue.number) == 1
+            assert (await author.issues.assign(repository, issue.number, [])).assignees == ()
+            written = await reader.issues.comment(repository, issue.number, "你好 🙂 @somebody")
+            assert [each.body for each in await author.issues.list_comments(repository, issue.number)] == [
+                "你好 🙂 @somebody"
+            ]
             assert written.author.login == bench.login("reader")
-            sha = (await author.compare(repository, "main", "main")).commits or ()
+            sha = (await author.repositories.compare(repository, "main", "main")).commits or ()
             assert sha == ()
             await bench.write("feat/s", "s.txt")
-            pull = await author.create_pull_request(repository, "s", "", head="feat/s", base="main")
+            pull = await author.pulls.create(repository, "s", "", head="feat/s", base="main")
             for state in ("pending", "failure", "success"):
                 body = {"state": state, "context": "ci", "description": state}
                 await bench.call("author", "POST", f"/repos/{repository}/statuses/{pull.head_sha}", body)
             await bench.call(
                 "author", "POST", f"/repos/{repository}/statuses/{pull.head_sha}", {"state": "error", "context": "lint"}
             )
-            found = await author.statuses(repository, pull.head_sha)
+            found = await author.repositories.list_statuses(repository, pull.head_sha)
             assert [(each.context, each.outcome) for each in found] == [("ci", "success"), ("lint", "failure")]
 
     play(tmp_path, scene, kind)
@@ -133,8 +135,8 @@ def test_long_lists_are_read_page_by_page_however_small_the_pages(tmp_path: Path
     async def scene(bench: Bench) -> None:
         async with bench.client("author") as author:
             for number in range(7):
-                await author.create_issue(bench.repository, f"issue {number}", "")
-            assert [each.title for each in await author.open_issues(bench.repository)] == [
+                await author.issues.create(bench.repository, f"issue {number}", "")
+            assert [each.title for each in await author.issues.list_open(bench.repository)] == [
                 f"issue {n}" for n in range(7)
             ]
 
@@ -145,31 +147,31 @@ def test_comments_on_lines_are_read_with_their_review(tmp_path: Path) -> None:
     async def scene(bench: Bench) -> None:
         await bench.write("feat/c", "c.py")
         async with bench.client("author") as author, bench.client("reviewer") as reviewer:
-            pull = await author.create_pull_request(bench.repository, "c", "", head="feat/c", base="main")
+            pull = await author.pulls.create(bench.repository, "c", "", head="feat/c", base="main")
             where = f"/repos/{bench.repository}/pulls/{pull.number}/reviews"
             line = {"path": "c.py", "body": "rename this", "new_position": 1}
             await bench.call("reviewer", "POST", where, {"event": "COMMENT", "comments": [line]})
             await bench.call("reviewer", "POST", where, {"event": "", "body": "a draft"})
-            [review] = await author.reviews(bench.repository, pull.number)
+            [review] = await author.pulls.list_reviews(bench.repository, pull.number)
             assert (review.verdict, review.body) == ("COMMENT", "")
-            [comment] = await author.review_comments(bench.repository, pull.number, review.id or 0)
+            [comment] = await author.pulls.list_review_comments(bench.repository, pull.number, review.id or 0)
             assert (comment.path, comment.body) == ("c.py", "rename this")
-            assert len(await reviewer.reviews(bench.repository, pull.number)) == 1
+            assert len(await reviewer.pulls.list_reviews(bench.repository, pull.number)) == 1
 
     play(tmp_path, scene)
 
 
 def test_a_review_that_stayed_a_draft_is_told(tmp_path: Path) -> None:
-    class Wrong(Gitea):
-        events = {"APPROVED": "APPROVE", "REQUEST_CHANGES": "", "COMMENT": ""}  # noqa: RUF012
+    wrong = replace(DIALECT, events={"APPROVED": "APPROVE", "REQUEST_CHANGES": "", "COMMENT": ""})
 
     async def scene(bench: Bench) -> None:
         await bench.write("feat/d", "d.py")
         async with bench.client("author") as author:
-            pull = await author.create_pull_request(bench.repository, "d", "", head="feat/d", base="main")
+            pull = await author.pulls.create(bench.repository, "d", "", head="feat/d", base="main")
         token = bench.tokens[bench.login("reviewer")]
-        async with Wrong.connect("work", bench.url, token, patience=QUICK) as reviewer:
-            asked = reviewer.submit_review(bench.repository, pull.number, "APPROVED", "yes", pull.head_sha)
+        async with Gitea.connect("work", bench.url, token, patience=QUICK) as reviewer:
+            pulls = GiteaPullRequests(ForgeApi("work", reviewer.client, wrong))
+            asked = pulls.submit_review(bench.repository, pull.number, "APPROVED", "yes", pull.head_sha)
             assert await code_of(asked) is Code.FORGE_ANSWER_INVALID
 
     play(tmp_path, scene)
@@ -180,12 +182,14 @@ def test_while_the_forge_works_out_conflicts_it_is_not_ready(tmp_path: Path) -> 
         assert bench.fake
         await bench.write("feat/e", "e.py")
         async with bench.client("author") as author:
-            pull = await author.create_pull_request(bench.repository, "e", "", head="feat/e", base="main")
+            pull = await author.pulls.create(bench.repository, "e", "", head="feat/e", base="main")
             kept = bench.fake.state.repository(*bench.repository.split("/"))
             kept.still_checking.add(pull.number)
-            assert await code_of(author.merge(bench.repository, pull.number, pull.head_sha)) is Code.FORGE_NOT_READY
+            assert (
+                await code_of(author.pulls.merge(bench.repository, pull.number, pull.head_sha)) is Code.FORGE_NOT_READY
+            )
             kept.still_checking.clear()
-            assert await author.merge(bench.repository, pull.number, pull.head_sha) == "merged"
+            assert await author.pulls.merge(bench.repository, pull.number, pull.head_sha) == "merged"
 
     play(tmp_path, scene)
 
@@ -195,10 +199,10 @@ def test_a_conflict_in_the_files_is_a_conflict(tmp_path: Path) -> None:
         await bench.write("feat/f", "f.py", "one\n")
         await bench.write("feat/g", "f.py", "two\n")
         async with bench.client("author") as author:
-            one = await author.create_pull_request(bench.repository, "f", "", head="feat/f", base="main")
-            two = await author.create_pull_request(bench.repository, "g", "", head="feat/g", base="main")
-            await author.merge(bench.repository, one.number, one.head_sha)
-            assert await code_of(author.merge(bench.repository, two.number, two.head_sha)) is Code.FORGE_CONFLICT
+            one = await author.pulls.create(bench.repository, "f", "", head="feat/f", base="main")
+            two = await author.pulls.create(bench.repository, "g", "", head="feat/g", base="main")
+            await author.pulls.merge(bench.repository, one.number, one.head_sha)
+            assert await code_of(author.pulls.merge(bench.repository, two.number, two.head_sha)) is Code.FORGE_CONFLICT
 
     play(tmp_path, scene)
 
@@ -211,13 +215,13 @@ def test_reading_goes_on_when_the_forge_comes_back(tmp_path: Path) -> None:
                 bench.fake.faults[:] = [ForgeFault(kind, path="/user", status=503, times=times)]  # type: ignore[arg-type]
                 patient = RetryPolicy(answer=0.3, tries=3, pause=0.01)
                 async with bench.client("author", patient) as client:
-                    assert (await client.me()).login == bench.login("author")
+                    assert (await client.account.read_user()).login == bench.login("author")
             bench.fake.faults[:] = [ForgeFault("status", path="/user", status=502, times=3)]
-            assert await code_of(author.me()) is Code.FORGE_UNREACHABLE
+            assert await code_of(author.account.read_user()) is Code.FORGE_UNREACHABLE
             bench.fake.faults.clear()
             async with bench.fake.down():
-                assert await code_of(author.me()) is Code.FORGE_UNREACHABLE
-            assert await author.me()
+                assert await code_of(author.account.read_user()) is Code.FORGE_UNREACHABLE
+            assert await author.account.read_user()
 
     play(tmp_path, scene)
 
@@ -227,11 +231,11 @@ def test_a_change_without_an_answer_is_in_doubt_and_is_not_made_twice(tmp_path: 
     async def scene(bench: Bench) -> None:
         assert bench.fake
         async with bench.client("author", RetryPolicy(answer=0.3, pause=0.01)) as author:
-            issue = await author.create_issue(bench.repository, "Crash", "")
+            issue = await author.issues.create(bench.repository, "Crash", "")
             bench.fake.faults.append(ForgeFault(kind, method="POST", path="/comments", status=502))
-            asked = author.comment(bench.repository, issue.number, "once")
+            asked = author.issues.comment(bench.repository, issue.number, "once")
             assert await code_of(asked) is Code.FORGE_IN_DOUBT
-            assert [each.body for each in await author.comments(bench.repository, issue.number)] == ["once"]
+            assert [each.body for each in await author.issues.list_comments(bench.repository, issue.number)] == ["once"]
 
     play(tmp_path, scene)
 
@@ -248,11 +252,11 @@ def test_a_forge_that_wants_a_pause_gets_it_and_a_long_one_is_told(tmp_path: Pat
         async with Gitea.connect("work", bench.url, token, sleep=sleep) as author:
             limited = ForgeFault("status", method="POST", status=429, headers={"Retry-After": "7"})
             bench.fake.faults.append(limited)
-            issue = await author.create_issue(bench.repository, "Crash", "")
+            issue = await author.issues.create(bench.repository, "Crash", "")
             assert (issue.number, pauses) == (1, [7.0])
             bench.fake.faults.append(ForgeFault("status", status=403, headers={"Retry-After": "3600"}))
             with pytest.raises(ForgeError) as caught:
-                await author.me()
+                await author.account.read_user()
             assert (caught.value.code, caught.value.retry_after, pauses) == (Code.FORGE_LIMITED, 3600.0, [7.0])
 
     play(tmp_path, scene)
@@ -262,7 +266,7 @@ def test_a_wrong_token_is_refused_and_never_shown(tmp_path: Path) -> None:
     async def scene(bench: Bench) -> None:
         async with Gitea.connect("work", bench.url, "s3cr3t-token", patience=QUICK) as nobody:
             with pytest.raises(ForgeError) as caught:
-                await nobody.me()
+                await nobody.account.read_user()
             assert (caught.value.code, caught.value.status) == (Code.FORGE_REFUSED, 401)
             assert "s3cr3t" not in f"{caught.value.message} {caught.value.hint} {caught.value.__cause__}"
 
@@ -298,8 +302,8 @@ def test_answers_that_cannot_be_read_are_told(answer: httpx2.Response) -> None:
         for forge_ in (Gitea, GitHub):
             client, _ = answering(answer)
             asked: Forge = forge_("work", ForgeClient(client))
-            assert await code_of(asked.me()) is Code.FORGE_ANSWER_INVALID
-            assert await code_of(asked.pull_request("a/b", 1)) is Code.FORGE_ANSWER_INVALID
+            assert await code_of(asked.account.read_user()) is Code.FORGE_ANSWER_INVALID
+            assert await code_of(asked.pulls.read("a/b", 1)) is Code.FORGE_ANSWER_INVALID
 
     asyncio.run(scene())
 
@@ -307,7 +311,7 @@ def test_answers_that_cannot_be_read_are_told(answer: httpx2.Response) -> None:
 def test_an_answer_without_end_is_cut_off() -> None:
     async def scene() -> None:
         client, _ = answering(httpx2.Response(200, content=b" " * (33 * 1024 * 1024)))
-        assert await code_of(Gitea("work", ForgeClient(client)).me()) is Code.FORGE_ANSWER_INVALID
+        assert await code_of(Gitea("work", ForgeClient(client)).account.read_user()) is Code.FORGE_ANSWER_INVALID
 
     asyncio.run(scene())
 
@@ -315,7 +319,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
 def test_redirects_are_not_followed_with_our_token() -> None:
     async def scene() -> None:
         client, seen = answering(httpx2.Response(301, headers={"Location": "https://elsewhere.test/"}))
-        assert await code_of(Gitea("work", ForgeClient(client)).me()) is Code.FORGE_REFUSED
+        assert await code_of(Gitea("work", ForgeClient(client)).account.read_user()) is Code.FORGE_REFUSED
         assert len(seen) == 1
 
     asyncio.run(scene())
@@ -325,7 +329,7 @@ def test_a_list_without_end_is_given_up() -> None:
     async def scene() -> None:
         page = httpx2.Response(200, json=[{"filename": "a"}], headers={"X-HasMore": "true"})
         client, seen = answering(page)
-        assert await code_of(Gitea("work", ForgeClient(client)).changed_files("a/b", 1)) is Code.FORGE_ANSWER_INVALID
+        assert await code_of(Gitea("work", ForgeClient(client)).pulls.list_files("a/b", 1)) is Code.FORGE_ANSWER_INVALID
         assert len(seen) == 400
 
     asyncio.run(scene())
@@ -343,16 +347,16 @@ def test_github_has_words_of_its_own() -> None:
         given = {"id": 7, "user": USER, "state": "CHANGES_REQUESTED", "body": "no", "commit_id": "a" * 40}
         client, seen = answering(given)
         github: Forge = GitHub("hub", ForgeClient(client))
-        review = await github.submit_review("a/b", 5, "REQUEST_CHANGES", "no", "a" * 40)
+        review = await github.pulls.submit_review("a/b", 5, "REQUEST_CHANGES", "no", "a" * 40)
         assert (review.verdict, review.id) == ("REQUEST_CHANGES", 7)
         client, seen = answering(given | {"state": "APPROVED"})
-        await GitHub("hub", ForgeClient(client)).submit_review("a/b", 5, "APPROVED", "", "a" * 40)
+        await GitHub("hub", ForgeClient(client)).pulls.submit_review("a/b", 5, "APPROVED", "", "a" * 40)
         assert b'"event":"APPROVE"' in seen[0].content.replace(b" ", b"")
         client, _ = answering(given | {"state": "PENDING"})
-        pending = GitHub("hub", ForgeClient(client)).submit_review("a/b", 5, "APPROVED", "", "a" * 40)
+        pending = GitHub("hub", ForgeClient(client)).pulls.submit_review("a/b", 5, "APPROVED", "", "a" * 40)
         assert await code_of(pending) is Code.FORGE_ANSWER_INVALID
         client, _ = answering(PULL)
-        assert not (await GitHub("hub", ForgeClient(client)).pull_request("a/b", 5)).draft
+        assert not (await GitHub("hub", ForgeClient(client)).pulls.read("a/b", 5)).draft
 
     asyncio.run(scene())
 
@@ -360,15 +364,15 @@ def test_github_has_words_of_its_own() -> None:
 def test_github_merges_a_head_and_knows_when_it_was_merged_before() -> None:
     async def scene() -> None:
         client, seen = answering({"merged": True, "sha": "c"})
-        assert await GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40) == "merged"
+        assert await GitHub("hub", ForgeClient(client)).pulls.merge("a/b", 5, "a" * 40) == "merged"
         assert (seen[0].method, str(seen[0].url)) == ("PUT", "https://forge.test/repos/a/b/pulls/5/merge")
         refused = httpx2.Response(405, json={"message": "Pull Request is not mergeable"})
         client, _ = answering(refused, PULL | {"merged": True, "state": "closed"})
-        assert await GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40) == "merged"
+        assert await GitHub("hub", ForgeClient(client)).pulls.merge("a/b", 5, "a" * 40) == "merged"
         client, _ = answering(refused, PULL)
-        assert await code_of(GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40)) is Code.FORGE_REFUSED
+        assert await code_of(GitHub("hub", ForgeClient(client)).pulls.merge("a/b", 5, "a" * 40)) is Code.FORGE_REFUSED
         client, _ = answering(httpx2.Response(409, json={"message": "Head branch was modified"}), PULL)
-        assert await code_of(GitHub("hub", ForgeClient(client)).merge("a/b", 5, "a" * 40)) is Code.FORGE_CONFLICT
+        assert await code_of(GitHub("hub", ForgeClient(client)).pulls.merge("a/b", 5, "a" * 40)) is Code.FORGE_CONFLICT
 
     asyncio.run(scene())
 
@@ -378,7 +382,7 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
         statuses = [{"state": "error", "context": "old", "creator": USER}]
         checks = {"check_runs": [{"name": "new", "conclusion": "timed_out"}, {"name": "run", "conclusion": None}]}
         client, _ = answering(statuses, checks)
-        found = await GitHub("hub", ForgeClient(client)).statuses("a/b", "a" * 40)
+        found = await GitHub("hub", ForgeClient(client)).repositories.list_statuses("a/b", "a" * 40)
         assert [(each.context, each.outcome) for each in found] == [
             ("new", "failure"),
             ("old", "failure"),
@@ -386,10 +390,13 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
         ]
         issue = {"number": 1, "user": USER, "title": "t", "state": "open"}
         client, _ = answering([issue, issue | {"number": 2, "pull_request": {"url": "u"}}])
-        assert [each.number for each in await GitHub("hub", ForgeClient(client)).open_issues("a/b")] == [1]
+        assert [each.number for each in await GitHub("hub", ForgeClient(client)).issues.list_open("a/b")] == [1]
         first = httpx2.Response(200, json=[{"id": 1, "user": USER, "body": "a"}], headers={"Link": '<x>; rel="next"'})
         client, _ = answering(first, [{"id": 2, "user": USER, "body": "b"}])
-        assert [each.body for each in await GitHub("hub", ForgeClient(client)).comments("a/b", 1)] == ["a", "b"]
+        assert [each.body for each in await GitHub("hub", ForgeClient(client)).issues.list_comments("a/b", 1)] == [
+            "a",
+            "b",
+        ]
 
     asyncio.run(scene())
 
@@ -397,12 +404,15 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
 def test_the_newest_commit_is_that_of_the_default_branch() -> None:
     async def scene() -> None:
         client, asked = answering({"default_branch": "release/1"}, {"name": "release/1", "commit": {"sha": "a" * 40}})
-        assert await GitHub("hub", ForgeClient(client)).find_newest_commit("a/b") == ("release/1", "a" * 40)
+        assert await GitHub("hub", ForgeClient(client)).repositories.find_newest_commit("a/b") == (
+            "release/1",
+            "a" * 40,
+        )
         assert str(asked[-1].url).endswith("/repos/a/b/branches/release%2F1")
         for answers in ([{"default_branch": "main"}, {"commit": None}], [{"default_branch": None}]):
             client, asked = answering(*answers)
             with pytest.raises(ForgeError) as caught:
-                await GitHub("hub", ForgeClient(client)).find_newest_commit("a/b")
+                await GitHub("hub", ForgeClient(client)).repositories.find_newest_commit("a/b")
             assert (caught.value.code, len(asked)) == (Code.FORGE_MISSING, len(answers))
 
     asyncio.run(scene())
@@ -411,7 +421,7 @@ def test_the_newest_commit_is_that_of_the_default_branch() -> None:
 def test_github_names_itself_and_its_version() -> None:
     async def scene() -> None:
         async with GitHub.connect("hub", "https://api.forge.test/", "t0ken") as github:
-            headers = github.caller._client.headers
+            headers = github.client._client.headers
             assert headers["authorization"] == "Bearer t0ken"
             assert headers["x-github-api-version"]
             assert headers["user-agent"] == "agenttalk"

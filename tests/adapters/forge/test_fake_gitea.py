@@ -187,9 +187,9 @@ def test_what_our_own_client_does_comes_back_and_calls_nobody_for_their_own_deed
     async def scene(forge: FakeGitea, _: Door) -> None:
         forge.push(REPOSITORY, "feat/x", {"x": "1"}, "agent-dev")
         async with Gitea.connect(SOURCE, forge.url, forge.user("agent-dev")) as author:
-            pull = await author.create_pull_request(REPOSITORY, "x", "@agent-dev", head="feat/x", base="main")
-            await author.comment(REPOSITORY, pull.number, "@agent-dev done")
-            await author.merge(REPOSITORY, pull.number, pull.head_sha)
+            pull = await author.pulls.create(REPOSITORY, "x", "@agent-dev", head="feat/x", base="main")
+            await author.issues.comment(REPOSITORY, pull.number, "@agent-dev done")
+            await author.pulls.merge(REPOSITORY, pull.number, pull.head_sha)
         await forge.deliveries.wait_until_settled()
 
     assert play(tmp_path, scene).world.outcome() == []
@@ -231,9 +231,9 @@ def test_git_itself_clones_pushes_and_moves_a_pull_request(tmp_path: Path) -> No
 
         await asyncio.to_thread(first)
         async with Gitea.connect(SOURCE, forge.url, token) as author:
-            pull = await author.create_pull_request(REPOSITORY, "git", "", head="feat/git", base="main")
+            pull = await author.pulls.create(REPOSITORY, "git", "", head="feat/git", base="main")
             sha = await asyncio.to_thread(second)
-            assert (await author.pull_request(REPOSITORY, pull.number)).head_sha == sha
+            assert (await author.pulls.read(REPOSITORY, pull.number)).head_sha == sha
 
         def refused() -> int:
             bad = f"http://alice:wrong@{forge.url.removeprefix('http://')}/{REPOSITORY}.git"

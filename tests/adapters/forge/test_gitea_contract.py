@@ -87,11 +87,11 @@ def test_the_head_of_a_merged_pull_request_is_its_ref_and_not_its_branch(tmp_pat
         [listed] = await bench.call("author", "GET", f"{here}?state=all")
         assert (single["head"]["sha"], listed["head"]["sha"]) == (first, second)
         async with bench.client("author") as client:
-            assert await client.pull_head(bench.repository, number) == second
-            merge = await client.commit(bench.repository, single["merge_commit_sha"])
+            assert await client.pulls.read_head(bench.repository, number) == second
+            merge = await client.repositories.read_commit(bench.repository, single["merge_commit_sha"])
             assert merge.parents[1:] == (second,)
             with pytest.raises(ForgeError) as caught:
-                await client.pull_head(bench.repository, 999)
+                await client.pulls.read_head(bench.repository, 999)
             assert caught.value.code is Code.FORGE_MISSING
 
     play(tmp_path, kind, scene)
@@ -107,12 +107,12 @@ def test_the_ref_stays_in_whatever_way_it_is_merged(tmp_path: Path, kind: str, s
         assert await merged(bench, number, Do=style) == 200
         single = await bench.call("author", "GET", f"/repos/{bench.repository}/pulls/{number}")
         async with bench.client("author") as client:
-            assert await client.pull_head(bench.repository, number) == head
-            merge = await client.commit(bench.repository, single["merge_commit_sha"])
+            assert await client.pulls.read_head(bench.repository, number) == head
+            merge = await client.repositories.read_commit(bench.repository, single["merge_commit_sha"])
             assert (len(merge.parents), head in merge.parents) == (parents, style == "merge")
             if style == "rebase-merge":
-                rebased = await client.commit(bench.repository, merge.parents[1])
-                own = await client.commit(bench.repository, head)
+                rebased = await client.repositories.read_commit(bench.repository, merge.parents[1])
+                own = await client.repositories.read_commit(bench.repository, head)
                 assert (rebased.message, rebased.authored_at) == (own.message, own.authored_at)
 
     play(tmp_path, kind, scene)
@@ -139,8 +139,8 @@ def test_who_is_asked_stands_among_the_reviews_and_not_on_the_list(tmp_path: Pat
             """Whom the single answer lists, and who is asked."""
             single = await bench.call("author", "GET", here)
             async with bench.client("author") as client:
-                pull, _ = await client.read_review_requests(
-                    bench.repository, await client.pull_request(bench.repository, number)
+                pull, _ = await client.pulls.read_review_requests(
+                    bench.repository, await client.pulls.read(bench.repository, number)
                 )
             return [each["login"] for each in single["requested_reviewers"] or ()], [
                 each.login for each in pull.requested_reviewers or ()
@@ -183,7 +183,7 @@ def test_a_draft_keeps_the_time_of_its_beginning_when_it_is_handed_in(tmp_path: 
         given = await bench.call("reviewer", "POST", f"{here}/{draft['id']}", {"event": "APPROVED", "body": "Fine."})
         assert given["submitted_at"] == draft["submitted_at"] < given["updated_at"]
         async with bench.client("author") as client:
-            [review] = await client.reviews(bench.repository, number)
+            [review] = await client.pulls.list_reviews(bench.repository, number)
             assert review.submitted_at > draft["submitted_at"][:19]
         taken = await bench.call("author", "POST", f"{here}/{draft['id']}/dismissals", {"message": "No."})
         assert taken["dismissed"] is True
@@ -206,7 +206,7 @@ def test_files_stand_with_each_commit_and_an_empty_one_changes_none(tmp_path: Pa
         assert "files" not in compared
         assert [each["filename"] for each in compared["commits"][0]["files"]] == ["x.py"]
         async with bench.client("author") as client:
-            assert (await client.compare(bench.repository, base, head)).files == ("x.py",)
+            assert (await client.repositories.compare(bench.repository, base, head)).files == ("x.py",)
 
     play(tmp_path, kind, scene)
 
@@ -220,7 +220,9 @@ def test_two_commits_have_the_same_content_exactly_when_their_files_are_the_same
         amended = await tree.git("author", "rev-parse", "HEAD")
         other = await tree.push("feat/x", "x.py", "2\n")
         async with bench.client("author") as client:
-            contents = [await client.content_hash(bench.repository, each) for each in (first, amended, other)]
+            contents = [
+                await client.repositories.hash_content(bench.repository, each) for each in (first, amended, other)
+            ]
         assert contents[0] == contents[1] != contents[2]
         assert first != amended
 
@@ -234,7 +236,7 @@ def test_the_timeline_tells_who_pushed_whatever_the_commits_say(tmp_path: Path, 
         mine = await tree.push("feat/x", "x.py", "2\n")
         theirs = await tree.push("feat/x", "x.py", "3\n", name="reviewer")
         async with bench.client("author") as client:
-            pushes = await client.pushes(bench.repository, number)
+            pushes = await client.pulls.list_pushes(bench.repository, number)
         by = {sha: each.by.login for each in pushes for sha in each.commits}
         assert (by[mine], by[theirs]) == (bench.login("author"), bench.login("reviewer"))
 
@@ -271,11 +273,11 @@ def test_a_private_repository_does_not_exist_for_others(tmp_path: Path, kind: st
         here = f"/repos/{bench.repository}"
         await bench.call("author", "PATCH", here, {"private": True})
         async with bench.client("reader") as reader, bench.client("reviewer") as reviewer:
-            assert await reviewer.can_see(bench.repository)
-            assert not await reader.can_see(bench.repository)
+            assert await reviewer.account.can_see(bench.repository)
+            assert not await reader.account.can_see(bench.repository)
             reads = f"{here}/collaborators/{bench.login('reader')}"
             await bench.call("author", "PUT", reads, {"permission": "read"})
-            assert await reader.can_see(bench.repository)
+            assert await reader.account.can_see(bench.repository)
         shown = await bench.call("reader", "GET", here)
         assert (shown["permissions"]["pull"], shown["permissions"]["push"]) == (True, False)
 

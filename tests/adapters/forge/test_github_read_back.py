@@ -219,7 +219,7 @@ def test_only_newer_pull_requests_are_read() -> None:
     async def scene() -> list[int]:
         transport = httpx2.MockTransport(answer)
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
-            found = await GitHub("hub", ForgeClient(client)).pull_requests_since("acme/shop", SINCE)
+            found = await GitHub("hub", ForgeClient(client)).pulls.list_since("acme/shop", SINCE)
             return [each.number for each in found]
 
     assert (asyncio.run(scene()), len(asked)) == ([9], 1)
@@ -272,7 +272,7 @@ def test_what_an_agent_says_of_its_own_work_is_no_success_and_hides_no_service_s
         async with httpx2.AsyncClient(transport=transport, base_url="https://api.forge.test/") as client:
             names = {"agent-dev", "agent-app[bot]"}
             forge = GitHub("hub", ForgeClient(client), is_agent=lambda user: user.login.lower() in names)
-            return {each.context: each.outcome for each in await forge.statuses("acme/shop", NEW)}
+            return {each.context: each.outcome for each in await forge.repositories.list_statuses("acme/shop", NEW)}
 
     assert asyncio.run(scene()) == {"deploy": "failure", "lint": "other", "own": "other", "x": "failure"}
 

@@ -148,14 +148,14 @@ def test_only_what_changed_since_is_read_page_by_page(tmp_path: Path) -> None:
     async def work(forge: FakeGitea, client: Gitea) -> None:
         pulls = opened(forge, 6)
         asked: list[str] = []
-        ask = client.caller.ask
+        ask = client.client.request
 
         async def counted(method: Any, path: str, **options: Any) -> Any:
             asked.append(path)
             return await ask(method, path, **options)
 
-        client.caller.ask = counted  # type: ignore[method-assign]
-        found = await client.pull_requests_since(REPO, pulls[3].issue.updated)
+        client.client.request = counted  # type: ignore[method-assign]
+        found = await client.pulls.list_since(REPO, pulls[3].issue.updated)
         assert [each.number for each in found] == [6, 5, 4]
         assert len(asked) == 2, "two pages of two; what is older is not read"
 

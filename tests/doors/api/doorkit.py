@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import jsonschema
+
+from agenttalk.doors.api import openapi
 from agenttalk.doors.api.app import create_app
+from agenttalk.doors.api.route_table import ROUTES
 from agenttalk.doors.api.server import ServerAddresses, serve_app, socket_folder
 from agenttalk.engine.core import access
 from agenttalk.engine.core.deps import Deps
@@ -49,6 +55,31 @@ class Answer:
         assert self.headers["content-type"] == "application/problem+json"
         assert self.json["status"] == self.status
         return str(self.json["code"])
+
+
+@cache
+def document() -> dict[str, Any]:
+    return openapi.build_document(ROUTES)
+
+
+@cache
+def validator(method: str, path: str, status: int) -> jsonschema.Draft202012Validator | None:
+    """Checks answers of a route, if it is one of the API that answers with JSON."""
+    for spec in ROUTES:
+        if spec.method == method and re.fullmatch(re.sub(r"{\w+}", "[^/]+", spec.path), path):
+            operation = document()["paths"][spec.shown_path or spec.path][method.lower()]
+            content = operation["responses"].get(str(status), {}).get("content", {}).get("application/json")
+            schema = {**content["schema"], "components": document()["components"]} if content else None
+            return jsonschema.Draft202012Validator(schema) if schema else None
+    return None
+
+
+def require_described(method: str, path: str, answer: Answer) -> None:
+    """Every answer is one that the OpenAPI document describes."""
+    if answer.status < 300 and answer.headers.get("content-type") == "application/json":
+        known = validator(method, path.partition("?")[0], answer.status)
+        if known is not None:
+            known.validate(answer.json)
 
 
 class OverSocket(http.client.HTTPConnection):
@@ -101,9 +132,11 @@ class Door:
             connection.request(method, path, sent, told)
             response = connection.getresponse()
             data = response.read()
-            return Answer(response.status, {key.lower(): value for key, value in response.getheaders()}, data)
+            answer = Answer(response.status, {key.lower(): value for key, value in response.getheaders()}, data)
         finally:
             connection.close()
+        require_described(method, path, answer)
+        return answer
 
     def get(self, path: str, token: str | None = OPERATOR, **more: Any) -> Answer:
         return self.ask("GET", path, token=token, **more)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from agenttalk.doors.api.app import create_app
-from agenttalk.doors.api.openapi import GuardedRoute
+from agenttalk.doors.api.route_table import ROUTES
 from doors.api.doorkit import Door
 
 
 def test_no_address_takes_a_filter_that_nobody_knows(door: Door) -> None:
     document = door.get("/api/openapi.json").json["paths"]
     looked = 0
-    for route in create_app(door.service).routes:
-        if isinstance(route, GuardedRoute) and "GET" in (route.methods or ()) and "operator" in route.roles:
+    for route in ROUTES:
+        if route.method == "GET" and "operator" in route.roles:
             looked += 1
             answer = door.get(f"{route.path.replace('{', '').replace('}', '')}?stauts=open")
             assert (answer.status, answer.code) == (422, "FIELD_UNKNOWN"), route.path

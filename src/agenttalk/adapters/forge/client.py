@@ -1,7 +1,7 @@
-"""Asking a forge: one request with limits, and what its answers mean.
+"""Requests to a forge, with limits and retries, and the errors that its answers mean.
 
-Reading is tried again when the forge is out of order. Changing something is tried again only when it is certain that
-the forge did nothing; otherwise the caller is told that nobody knows (`FORGE_IN_DOUBT`) and looks first.
+A read is retried while the forge is out of order. A change is retried only when it is certain that the forge did
+nothing. Otherwise the error is `FORGE_IN_DOUBT`: read first whether the change was made.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 from urllib.parse import quote
 
 import httpx2
@@ -24,12 +24,21 @@ LARGEST_ANSWER: Final = 32 * 1024 * 1024
 _OUT_OF_ORDER: Final = frozenset({500, 502, 503, 504})
 _MOST_PAGES: Final = 400
 _NOTHING_DONE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
-"""After these the same can be asked again: the forge did nothing, or was only to be read."""
+"""Errors after which the request can be repeated: the forge did nothing, or the request only read."""
+_MOVED: Final = frozenset({301, 302, 307, 308})
+
+
+class PageSize(NamedTuple):
+    """How many items of a list one page has."""
+
+    parameter: str
+    """The query parameter that sets it."""
+    items: int
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to wait, and how often to try."""
+    """Time limits of requests, and how often they are tried."""
 
     connect: float = 5.0
     """Seconds for a connection."""
@@ -40,12 +49,12 @@ class RetryPolicy:
     pause: float = 0.5
     """Seconds before the second try; twice as many before each further one."""
     longest_pause: float = 30.0
-    """If the forge wants a longer pause, the caller is told instead."""
+    """If the forge demands a longer pause, the request fails instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgeAnswer:
-    """What a forge answered."""
+    """The answer to one request."""
 
     status: int
     headers: Mapping[str, str]
@@ -53,26 +62,23 @@ class ForgeAnswer:
 
     @property
     def part(self) -> Mapping[str, Any]:
-        """The object that it is; raises ForgeError when it is none."""
+        """Return the answer as an object. Raises FORGE_ANSWER_INVALID when it is something else."""
         if not isinstance(self.data, dict):
-            raise ForgeError(Code.FORGE_ANSWER_INVALID, "the forge answered no JSON object", status=self.status)
+            raise ForgeError(Code.FORGE_ANSWER_INVALID, "the forge's answer is not a JSON object", status=self.status)
         return self.data
 
     @property
     def parts(self) -> list[Mapping[str, Any]]:
-        """The objects of the list that it is; raises ForgeError when it is none."""
+        """Return the objects of the answer's list. Raises FORGE_ANSWER_INVALID when it is something else."""
         if not isinstance(self.data, list):
-            raise ForgeError(Code.FORGE_ANSWER_INVALID, "the forge answered no JSON list", status=self.status)
-        return [each for each in self.data if isinstance(each, dict)]
+            raise ForgeError(Code.FORGE_ANSWER_INVALID, "the forge's answer is not a JSON list", status=self.status)
+        return [item for item in self.data if isinstance(item, dict)]
 
     @property
     def message(self) -> str:
-        """What the forge says about it, on one bounded line."""
+        """Return the forge's message as one line of limited length."""
         text = self.data.get("message") if isinstance(self.data, dict) else ""
         return " ".join(text.split())[:300] if isinstance(text, str) else ""
-
-
-_MOVED: Final = frozenset({301, 302, 307, 308})
 
 
 class ForgeClient:
@@ -100,13 +106,13 @@ class ForgeClient:
         patience: RetryPolicy | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> AsyncIterator[Self]:
-        """A caller whose connections are closed when the block ends.
+        """Open a client whose connections are closed when the block ends.
 
-        A redirect is followed only when something is read, and only within the forge's API: tokens stay here.
+        Redirects are followed only for reads, and only within the forge's API, so that no other host gets the token.
         """
         limits = patience or RetryPolicy()
         timeout = httpx2.Timeout(limits.answer, connect=limits.connect)
-        # Reading the certificates of the system takes a while, and nobody needs them without TLS.
+        # Reading the certificates of the system takes a while, and only TLS needs them.
         secure = await asyncio.to_thread(httpx2.create_ssl_context) if base_url.startswith("https:") else False
         async with httpx2.AsyncClient(
             base_url=base_url,
@@ -118,23 +124,23 @@ class ForgeClient:
         ) as client:
             yield cls(client, patience=limits, sleep=sleep)
 
-    async def ask(
+    async def request(
         self,
         method: Method,
         path: str,
         *,
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str | int] | None = None,
-        bearing: frozenset[int] = frozenset(),
+        accept: frozenset[int] = frozenset(),
     ) -> ForgeAnswer:
-        """Make a request. Statuses in `bearing` are for the caller to understand; other refusals raise ForgeError."""
+        """Make a request, with retries. Raises ForgeError for statuses above 299 that are not in `accept`."""
         for attempt in range(1, self._patience.tries + 1):
             last = attempt == self._patience.tries
             try:
-                answer = await self._once(method, path, body, query)
-                if method == "GET" and answer.status in _MOVED and (there := self._elsewhere(answer)):
-                    answer = await self._once(method, there, body, query)
-                if answer.status < 300 or answer.status in bearing:
+                answer = await self._send(method, path, body, query)
+                if method == "GET" and answer.status in _MOVED and (address := self._find_redirect(answer)):
+                    answer = await self._send(method, address, body, query)
+                if answer.status < 300 or answer.status in accept:
                     return answer
                 raise make_error(method, path, answer)
             except ForgeError as error:
@@ -146,47 +152,49 @@ class ForgeClient:
             await self._sleep(pause)
         raise AssertionError("unreachable")  # pragma: no cover
 
-    def _elsewhere(self, answer: ForgeAnswer) -> str:
-        """Where a repository that was renamed is now; empty when that is not below the address of the API."""
+    def _find_redirect(self, answer: ForgeAnswer) -> str:
+        """Find the new address of a renamed repository; empty when it is not below the address of the API."""
         base = self._client.base_url
         try:
-            there = base.join(answer.headers.get("location", ""))
+            target = base.join(answer.headers.get("location", ""))
         except httpx2.InvalidURL:
             return ""
-        same = (there.scheme, there.host, there.port) == (base.scheme, base.host, base.port)
-        return str(there.copy_with(query=None)) if same and there.path.startswith(base.path) else ""
+        same = (target.scheme, target.host, target.port) == (base.scheme, base.host, base.port)
+        return str(target.copy_with(query=None)) if same and target.path.startswith(base.path) else ""
 
     async def read_pages(
-        self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None
-    ) -> list[Any]:
-        """All items of a list. A forge may give fewer per page than it is asked for."""
+        self, path: str, *, size: PageSize, query: Mapping[str, str | int] | None = None
+    ) -> list[Mapping[str, Any]]:
+        """Read all items of a list."""
         return [item async for page in self.iterate_pages(path, size=size, query=query) for item in page]
 
     async def iterate_pages(
-        self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None
-    ) -> AsyncIterator[list[Any]]:
-        """The pages of a list, one after the other. Who has seen enough reads no further."""
-        name, count = size
-        found = 0
+        self, path: str, *, size: PageSize, query: Mapping[str, str | int] | None = None
+    ) -> AsyncIterator[list[Mapping[str, Any]]]:
+        """Read the pages of a list, one after the other, as long as the caller goes on.
+
+        A forge may return smaller pages than requested, so the headers say whether there are more.
+        """
+        count = 0
         for page in range(1, _MOST_PAGES + 1):
-            answer = await self.ask("GET", path, query={**(query or {}), "page": page, name: count})
+            answer = await self.request("GET", path, query={**(query or {}), "page": page, size.parameter: size.items})
             items = answer.parts
-            found += len(items)
-            yield list(items)
+            count += len(items)
+            yield items
             total = answer.headers.get("x-total-count", "")
             more = 'rel="next"' in answer.headers.get("link", "") or answer.headers.get("x-hasmore") == "true"
-            if not items or not (more or (total.isdecimal() and found < int(total))):
+            if not items or not (more or (total.isdecimal() and count < int(total))):
                 return
         raise ForgeError(Code.FORGE_ANSWER_INVALID, f"{path} has more than {_MOST_PAGES} pages")
 
-    async def _once(
+    async def _send(
         self, method: Method, path: str, body: Mapping[str, Any] | None, query: Mapping[str, str | int] | None
     ) -> ForgeAnswer:
         try:
             async with self._client.stream(method, path, json=body, params=dict(query or {})) as response:
                 content = bytearray()
-                async for piece in response.aiter_bytes():
-                    content += piece
+                async for chunk in response.aiter_bytes():
+                    content += chunk
                     if len(content) > LARGEST_ANSWER:
                         raise ForgeError(Code.FORGE_ANSWER_INVALID, f"the answer to {method} {path} is too large")
                 return ForgeAnswer(response.status_code, response.headers, _json(bytes(content)))
@@ -200,14 +208,14 @@ class ForgeClient:
 
 
 def make_error(method: Method, path: str, answer: ForgeAnswer) -> ForgeError:
-    """What an answer that is no success means. A token is never part of it."""
-    status, said = answer.status, answer.message
-    text = f"{method} {path} was answered with {status}" + (f": {said}" if said else "")
+    """Make the error that an answer means. It never contains the token."""
+    status, message = answer.status, answer.message
+    text = f"{method} {path} was answered with {status}" + (f": {message}" if message else "")
     after = _retry_after(answer)
     if status == 429 or (status == 403 and (after or answer.headers.get("x-ratelimit-remaining") == "0")):
         return ForgeError(Code.FORGE_LIMITED, text, status=status, retry_after=after)
     if status in _OUT_OF_ORDER:
-        # Whether a change was made before the forge broke down, it does not say.
+        # The forge does not say whether it made the change before it failed.
         code = Code.FORGE_UNREACHABLE if method == "GET" else Code.FORGE_IN_DOUBT
         return ForgeError(code, text, status=status, retry_after=after)
     if status in {404, 410}:
@@ -219,10 +227,10 @@ def make_error(method: Method, path: str, answer: ForgeAnswer) -> ForgeError:
 
 
 def to_path(repository: str) -> str:
-    """`owner/name` as a part of a path; raises ForgeError when it is none."""
+    """Return the path of a repository `owner/name`. Raises FORGE_MISSING for any other text."""
     owner, slash, name = repository.partition("/")
     if not slash or not owner or not name or "/" in name or {owner, name} & {".", ".."}:
-        raise ForgeError(Code.FORGE_MISSING, f"{repository[:100]!r} is no repository")
+        raise ForgeError(Code.FORGE_MISSING, f"{repository[:100]!r} is not a repository: expected OWNER/NAME")
     return f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
 
 

@@ -1,4 +1,4 @@
-"""Fields of what a forge sends, read with care: anything may be missing, null or of another type."""
+"""Reads fields of what a forge sends, where anything may be missing, null or of another type."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from agenttalk.contracts.core.base import MAX_INTEGER
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.forge import (
+    Change,
+    ChangeKind,
     CheckOutcome,
     Comment,
     Commit,
@@ -38,30 +40,30 @@ class UnreadableError(InputError):
 
 
 def read_object(data: object, name: str) -> Mapping[str, Any]:
-    """An object in an object; empty when there is none."""
+    """Read an object in an object; empty when there is none."""
     value = data.get(name) if isinstance(data, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def read_objects(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
-    """The objects of a list; None when there is no list."""
+    """Read the objects of a list, at most MOST_ITEMS; None when there is no list."""
     value = data.get(name)
     if not isinstance(value, list):
         return None
-    found: list[Mapping[str, Any]] = [each for each in value if isinstance(each, dict)]
-    return found[:MOST_ITEMS]
+    items: list[Mapping[str, Any]] = [item for item in value if isinstance(item, dict)]
+    return items[:MOST_ITEMS]
 
 
 def require_objects(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """All objects of a list, however long it is; raises UnreadableError when there is no list."""
+    """Read all objects of a list of any length; raises UnreadableError when there is no list."""
     value = data.get(name)
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise UnreadableError(f"there is no list {name!r}")
     return value
 
 
 def read_text(data: Mapping[str, Any], *names: str, longest: int = LONGEST_NAME) -> str:
-    """The first text among some fields. NUL, which no database takes, is replaced."""
+    """Read the first text among some fields. Replaces NUL, which no database takes."""
     for name in names:
         value = data.get(name)
         if isinstance(value, str) and value:
@@ -70,12 +72,12 @@ def read_text(data: Mapping[str, Any], *names: str, longest: int = LONGEST_NAME)
 
 
 def read_body(data: Mapping[str, Any], name: str) -> str:
-    """A long text."""
+    """Read a long text."""
     return read_text(data, name, longest=LONGEST_TEXT)
 
 
 def read_number(data: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
-    """A whole number of a sane size."""
+    """Read an integer between `least` and MAX_INTEGER; None when there is none."""
     value = data.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_INTEGER:
         return None
@@ -83,27 +85,27 @@ def read_number(data: Mapping[str, Any], name: str, *, least: int = 0) -> int | 
 
 
 def read_flag(data: Mapping[str, Any], name: str) -> bool:
-    """Whether a field is true, and not merely something."""
+    """Return whether a field is exactly true."""
     return data.get(name) is True
 
 
 def read_time(data: Mapping[str, Any], *names: str) -> str:
-    """A time in UTC, so that texts compare as times do; empty when there is none."""
+    """Read a time in UTC, so that texts compare as times do; empty when there is none."""
     for name in names:
         value = data.get(name)
         if not isinstance(value, str) or value.startswith("0001-"):
             continue
         try:
-            read = datetime.fromisoformat(value)
+            time = datetime.fromisoformat(value)
         except ValueError:
             continue
-        if read.tzinfo is not None:
-            return read.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        if time.tzinfo is not None:
+            return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return ""
 
 
 def read_user(data: Mapping[str, Any], source: str) -> ForgeUser | None:
-    """An account; None when it has no name."""
+    """Read an account; None when it has no name."""
     login = read_text(data, "login", "username", longest=255)
     if not login:
         return None
@@ -111,28 +113,28 @@ def read_user(data: Mapping[str, Any], source: str) -> ForgeUser | None:
 
 
 def require_user(data: Mapping[str, Any], name: str, source: str) -> ForgeUser:
-    """An account that must be there."""
-    found = read_user(read_object(data, name), source)
-    if found is None:
+    """Read an account; raises UnreadableError when there is none."""
+    user = read_user(read_object(data, name), source)
+    if user is None:
         raise UnreadableError(f"{name!r} names no account")
-    return found
+    return user
 
 
 def read_users(data: Mapping[str, Any], name: str, source: str) -> tuple[ForgeUser, ...] | None:
-    """The accounts of a list; None when there is no list."""
-    found = read_objects(data, name)
-    if found is None:
+    """Read the accounts of a list; None when there is no list."""
+    items = read_objects(data, name)
+    if items is None:
         return None
-    return tuple(each for each in (read_user(item, source) for item in found) if each is not None)
+    return tuple(user for user in (read_user(item, source) for item in items) if user is not None)
 
 
 def read_labels(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of labels."""
-    return tuple(name for name in (read_text(each, "name") for each in read_objects(data, "labels") or ()) if name)
+    """Read the names of labels."""
+    return tuple(name for name in (read_text(label, "name") for label in read_objects(data, "labels") or ()) if name)
 
 
 def read_repository(data: Mapping[str, Any]) -> Repository:
-    """The repository, which every event has."""
+    """Read a repository; raises UnreadableError when it has no full name."""
     name = (
         read_text(data, "full_name")
         or f"{read_text(read_object(data, 'owner'), 'login', 'name')}/{read_text(data, 'name')}"
@@ -148,31 +150,31 @@ def read_repository(data: Mapping[str, Any]) -> Repository:
 
 
 def complete_url(address: str, base: str) -> str:
-    """An address with that of the forge before it, where only a path is given: so Gitea writes those of its Actions."""
+    """Complete an address that is only a path, as Gitea writes those of its Actions, with the forge's address."""
     if not address.startswith("/") or address.startswith("//"):
         return address
-    where = urlsplit(base)
-    return f"{where.scheme}://{where.netloc}{address}"
+    forge = urlsplit(base)
+    return f"{forge.scheme}://{forge.netloc}{address}"
 
 
 def complete_log_url(event: ForgeEvent, base: str) -> ForgeEvent:
-    """An event whose log has a whole address."""
+    """Return the event with a complete address of its log."""
     for name in ("status", "run", "deployment"):
-        ran = getattr(event, name)
-        if ran is not None and ran.url != (address := complete_url(ran.url, base)):
-            return event.model_copy(update={name: ran.model_copy(update={"url": address})})
+        part = getattr(event, name)
+        if part is not None and part.url != (address := complete_url(part.url, base)):
+            return event.model_copy(update={name: part.model_copy(update={"url": address})})
     return event
 
 
 def is_wip(title: str) -> bool:
-    """Whether a title is that of a draft."""
+    """Return whether a title marks a draft."""
     return title.strip().lower().startswith(WIP)
 
 
 def read_pull_request(
     data: Mapping[str, Any], source: str, *, wip_titles: bool, outer: Mapping[str, Any] | None = None
 ) -> PullRequest:
-    """A pull request as webhooks and the API of all three forges write it; `outer` may have its number, too."""
+    """Read a pull request as webhooks and the APIs of all three forges write it; `outer` may have its number, too."""
     head, base = read_object(data, "head"), read_object(data, "base")
     count = read_number(data, "number", least=1) or read_number(outer or {}, "number", least=1)
     if count is None:
@@ -207,9 +209,9 @@ def read_pull_request(
 
 
 def _is_fork(head: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
-    """Whether the head lies in another repository, or in one that nobody can name any more."""
+    """Return whether the head lies in another repository, or in a deleted one, which has no name any more."""
     left, right = (
-        read_number(each, "repo_id", least=-1) or read_number(read_object(each, "repo"), "id") for each in (head, base)
+        read_number(ref, "repo_id", least=-1) or read_number(read_object(ref, "repo"), "id") for ref in (head, base)
     )
     if left is not None and right is not None:
         return left != right
@@ -219,7 +221,7 @@ def _is_fork(head: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
 
 
 def read_issue(data: Mapping[str, Any], source: str) -> ForgeIssue:
-    """An issue as webhooks and the API of all three forges write it."""
+    """Read an issue as webhooks and the APIs of all three forges write it."""
     count = read_number(data, "number", least=1)
     if count is None:
         raise UnreadableError("the issue has no number")
@@ -239,7 +241,7 @@ def read_issue(data: Mapping[str, Any], source: str) -> ForgeIssue:
 
 
 def read_comment(data: Mapping[str, Any], source: str) -> Comment:
-    """A comment as webhooks and the API of all three forges write it."""
+    """Read a comment as webhooks and the APIs of all three forges write it."""
     count = read_number(data, "id")
     if count is None:
         raise UnreadableError("the comment has no id")
@@ -257,30 +259,39 @@ def read_comment(data: Mapping[str, Any], source: str) -> Comment:
 
 
 def read_commit(data: Mapping[str, Any]) -> Commit:
-    """A commit as the APIs of all three forges write it."""
-    sha, words = read_text(data, "sha"), read_object(data, "commit")
+    """Read a commit as the APIs of all three forges write it."""
+    sha, content = read_text(data, "sha"), read_object(data, "commit")
     if not sha:
-        raise UnreadableError("the commit has no number")
+        raise UnreadableError("the commit has no hash")
     return Commit(
         sha=sha,
-        parents=tuple(read_text(each, "sha") for each in read_objects(data, "parents") or ()),
-        message=read_body(words, "message"),
-        address=read_text(read_object(words, "author"), "email"),
-        authored_at=read_time(read_object(words, "author"), "date"),
+        parents=tuple(read_text(parent, "sha") for parent in read_objects(data, "parents") or ()),
+        message=read_body(content, "message"),
+        address=read_text(read_object(content, "author"), "email"),
+        authored_at=read_time(read_object(content, "author"), "date"),
     )
 
 
-def pick_newest(statuses: Iterable[tuple[Status, bool]]) -> tuple[Status, ...]:
-    """The newest status of each context, from all of them, the oldest first; each with whether a service wrote it.
+def read_change(data: Mapping[str, Any], kind: ChangeKind | None, actor: str, source: str) -> Change | None:
+    """Read a change of an issue or pull request; None when its kind is of no interest. `actor` is a field's name."""
+    if kind is None:
+        return None
+    by, who = (read_user(read_object(data, name), source) for name in (actor, "assignee"))
+    return Change(what=kind, by=by, who=who, at=read_time(data, "created_at"))
 
-    What a service says is not overwritten by what an agent says, and an agent's word alone is no success.
+
+def pick_newest(statuses: Iterable[tuple[Status, bool]]) -> tuple[Status, ...]:
+    """Pick the newest status of each context from statuses, oldest first, each with whether a service wrote it.
+
+    An agent's status never replaces a service's, and an agent's success counts as "other".
     """
-    found: dict[str, tuple[Status, bool]] = {}
+    services: dict[str, Status] = {}
+    agents: dict[str, Status] = {}
     for status, by_service in statuses:
-        known = found.get(status.context)
         if by_service:
-            found[status.context] = (status, True)
-        elif known is None or not known[1]:
+            services[status.context] = status
+        else:
             outcome: CheckOutcome = "other" if status.outcome == "success" else status.outcome
-            found[status.context] = (status.model_copy(update={"outcome": outcome}), False)
-    return tuple(found[name][0] for name in sorted(found))
+            agents[status.context] = status.model_copy(update={"outcome": outcome})
+    newest = agents | services
+    return tuple(newest[context] for context in sorted(newest))

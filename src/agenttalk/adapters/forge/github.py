@@ -5,24 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from agenttalk.adapters.forge import fields
-from agenttalk.adapters.forge.client import ForgeClient, RetryPolicy, Sleep, make_error, to_path
-from agenttalk.adapters.forge.fields import read_text
-from agenttalk.adapters.forge.rest import IsAgent, RestForge
-from agenttalk.contracts.forge import (
-    Change,
-    ChangeKind,
-    CheckOutcome,
-    Comment,
-    ForgeBranch,
-    ForgeUser,
-    Push,
-    ReviewVerdict,
-    Status,
-)
+from agenttalk.adapters.forge.api import ForgeApi, ForgeDialect
+from agenttalk.adapters.forge.client import ForgeClient, PageSize, RetryPolicy, Sleep, make_error, to_path
+from agenttalk.adapters.forge.fields import read_object, read_text
+from agenttalk.adapters.forge.rest import IsAgent, RestAccount, RestIssues, RestPulls, RestRepositories
+from agenttalk.contracts.forge import Change, ChangeKind, CheckOutcome, ForgeBranch, ForgeUser, Push, Status
 from agenttalk.ports import MergeResult
 
 _OUTCOMES: Final[dict[str, CheckOutcome]] = {
@@ -32,8 +23,6 @@ _OUTCOMES: Final[dict[str, CheckOutcome]] = {
     "timed_out": "failure",
     "startup_failure": "failure",
 }
-
-
 _CHANGES: Final[dict[str, ChangeKind]] = {
     "closed": "closed",
     "reopened": "reopened",
@@ -46,25 +35,16 @@ _CHANGES: Final[dict[str, ChangeKind]] = {
 }
 
 
-class GitHub(RestForge):
+class GitHub:
     """One source of the kind github. Fulfils `ports.Forge`."""
 
-    page = ("per_page", 100)
-    wip_titles = False
-    commits = "/commits"
-    lists_asked = True
-    history = "events"
-    newest_first: ClassVar[Mapping[str, str]] = {"sort": "updated", "direction": "desc"}
-    events: ClassVar[Mapping[ReviewVerdict, str]] = {
-        "APPROVED": "APPROVE",
-        "REQUEST_CHANGES": "REQUEST_CHANGES",
-        "COMMENT": "COMMENT",
-    }
-    states: ClassVar[Mapping[str, ReviewVerdict]] = {
-        "APPROVED": "APPROVED",
-        "CHANGES_REQUESTED": "REQUEST_CHANGES",
-        "COMMENTED": "COMMENT",
-    }
+    def __init__(self, source: str, client: ForgeClient, *, is_agent: IsAgent = lambda _: False) -> None:
+        api = ForgeApi(source, client, DIALECT)
+        self.client = client
+        self.account = RestAccount(api)
+        self.repositories = GitHubRepositories(api, is_agent)
+        self.pulls = GitHubPullRequests(api)
+        self.issues = RestIssues(api)
 
     @classmethod
     @asynccontextmanager
@@ -78,116 +58,126 @@ class GitHub(RestForge):
         sleep: Sleep = asyncio.sleep,
         is_agent: IsAgent = lambda _: False,
     ) -> AsyncIterator[GitHub]:
-        """The forge whose API is at `https://api.github.com`, as the one whose token it is."""
+        """Open a client of the forge whose API is at `api_url`, for example `https://api.github.com`."""
         headers = {
             "Authorization": f"Bearer {token}",
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": "2022-11-28",
             "User-Agent": "agenttalk",
         }
-        async with ForgeClient.connect(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as caller:
-            yield cls(source, caller, is_agent=is_agent)
+        async with ForgeClient.connect(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as client:
+            yield cls(source, client, is_agent=is_agent)
 
-    async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
-        """Comments on an issue or pull request, the oldest first."""
-        path = f"{to_path(repository)}/issues/{number}/comments"
-        return tuple(map(self.read_comment, await self.caller.read_pages(path, size=self.page)))
 
-    async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
-        """The newest status of each context, and the newest run of each check.
-
-        Only the list says who wrote a status; the combined status does not. Runs of checks are apps' alone.
-        """
-        here = f"{to_path(repository)}/commits/{quote(sha, safe='')}"
-        listed = await self.caller.read_pages(f"{here}/statuses", size=self.page)
-        checks = (await self.caller.ask("GET", f"{here}/check-runs", query={"per_page": 100})).part
-        found = [
-            Status(
-                sha=sha,
-                outcome=_OUTCOMES.get(read_text(each, "state"), "other"),
-                context=read_text(each, "context"),
-                description=read_text(each, "description"),
-                url=read_text(each, "target_url"),
-                at=fields.read_time(each, "updated_at", "created_at"),
-                creator=fields.read_user(fields.read_object(each, "creator"), self.source),
-            )
-            for each in reversed(listed)  # which has the newest first
-        ]
-        found += [
-            Status(
-                sha=sha,
-                outcome=_OUTCOMES.get(read_text(each, "conclusion"), "other"),
-                context=read_text(each, "name"),
-                url=read_text(each, "html_url"),
-                at=fields.read_time(each, "completed_at", "started_at"),
-                creator=self._app(fields.read_object(each, "app")),
-            )
-            for each in fields.read_objects(checks, "check_runs") or ()
-        ]
-        return fields.pick_newest((each, self.is_by_service(each.creator)) for each in found)
-
-    def _app(self, data: Mapping[str, Any]) -> ForgeUser | None:
-        """The account of an app."""
-        name = read_text(data, "slug", longest=200)
-        return ForgeUser(source=self.source, login=f"{name}[bot]") if name else None
-
-    async def pull_head(self, repository: str, number: int) -> str:
-        """The newest commit while it was open: a closed pull request does not follow its branch here."""
-        return (await self.pull_request(repository, number)).head_sha
-
-    async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
-        """Who moved the head: the activity of the branch, in whichever repository it is."""
-        head = fields.read_object((await self.caller.ask("GET", f"{to_path(repository)}/pulls/{number}")).part, "head")
-        where = read_text(fields.read_object(head, "repo"), "full_name")
-        if not where:
-            return ()
-        query: dict[str, str | int] = {"ref": read_text(head, "ref"), "direction": "asc"}
-        found = await self.caller.read_pages(f"{to_path(where)}/activity", size=self.page, query=query)
-        told = [
-            (fields.read_user(fields.read_object(each, "actor"), self.source), read_text(each, "after"))
-            for each in found
-        ]
-        return tuple(Push(by=by, commits=(after,)) for by, after in told if by is not None and after)
-
-    async def branch(self, repository: str, name: str) -> ForgeBranch:
-        """What a branch asks of those who merge into it: by its rules, and by its protection as far as it is shown."""
-        here, quoted = to_path(repository), quote(name, safe="")
-        data = (await self.caller.ask("GET", f"{here}/branches/{quoted}")).part
-        rules = await self.caller.read_pages(f"{here}/rules/branches/{quoted}", size=self.page)
-        asked = [
-            fields.read_number(fields.read_object(each, "parameters"), "required_approving_review_count")
-            for each in rules
-        ]
-        status = read_text(
-            fields.read_object(fields.read_object(data, "protection"), "required_status_checks"), "enforcement_level"
-        )
-        checked = any(read_text(each, "type") == "required_status_checks" for each in rules) or status not in {
-            "",
-            "off",
-        }
-        return ForgeBranch(name=name, approvals=max((each or 0 for each in asked), default=0), checked=checked)
+class GitHubRepositories(RestRepositories):
+    """Repositories with their branches and commits."""
 
     async def may_write(self, repository: str, login: str) -> bool:
-        """Whether an account has write access."""
+        """Return whether an account has write access."""
         path = f"{to_path(repository)}/collaborators/{quote(login, safe='')}/permission"
-        answer = await self.caller.ask("GET", path, bearing=frozenset({404}))
+        answer = await self.api.client.request("GET", path, accept=frozenset({404}))
         return answer.status == 200 and read_text(answer.part, "permission") in {"admin", "write"}
 
-    def read_change(self, data: Mapping[str, Any]) -> Change | None:
-        """A change in an answer; None when it is of no interest."""
-        what = _CHANGES.get(read_text(data, "event"))
-        if what is None:
-            return None
-        by, who = (fields.read_user(fields.read_object(data, name), self.source) for name in ("actor", "assignee"))
-        return Change(what=what, by=by, who=who, at=fields.read_time(data, "created_at"))
+    async def read_branch(self, repository: str, name: str) -> ForgeBranch:
+        """Read what a branch requires of merges: by its rules, and by its protection as far as readers see it."""
+        path, quoted = to_path(repository), quote(name, safe="")
+        data = await self.api.read_object(f"{path}/branches/{quoted}")
+        rules = await self.api.read_list(f"{path}/rules/branches/{quoted}")
+        approvals = [
+            fields.read_number(read_object(rule, "parameters"), "required_approving_review_count") or 0
+            for rule in rules
+        ]
+        protection = read_object(read_object(data, "protection"), "required_status_checks")
+        checked = any(read_text(rule, "type") == "required_status_checks" for rule in rules)
+        checked = checked or read_text(protection, "enforcement_level") not in {"", "off"}
+        return ForgeBranch(name=name, approvals=max(approvals, default=0), checked=checked)
+
+    async def list_statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
+        """List the newest status of each context, and the newest run of each check.
+
+        Only the list says who wrote a status; the combined status does not. Only apps write runs of checks.
+        """
+        path = f"{to_path(repository)}/commits/{quote(sha, safe='')}"
+        items = await self.api.read_list(f"{path}/statuses")
+        checks = (await self.api.client.request("GET", f"{path}/check-runs", query={"per_page": 100})).part
+        statuses = [
+            Status(
+                sha=sha,
+                outcome=_OUTCOMES.get(read_text(item, "state"), "other"),
+                context=read_text(item, "context"),
+                description=read_text(item, "description"),
+                url=read_text(item, "target_url"),
+                at=fields.read_time(item, "updated_at", "created_at"),
+                creator=self.api.read_user(item, "creator"),
+            )
+            for item in reversed(items)  # GitHub lists the newest first
+        ]
+        statuses += [
+            Status(
+                sha=sha,
+                outcome=_OUTCOMES.get(read_text(run, "conclusion"), "other"),
+                context=read_text(run, "name"),
+                url=read_text(run, "html_url"),
+                at=fields.read_time(run, "completed_at", "started_at"),
+                creator=self._read_app(read_object(run, "app")),
+            )
+            for run in fields.read_objects(checks, "check_runs") or ()
+        ]
+        return self.pick_newest(statuses)
+
+    def _read_app(self, data: Mapping[str, Any]) -> ForgeUser | None:
+        """Read the account of an app."""
+        name = read_text(data, "slug", longest=200)
+        return ForgeUser(source=self.api.source, login=f"{name}[bot]") if name else None
+
+
+class GitHubPullRequests(RestPulls):
+    """Pull requests and their reviews."""
+
+    async def read_head(self, repository: str, number: int) -> str:
+        """Read the newest commit while it was open: on GitHub a closed pull request does not follow its branch."""
+        return (await self.read(repository, number)).head_sha
+
+    async def list_pushes(self, repository: str, number: int) -> tuple[Push, ...]:
+        """List who moved the head: the activity of the branch, which may lie in a fork."""
+        head = read_object(await self.api.read_object(f"{to_path(repository)}/pulls/{number}"), "head")
+        name = read_text(read_object(head, "repo"), "full_name")
+        if not name:
+            return ()
+        query: dict[str, str | int] = {"ref": read_text(head, "ref"), "direction": "asc"}
+        items = await self.api.read_list(f"{to_path(name)}/activity", query)
+        pushes = [(self.api.read_user(item, "actor"), read_text(item, "after")) for item in items]
+        return tuple(Push(by=user, commits=(sha,)) for user, sha in pushes if user is not None and sha)
 
     async def merge(self, repository: str, number: int, head: str) -> MergeResult:
-        """Merge exactly this head; also "merged" when it was before."""
+        """Merge exactly this head; also "merged" when it was merged before."""
         path = f"{to_path(repository)}/pulls/{number}/merge"
-        answer = await self.caller.ask("PUT", path, body={"sha": head}, bearing=frozenset({405, 409}))
+        answer = await self.api.client.request("PUT", path, body={"sha": head}, accept=frozenset({405, 409}))
         if answer.status < 300:
             return "merged"
-        now = await self.pull_request(repository, number)
-        if now.merged and now.head_sha == head:
+        pull = await self.read(repository, number)
+        if pull.merged and pull.head_sha == head:
             return "merged"
         raise make_error("PUT", path, answer)
+
+
+def _read_change(data: Mapping[str, Any], source: str) -> Change | None:
+    return fields.read_change(data, _CHANGES.get(read_text(data, "event")), "actor", source)
+
+
+def _read_submission_time(data: Mapping[str, Any]) -> str:
+    return fields.read_time(data, "submitted_at")
+
+
+DIALECT: Final = ForgeDialect(
+    page=PageSize("per_page", 100),
+    wip_titles=False,
+    lists_requests=True,
+    history="events",
+    commits="/commits",
+    newest_first={"sort": "updated", "direction": "desc"},
+    events={"APPROVED": "APPROVE", "REQUEST_CHANGES": "REQUEST_CHANGES", "COMMENT": "COMMENT"},
+    states={"APPROVED": "APPROVED", "CHANGES_REQUESTED": "REQUEST_CHANGES", "COMMENTED": "COMMENT"},
+    read_change=_read_change,
+    read_submission_time=_read_submission_time,
+)

@@ -191,7 +191,7 @@ async def _read(forge: Forge, look: ForgeQuery) -> Any:
     try:
         return await _READERS[look.what](forge, look.repository, look.key)
     except ForgeError as error:
-        if error.code is Code.FORGE_MISSING and await forge.can_see(look.repository):
+        if error.code is Code.FORGE_MISSING and await forge.account.can_see(look.repository):
             return None
         if error.code is Code.FORGE_MISSING or error.status in {401, 403}:
             raise _unseen(look.repository, error) from error
@@ -207,29 +207,29 @@ def _unseen(repository: str, error: ForgeError) -> ForgeError:
 
 async def _compare(forge: Forge, repository: str, key: str) -> Any:
     base, _, head = key.partition("...")
-    return await forge.compare(repository, base, head)
+    return await forge.repositories.compare(repository, base, head)
 
 
 async def _review_comments(forge: Forge, repository: str, key: str) -> Sequence[Any]:
     number, _, review = key.partition("/")
-    return await forge.review_comments(repository, int(number), int(review))
+    return await forge.pulls.list_review_comments(repository, int(number), int(review))
 
 
 _READERS: Final[Mapping[str, Callable[[Forge, str, str], Awaitable[Any]]]] = {
-    "pull": lambda forge, repository, key: forge.pull_request(repository, int(key)),
-    "issue": lambda forge, repository, key: forge.issue(repository, int(key)),
-    "reviews": lambda forge, repository, key: forge.reviews(repository, int(key)),
+    "pull": lambda forge, repository, key: forge.pulls.read(repository, int(key)),
+    "issue": lambda forge, repository, key: forge.issues.read(repository, int(key)),
+    "reviews": lambda forge, repository, key: forge.pulls.list_reviews(repository, int(key)),
     "review_comments": _review_comments,
-    "comments": lambda forge, repository, key: forge.comments(repository, int(key)),
-    "statuses": lambda forge, repository, key: forge.statuses(repository, key),
+    "comments": lambda forge, repository, key: forge.issues.list_comments(repository, int(key)),
+    "statuses": lambda forge, repository, key: forge.repositories.list_statuses(repository, key),
     "compare": _compare,
-    "changes": lambda forge, repository, key: forge.changes(repository, int(key)),
-    "branch": lambda forge, repository, key: forge.branch(repository, key),
-    "open_pulls": lambda forge, repository, _: forge.open_pull_requests(repository),
-    "head": lambda forge, repository, key: forge.pull_head(repository, int(key)),
-    "commit": lambda forge, repository, key: forge.commit(repository, key),
-    "content": lambda forge, repository, key: forge.content_hash(repository, key),
-    "pushes": lambda forge, repository, key: forge.pushes(repository, int(key)),
-    "files": lambda forge, repository, key: forge.changed_files(repository, int(key)),
-    "pulls_since": lambda forge, repository, key: forge.pull_requests_since(repository, key),
+    "changes": lambda forge, repository, key: forge.issues.list_changes(repository, int(key)),
+    "branch": lambda forge, repository, key: forge.repositories.read_branch(repository, key),
+    "open_pulls": lambda forge, repository, _: forge.pulls.list_open(repository),
+    "head": lambda forge, repository, key: forge.pulls.read_head(repository, int(key)),
+    "commit": lambda forge, repository, key: forge.repositories.read_commit(repository, key),
+    "content": lambda forge, repository, key: forge.repositories.hash_content(repository, key),
+    "pushes": lambda forge, repository, key: forge.pulls.list_pushes(repository, int(key)),
+    "files": lambda forge, repository, key: forge.pulls.list_files(repository, int(key)),
+    "pulls_since": lambda forge, repository, key: forge.pulls.list_since(repository, key),
 }

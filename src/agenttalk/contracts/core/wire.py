@@ -21,6 +21,8 @@ from agenttalk.contracts.errors import Code, JsonError
 
 JsonValue: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
 """Any value that JSON can hold. The inner values are `Any` because callers narrow them at once."""
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object whose fields another document defines, or nothing defines."""
 
 MAX_DEPTH: Final = 64
 ENVELOPE_LIMIT: Final = 1024 * 1024

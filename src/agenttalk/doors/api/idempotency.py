@@ -1,7 +1,6 @@
-"""Idempotency-Key: the same write of an operator or a pipeline, asked for again under its key, is carried out once.
+"""Idempotency-Key: a POST of an operator or a pipeline that is repeated under the same key is carried out once.
 
-Every POST takes one. What stands in `REPEATABLE` may be carried out twice without harm: it says what shall be so, or
-its use case keeps the key with what it writes. `engine.core.idempotency` says what an engine that was killed answers.
+`engine.core.idempotency` says what an engine answers that was killed in between.
 """
 
 from __future__ import annotations
@@ -22,46 +21,23 @@ from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.idempotency import IdempotencyKeys, StoredResponse
 
 REPEATED: Final = "Idempotency-Replayed"
-"""A header of answers that were given before."""
-_TASK: Final = "/api/projects/{board}/tasks/{task}"
-REPEATABLE: Final = frozenset(
-    {
-        "/api/audit/replay",
-        "/api/commands/generate",
-        "/api/commands/send",
-        "/api/commands/validate",
-        "/api/human-requests/{id}/answer",
-        "/api/mail",
-        "/api/mail/{id}/reply",
-        "/api/passes",
-        "/api/plans",
-        "/api/plans/{id}/verify",
-        "/api/republish",
-        "/api/settings/reload",
-        "/api/spending",
-        "/api/tokens",
-        "/api/toolchain/events",
-        "/api/toolchain/reconcile",
-        "/api/webhooks/{id}/replay",
-        f"{_TASK}/comments",
-        f"{_TASK}/outputs",
-    }
-)
-"""Routes of which being asked twice does what being asked once does."""
+"""The header of an answer that is repeated."""
 _HOLDERS: Final = frozenset({"operator", "worker"})
-"""Roles whose keys are kept here. Agents' keys are kept with what they write."""
+"""Roles whose keys are stored here. Keys of agents are stored with what they write."""
 Work = Callable[[Request], Awaitable[Response]]
 
 
-async def run_once(held: IdempotencyKeys, route: str, request: Request, caller: Caller, work: Work) -> Response:
-    """The answer to a write; the one that was given before, when it was asked for under the same key."""
+async def run_once(
+    held: IdempotencyKeys, request: Request, caller: Caller, work: Work, *, repeatable: bool
+) -> Response:
+    """Carry out a request, or return the stored answer when it came before under the same key."""
     key = bodies.read_idempotency_key(request) if request.method == "POST" and caller.role in _HOLDERS else None
     if key is None:
         return await work(request)
     body = await bodies.read_raw(request, bodies.PLAN_LIMIT)
     asked = wire.sha256(wire.write([request.url.query, wire.sha256(body)]))
     name = idempotency.hash_key(caller.name, request.method, request.url.path, key)
-    kept = await held.begin(name, asked, repeatable=route in REPEATABLE)
+    kept = await held.begin(name, asked, repeatable=repeatable)
     if kept is not None:
         return _replay_answer(kept)
     try:
@@ -85,7 +61,7 @@ def _replay_answer(kept: StoredResponse) -> Response:
 
 
 def _with_body(request: Request, body: bytes) -> Request:
-    """The same request, whose body was read."""
+    """Return the same request with a body that was read already."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}

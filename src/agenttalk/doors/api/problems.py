@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
 
 from starlette.responses import Response
 
@@ -44,9 +44,9 @@ STATUS: Final = {
 """Codes that have a status of their own."""
 
 
-def to_json_response(value: wire.JsonValue, status: int = 200) -> Response:
-    """A JSON value as an answer. Nothing keeps a copy of it."""
-    return Response(wire.write(value), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
+def to_json_response(value: wire.JsonValue | Mapping[str, object], status: int = 200) -> Response:
+    """Make an answer of a JSON value. No cache stores it."""
+    return Response(wire.write(cast("wire.JsonValue", value)), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 
 def to_problem_response(

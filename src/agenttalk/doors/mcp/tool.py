@@ -24,6 +24,9 @@ class Tool:
     name: str
     description: str
     roles: frozenset[str]
+    """Roles that see it: those that may use the routes it calls."""
+    routes: tuple[str, ...]
+    """The routes that it calls, such as `GET /api/me`."""
     work: Work
     takes: Mapping[str, Any] = field(default_factory=dict)
     """Arguments and their schemas."""

@@ -285,20 +285,20 @@ class ForgePoster:
         """What an earlier try posted, if it did. Only what our own account wrote counts."""
         me = await self._whoami(source, forge)
         if item.kind == "comment":
-            for each in await forge.comments(item.repository, item.number):
+            for each in await forge.issues.list_comments(item.repository, item.number):
                 if triage.is_posted(item.key, [(each.author.login, each.body)], me):
                     return PostResult(str(each.id))
             return None
-        for issue in await forge.issues_since(item.repository, item.since or _EVER):
+        for issue in await forge.issues.list_since(item.repository, item.since or _EVER):
             if triage.is_posted(item.key, [(issue.author.login, issue.body)], me):
                 given = _has(issue, item.assignee) or not issue.is_open
-                now = issue if given else await forge.assign(item.repository, issue.number, [item.assignee])
+                now = issue if given else await forge.issues.assign(item.repository, issue.number, [item.assignee])
                 return PostResult(str(issue.number), given or _has(now, item.assignee))
         return None
 
     async def _whoami(self, source: str, forge: Forge, *, anew: bool = False) -> str:
         if anew or source not in self._logins:
-            self._logins[source] = (await forge.me()).login
+            self._logins[source] = (await forge.account.read_user()).login
         return self._logins[source]
 
     @property
@@ -316,6 +316,6 @@ def _has(issue: ForgeIssue, login: str) -> bool:
 
 async def _post(forge: Forge, item: OutgoingPost) -> PostResult:
     if item.kind == "comment":
-        return PostResult(str((await forge.comment(item.repository, item.number, item.body)).id))
-    issue = await forge.create_issue(item.repository, item.title, item.body, [item.assignee])
+        return PostResult(str((await forge.issues.comment(item.repository, item.number, item.body)).id))
+    issue = await forge.issues.create(item.repository, item.title, item.body, [item.assignee])
     return PostResult(str(issue.number), _has(issue, item.assignee))

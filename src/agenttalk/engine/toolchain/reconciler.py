@@ -190,12 +190,12 @@ class Reconciler:
         """
         registry: ForgeRegistry = self._board.setup.registry
         plain = [each for each in registry.repositories if is_single_repository(each)]
-        listed = await forge.repositories() if len(plain) < len(registry.repositories) else ()
+        listed = await forge.account.list_repositories() if len(plain) < len(registry.repositories) else ()
         named = (*tasks.things, *tasks.deployments, *plain, *listed)
         found: dict[str, tuple[Repository, str]] = {}
         for name in sorted({each.lower(): each for each in named if registry.covers(each)}.values(), key=str.lower):
             try:
-                repository = await forge.repository(name.partition("~")[0])
+                repository = await forge.repositories.read(name.partition("~")[0])
             except ForgeError as error:
                 _unless_over(error)
                 looked.note_error(f"{looked.source}:{name}", error)
@@ -249,8 +249,8 @@ class Reconciler:
         kind = self._board.setup.places[looked.source].kind
         where = f"{looked.source}:{name}"
         try:
-            pulls = {each.number: each for each in await forge.open_pull_requests(name)}
-            issues = {each.number: each for each in await forge.open_issues(name)}
+            pulls = {each.number: each for each in await forge.pulls.list_open(name)}
+            issues = {each.number: each for each in await forge.issues.list_open(name)}
         except ForgeError as error:
             _unless_over(error)
             looked.note_error(where, error)
@@ -280,8 +280,8 @@ class Reconciler:
         """What came of deploying the newest commit of the default branch."""
         forge, name = repository.forge, repository.name
         try:
-            branch, sha = await forge.find_newest_commit(name)
-            statuses = await forge.statuses(name, sha)
+            branch, sha = await forge.repositories.find_newest_commit(name)
+            statuses = await forge.repositories.list_statuses(name, sha)
         except ForgeError as error:
             _unless_over(error)
             if error.code != Code.FORGE_MISSING:  # nothing was ever pushed
@@ -333,30 +333,32 @@ async def _read_thing(
     if thing is None:  # it is not open any more
         on_pull = bool(kinds & _ON_PULLS)
         try:
-            gone = await forge.pull_request(name, number) if on_pull else await forge.issue(name, number)
+            gone = await forge.pulls.read(name, number) if on_pull else await forge.issues.read(name, number)
         except ForgeError as error:
             if error.code is not Code.FORGE_MISSING:
                 raise
             left = reconciliation.make_deleted_thing(repository.source, number, pull=on_pull, at=now)
             return replace(repository.shown(left), deleted=True)
-        return replace(repository.shown(gone), changes=await forge.changes(name, number))
+        return replace(repository.shown(gone), changes=await forge.issues.list_changes(name, number))
     reviews: tuple[Review, ...] = ()
     if isinstance(thing, PullRequest):
-        thing, reviews = await forge.read_review_requests(name, thing)
+        thing, reviews = await forge.pulls.read_review_requests(name, thing)
     found = repository.shown(thing)
     # A comment may be deleted without a trace in its thing: whoever is called by one is worth a look.
     changed = before.get(found.object) != thing.updated_at or "mention" in kinds
-    found = replace(found, comments=await forge.comments(name, number) if changed else None)
+    found = replace(found, comments=await forge.issues.list_comments(name, number) if changed else None)
     if not isinstance(thing, PullRequest):
         owed = changed and (bool(thing.assignees) or "issue_assigned" in kinds)
-        return replace(found, changes=await forge.changes(name, number)) if owed else found
-    statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
-    changes = await forge.changes(name, number) if "review_result" in kinds else ()  # who took a review back
+        return replace(found, changes=await forge.issues.list_changes(name, number)) if owed else found
+    statuses = await forge.repositories.list_statuses(name, thing.head_sha) if thing.head_sha else ()
+    changes = (
+        await forge.issues.list_changes(name, number) if "review_result" in kinds else ()
+    )  # who took a review back
     found = replace(found, reviews=reviews, statuses=statuses, changes=changes)
     if found.comments is None:
         return found
     ids = [review.id for review in reviews if review.id is not None]
-    lines = [each for review in ids for each in await forge.review_comments(name, number, review)]
+    lines = [each for review in ids for each in await forge.pulls.list_review_comments(name, number, review)]
     said = {each.id: each for each in (*found.comments, *lines)}
     return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
 

@@ -10,6 +10,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from agenttalk.doors.api.roles import MCP
+from agenttalk.doors.api.route_table import ROUTES
 from agenttalk.doors.mcp.tool_table import TOOLS
 from agenttalk.engine.core.deps import Deps
 from agenttalk.ports.statements.agents import HANDED_IN
@@ -89,6 +91,14 @@ def everything(door: Door) -> list[Any]:
 
 def test_every_tool_stands_in_the_table() -> None:
     assert {each.name for each in TOOLS} == set(TABLE)
+
+
+def test_a_tool_is_seen_by_the_roles_that_may_use_its_routes() -> None:
+    roles = {f"{route.method} {route.path}": set(route.roles) & set(MCP) for route in ROUTES}
+    for tool in TOOLS:
+        allowed = set().union(*(roles[route] for route in tool.routes))
+        # Operators have no tasks of their own, though they may read those of others.
+        assert tool.roles == (allowed & {"agent", "remote"} if tool.name == "my_tasks" else allowed), tool.name
 
 
 def test_a_token_sees_and_calls_what_its_role_may_and_nothing_else(door: Door) -> None:

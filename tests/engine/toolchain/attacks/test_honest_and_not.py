@@ -389,7 +389,7 @@ def test_an_agent_s_own_success_is_none(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         kind: Any = place.deps.kinds["_toolchain"]
         client = kind.read_back.forges[SOURCE]
-        knows = Gitea(SOURCE, client.caller, is_agent=lambda user: REGISTRY.agent_of(user) is not None)
+        knows = Gitea(SOURCE, client.client, is_agent=lambda user: REGISTRY.agent_of(user) is not None)
         object.__setattr__(kind, "read_back", replace(kind.read_back, forges={SOURCE: knows}))
         sha = place.repository.bare.head("main")
 

@@ -259,7 +259,7 @@ def test_an_agent_does_not_make_its_red_head_green(tmp_path: Path, context: str)
     async def work(place: Place) -> None:
         kind: Any = place.deps.kinds["_toolchain"]
         client = kind.read_back.forges[SOURCE]
-        knows = Gitea(SOURCE, client.caller, is_agent=lambda user: REGISTRY.agent_of(user) is not None)
+        knows = Gitea(SOURCE, client.client, is_agent=lambda user: REGISTRY.agent_of(user) is not None)
         object.__setattr__(kind, "read_back", replace(kind.read_back, forges={SOURCE: knows}))
         head = place.forge.push(REPO, "feat/x", {"x.py": "x = 1\n"}, "agent-dev")
         state, repository = place.forge.state, place.repository

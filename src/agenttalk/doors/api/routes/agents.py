@@ -1,107 +1,31 @@
-"""Routes for attempts and for agents elsewhere: taking work, inputs, outputs, results, questions, commands."""
+"""Routes for remote agents, and for tokens."""
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
-import secrets
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agenttalk.adapters.mailbox import root_reader
-from agenttalk.contracts.command import make_command_id
-from agenttalk.contracts.core.base import AgentIdText, IdText, Text, is_id
+from agenttalk.contracts.core.base import AgentIdText, IdText
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import bodies
+from agenttalk.doors.api.answers import TokenOwner
 from agenttalk.doors.api.bodies import Body
 from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core import access
 from agenttalk.engine.core.access import Caller, PersonRole
-from agenttalk.engine.core.task_comments import TaskName
 from agenttalk.engine.operation.service import Service
-from agenttalk.rules.commands import envelopes, generation, promise_making, validation
-from agenttalk.rules.commands.validation import NOTHING, Known
 
 LONGEST_WAIT: Final = 60.0
 """Seconds for which a request may wait for work."""
-FILE_LIMIT: Final = 64 * 1024 * 1024
-"""Bytes of a request with a file."""
 
 
 class ClaimBody(Body):
     """How long to wait for work."""
 
     wait_seconds: float = Field(default=0.0, ge=0.0, le=LONGEST_WAIT, strict=False)
-
-
-class ArtifactBody(Body):
-    """A file of an output: its `text`, or its `content` in base64."""
-
-    output: Text
-    path: str = ""
-    """Inside the output; its name, if it is one file."""
-    text: str | None = None
-    content: str | None = None
-
-
-class ResultBody(Body):
-    """What came of an attempt, as its agent says."""
-
-    result: Any = None
-    score: float | None = Field(default=None, strict=False)
-    score_explanation: str | None = None
-    evidence: list[Any] | None = None
-    """Evidence that it says it has."""
-    usage: dict[str, Any] | None = None
-    self_assessment: dict[str, Any] | None = None
-    error: str | None = None
-    """Why it failed, if it did."""
-
-
-class QuestionBody(Body):
-    """What a person is asked."""
-
-    question: Text
-
-
-class DisputeBody(Body):
-    """Which check is wrong, and why."""
-
-    check: Text
-    reason: Text
-
-
-class ParamsBody(Body):
-    """Fields of a command that is to be made."""
-
-    params: dict[str, Any]
-    locale: str = "en"
-
-
-class PromiseBody(Body):
-    """What a promise is made of."""
-
-    objective: Text
-    """What is to be so in the end."""
-    checks: list[dict[str, Any]] = Field(min_length=1)
-    """Checks, each with its `kind`; an `id` is given to those that have none."""
-    criteria: list[dict[str, Any]] = Field(default_factory=list)
-    """What has to be shown; by default one criterion for each check."""
-    allowed_scope: list[str] = Field(default_factory=list)
-    """Globs of what may be changed."""
-    disallowed_scope: list[str] = Field(default_factory=list)
-    """Globs of what must not be changed."""
-
-
-class CommandBody(Body):
-    """A command, or its envelope, that is to be checked."""
-
-    command: dict[str, Any]
 
 
 class TokenBody(Body):
@@ -118,11 +42,11 @@ class TokenBody(Body):
 
 async def me(service: Service, _: Request, caller: Caller) -> Response:
     """Whom a token belongs to."""
-    told: dict[str, Any] = {"role": caller.role, "name": caller.name}
+    owner: TokenOwner = {"role": caller.role, "name": caller.name, "ready": service.ready}
     if caller.attempt is not None:
         board, plan_id, task_id, epoch = caller.attempt
-        told |= {"board": board, "plan_id": plan_id, "task_id": task_id, "epoch": epoch}
-    return to_json_response({**told, "ready": service.ready})
+        owner |= {"board": board, "plan_id": plan_id, "task_id": task_id, "epoch": epoch}
+    return to_json_response(owner)
 
 
 async def list_offers(service: Service, _: Request, caller: Caller) -> Response:
@@ -136,89 +60,6 @@ async def claim(service: Service, request: Request, caller: Caller) -> Response:
     key = bodies.read_idempotency_key(request)
     taken = await service.elsewhere.claim(caller.name, key=key, wait=body.wait_seconds)
     return to_json_response({"taken": taken})
-
-
-async def get_input(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """A file of an input, as it is."""
-    name, path = request.query_params.get("name", ""), request.query_params.get("path", "")
-    data = await service.elsewhere.read_input(task, caller, name, path)
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    return Response(data, headers=headers, media_type="application/octet-stream")
-
-
-async def submit_artifact(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """Take in a file of an output."""
-    body = await bodies.read(request, ArtifactBody, limit=FILE_LIMIT)
-    if (body.text is None) == (body.content is None):
-        raise UsageError(Code.FIELD_VALUE, "a file has a text, or a content in base64", hint="give one of them")
-    data = body.text.encode() if body.text is not None else _decoded(body.content or "")
-    path = body.path or body.output.rpartition("/")[2]
-    return to_json_response(await service.elsewhere.submit(task, caller, body.output, path, data), 201)
-
-
-async def submit_result(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """Take in what came of an attempt."""
-    body = await bodies.read(request, ResultBody)
-    return to_json_response(await service.elsewhere.finish(task, caller, body.model_dump(exclude_none=True)), 201)
-
-
-async def promise(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
-    """What a task promises, and what of it is not there yet."""
-    return to_json_response(await service.preview_promise(task))
-
-
-async def explanation(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
-    """Why a task is in its state."""
-    return to_json_response(await service.explain(task.plan_id, task.task_id))
-
-
-async def ask_question(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """Put a question to a person."""
-    body = await bodies.read(request, QuestionBody)
-    return to_json_response(await service.ask(task, caller, body.question), 201)
-
-
-async def dispute(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
-    """Say that a check of the task is wrong."""
-    body = await bodies.read(request, DisputeBody)
-    return to_json_response(await service.dispute(task, caller, body.check, body.reason), 201)
-
-
-async def get_question(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
-    """What came of a question."""
-    return to_json_response(await service.describe_question(task, request.path_params["id"]))
-
-
-async def generate_for(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
-    """Make a command in the plan of a task."""
-    body = await bodies.read(request, ParamsBody)
-    _require_own(body.params, task)
-    return to_json_response(await _generated(service, body))
-
-
-async def validate_for(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
-    """Check a command in the plan of a task."""
-    body = await bodies.read(request, CommandBody)
-    _require_own(_command_in(body.command), task)
-    return to_json_response(await _validated(service, body))
-
-
-async def make_promise(service: Service, request: Request, _: Caller) -> Response:
-    """Make a promise, which is valid."""
-    body = await bodies.read(request, PromiseBody)
-    ms = int(service.deps.now().timestamp() * 1000)
-    made = promise_making.make(body.model_dump(), ms=ms, random=secrets.randbelow(1 << 16))
-    return to_json_response({"ok": True, "promise": made.as_json()})
-
-
-async def generate(service: Service, request: Request, _: Caller) -> Response:
-    """Make a command."""
-    return to_json_response(await _generated(service, await bodies.read(request, ParamsBody)))
-
-
-async def validate(service: Service, request: Request, _: Caller) -> Response:
-    """Check a command."""
-    return to_json_response(await _validated(service, await bodies.read(request, CommandBody)))
 
 
 async def make_token(service: Service, request: Request, caller: Caller) -> Response:
@@ -241,62 +82,3 @@ async def tokens(service: Service, _: Request, __: Caller) -> Response:
 async def revoke_token(service: Service, request: Request, caller: Caller) -> Response:
     """Let a token in no longer."""
     return to_json_response(await service.revoke_token(request.path_params["id"], by=caller.name))
-
-
-async def _generated(service: Service, body: ParamsBody) -> dict[str, Any]:
-    if body.locale not in {"en", "zh"}:
-        raise UsageError(Code.FIELD_VALUE, "a locale is en or zh")
-    known = await _known(service, body.params)
-    answer = generation.generate(body.params, known, locale="zh" if body.locale == "zh" else "en").as_json()
-    await service.record_outcome("generated", _subject(body.params), answer)
-    return answer
-
-
-async def _validated(service: Service, body: CommandBody) -> dict[str, Any]:
-    said = _command_in(body.command)
-    known = await _known(service, said)
-    check = validation.validate if said is body.command else envelopes.validate
-    answer = check(body.command, known).as_json()
-    await service.record_outcome("validated", _subject(said), answer)
-    return answer
-
-
-def _command_in(said: dict[str, Any]) -> dict[str, Any]:
-    """The command of an envelope, or what is one itself."""
-    if "message_id" not in said and "type" not in said:
-        return said
-    found = envelopes.extract_command(said)
-    return found if isinstance(found, dict) else {}
-
-
-async def _known(service: Service, said: dict[str, Any]) -> Known:
-    plan_id, task_id = generation.read_identity(said)
-    if plan_id is None:
-        return NOTHING
-    found = await asyncio.to_thread(root_reader.read_known, service.deps.root.path, plan_id, task_id)
-    if not isinstance(plan_id, str) or not isinstance(task_id, str) or not is_id(plan_id) or not is_id(task_id):
-        return found
-    # What lies in folders follows the store within a second; a command that is not there yet counts all the same.
-    last = await service.last_seq(plan_id, task_id)
-    newer = {make_command_id(task_id, seq) for seq in range(found.last_seq + 1, last + 1)}
-    ids = frozenset({*found.command_ids, *newer})
-    return replace(found, last_seq=max(last, found.last_seq), command_ids=ids)
-
-
-def _require_own(said: dict[str, Any], task: TaskName) -> None:
-    """An attempt makes commands for its own plan alone, and learns of no other."""
-    named = generation.read_identity(said)[0]
-    if named is not None and named != task.plan_id:
-        hint = f"its own is {task.plan_id}"
-        raise UsageError(Code.NOT_ALLOWED, "this token makes commands for its own plan alone", hint=hint)
-
-
-def _subject(said: dict[str, Any]) -> str:
-    return "/".join(str(each)[:128] for each in generation.read_identity(said) if each) or "unknown"
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise UsageError(Code.FIELD_VALUE, "the content is not base64") from error

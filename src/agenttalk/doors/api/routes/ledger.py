@@ -13,7 +13,7 @@ from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.policy import policy_of
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import read_filters, read_number
+from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.boards import DEFAULT
@@ -27,15 +27,15 @@ _VERIFYING = asyncio.Semaphore(1)
 
 async def facts(service: Service, request: Request, _: Caller) -> Response:
     """Facts of a board, a page of them, the newest first."""
-    said = read_filters(request, "board", "kind", "subject", "plan", "before", "limit")
+    query = request.query_params
     found = await ledger.list_ledger(
         service.deps,
-        said.get("board") or DEFAULT,
-        kind=said.get("kind", ""),
-        subject=said.get("subject", ""),
-        plan_id=said.get("plan", ""),
-        before=read_number(said, "before"),
-        limit=read_number(said, "limit") or plans.PAGE,
+        query.get("board") or DEFAULT,
+        kind=query.get("kind", ""),
+        subject=query.get("subject", ""),
+        plan_id=query.get("plan", ""),
+        before=read_number(query, "before"),
+        limit=read_number(query, "limit") or plans.PAGE,
     )
     return to_json_response(found)
 
@@ -60,9 +60,8 @@ async def replay_policy(service: Service, request: Request, _: Caller) -> Respon
     return to_json_response(await policy_replay.replay_page(service.deps, asked))
 
 
-async def verify_ledger(service: Service, request: Request, _: Caller) -> Response:
+async def verify_ledger(service: Service, _: Request, __: Caller) -> Response:
     """Whether every chain of the ledger holds. This reads all of it."""
-    read_filters(request)
     if service.verify_ledger is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, "the ledger is verified by an engine, and this is none")
     async with _VERIFYING:
@@ -72,11 +71,11 @@ async def verify_ledger(service: Service, request: Request, _: Caller) -> Respon
 
 async def list_deliveries(service: Service, request: Request, _: Caller) -> Response:
     """Deliveries of forges and pipelines, a page of them, the newest first."""
-    said = read_filters(request, *ledger.WEBHOOK_FILTERS, "before", "limit")
-    wanted = {name: said[name] for name in ledger.WEBHOOK_FILTERS if said.get(name)}
-    limit = read_number(said, "limit") or plans.PAGE
+    query = request.query_params
+    wanted = {name: query[name] for name in ledger.WEBHOOK_FILTERS if query.get(name)}
+    limit = read_number(query, "limit") or plans.PAGE
     return to_json_response(
-        await ledger.list_webhooks(service.deps, wanted=wanted, before=read_number(said, "before"), limit=limit)
+        await ledger.list_webhooks(service.deps, wanted=wanted, before=read_number(query, "before"), limit=limit)
     )
 
 

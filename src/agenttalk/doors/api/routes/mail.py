@@ -68,24 +68,24 @@ def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = Non
 
 async def list_letters(service: Service, request: Request, caller: Caller) -> Response:
     """A page of letters. An agent sees those that it got, unless it asks for others of its own."""
-    said = dict(request.query_params)
+    query = request.query_params
     viewer = _viewer(caller)
-    to = said.get("to", "")
-    unread = read_flag(said, "unread")
-    if viewer is not None and not {"to", "from", "thread", "search"} & said.keys():
+    to = query.get("to", "")
+    unread = read_flag(query, "unread")
+    if viewer is not None and not {"to", "from", "thread", "search"} & query.keys():
         to = viewer
     if unread and not to:
         to = OPERATOR
     asked = showing.MailQuery(
-        sender=said.get("from", ""),
+        sender=query.get("from", ""),
         to=to,
-        kind=said.get("kind", ""),
-        status=said.get("status", ""),
-        thread=said.get("thread", ""),
-        search=said.get("search", ""),
+        kind=query.get("kind", ""),
+        status=query.get("status", ""),
+        thread=query.get("thread", ""),
+        search=query.get("search", ""),
         unread=unread,
-        before=read_number(said, "before"),
-        limit=read_number(said, "limit") or showing.PAGE,
+        before=read_number(query, "before"),
+        limit=read_number(query, "limit") or showing.PAGE,
     )
     return to_json_response(await showing.list_letters(service.deps, asked, viewer))
 
@@ -101,18 +101,18 @@ async def get_letter(service: Service, request: Request, caller: Caller) -> Resp
 
 async def threads(service: Service, request: Request, caller: Caller) -> Response:
     """A page of threads."""
-    said = dict(request.query_params)
-    limit, before = read_number(said, "limit") or showing.PAGE, read_number(said, "before")
+    query = request.query_params
+    limit, before = read_number(query, "limit") or showing.PAGE, read_number(query, "before")
     return to_json_response(await showing.list_threads(service.deps, _viewer(caller), before=before, limit=limit))
 
 
 async def thread(service: Service, request: Request, caller: Caller) -> Response:
     """The letters of a thread, the newest first."""
-    said = dict(request.query_params)
+    query = request.query_params
     asked = showing.MailQuery(
         thread=request.path_params["id"],
-        before=read_number(said, "before"),
-        limit=read_number(said, "limit") or showing.PAGE,
+        before=read_number(query, "before"),
+        limit=read_number(query, "limit") or showing.PAGE,
     )
     found = await showing.list_letters(service.deps, asked, _viewer(caller))
     if not found["mails"] and not asked.before:

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from agenttalk.contracts.core.base import Text
 from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.doors.api import bodies
-from agenttalk.doors.api.paging import read_filters
 from agenttalk.doors.api.problems import to_json_response
 from agenttalk.engine.budgets import day_limit
 from agenttalk.engine.core.access import Caller
@@ -40,27 +39,23 @@ class DayBody(bodies.Body):
     by: Text | None = None
 
 
-async def agents(service: Service, request: Request, _: Caller) -> Response:
+async def agents(service: Service, _: Request, __: Caller) -> Response:
     """Every agent."""
-    read_filters(request)
     return to_json_response({"agents": list(await overview.describe_agents(service.deps))})
 
 
 async def agent(service: Service, request: Request, _: Caller) -> Response:
     """One agent."""
-    read_filters(request)
     return to_json_response(await overview.describe_agent(service.deps, request.path_params["id"]))
 
 
-async def get_honesty(service: Service, request: Request, _: Caller) -> Response:
+async def get_honesty(service: Service, _: Request, __: Caller) -> Response:
     """How far agents, models and validators could be believed."""
-    read_filters(request)
     return to_json_response(await honesty.build_report(service.deps))
 
 
-async def spending(service: Service, request: Request, _: Caller) -> Response:
+async def spending(service: Service, _: Request, __: Caller) -> Response:
     """What was spent today of what may be."""
-    read_filters(request)
     return to_json_response({**await service.read_day_budget(), **await day_limit.describe_waiting(service.deps)})
 
 
@@ -79,9 +74,8 @@ async def reload_settings(service: Service, request: Request, caller: Caller) ->
     return to_json_response(await service.reload_settings(body.by or caller.name))
 
 
-async def get_metrics(service: Service, request: Request, _: Caller) -> Response:
+async def get_metrics(service: Service, _: Request, __: Caller) -> Response:
     """Everything that is measured, as Prometheus reads it."""
-    read_filters(request)
     found = [
         *await view_metrics.collect_metrics(service.deps),
         *await _day(service),

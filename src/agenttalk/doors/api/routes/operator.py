@@ -134,3 +134,8 @@ async def gc(service: Service, request: Request, _: Caller) -> Response:
 async def republish(service: Service, _: Request, __: Caller) -> Response:
     """Write everything that is published anew."""
     return to_json_response({"written": await service.republish()})
+
+
+async def get_openapi_document(_: Service, request: Request, __: Caller) -> Response:
+    """Describe the routes that are served."""
+    return to_json_response(request.app.document)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from agenttalk.contracts.core.base import is_hash
 from agenttalk.contracts.errors import Code, UsageError
-from agenttalk.doors.api.paging import read_filters, read_number
+from agenttalk.doors.api.paging import read_number
 from agenttalk.doors.api.problems import to_json_response
 from agenttalk.doors.pages.files import respond_with_blob
 from agenttalk.engine.agents import prompt_record
@@ -20,40 +20,38 @@ from agenttalk.engine.views import ledger, plans, task_detail
 
 async def list_plans(service: Service, request: Request, _: Caller) -> Response:
     """Plans, a page of them."""
-    said = read_filters(request, "state", "board", "text", "after", "limit")
+    query = request.query_params
     asked = plans.PlanQuery(
-        state=said.get("state", "").lower(),
-        board=said.get("board", ""),
-        text=said.get("text", ""),
-        after=said.get("after", ""),
-        limit=read_number(said, "limit") or plans.PAGE,
+        state=query.get("state", "").lower(),
+        board=query.get("board", ""),
+        text=query.get("text", ""),
+        after=query.get("after", ""),
+        limit=read_number(query, "limit") or plans.PAGE,
     )
     return to_json_response(await plans.list_plans(service.deps, asked))
 
 
 async def graph(service: Service, request: Request, _: Caller) -> Response:
     """The tasks of a plan, and the lines between them."""
-    read_filters(request)
     return to_json_response(await plans.describe_graph(service.deps, request.path_params["id"]))
 
 
 async def tasks(service: Service, request: Request, _: Caller) -> Response:
     """Tasks of a plan, a page of them."""
-    said = read_filters(request, "state", "agent", "after", "limit")
+    query = request.query_params
     found = await plans.list_tasks(
         service.deps,
         request.path_params["id"],
-        state=said.get("state", ""),
-        agent_id=said.get("agent", ""),
-        after=said.get("after", ""),
-        limit=read_number(said, "limit") or plans.PAGE,
+        state=query.get("state", ""),
+        agent_id=query.get("agent", ""),
+        after=query.get("after", ""),
+        limit=read_number(query, "limit") or plans.PAGE,
     )
     return to_json_response(found)
 
 
 async def task(service: Service, request: Request, _: Caller) -> Response:
     """One task, with everything that is known of it."""
-    read_filters(request)
     return to_json_response(
         await task_detail.describe_task(service.deps, request.path_params["id"], request.path_params["task"])
     )
@@ -61,23 +59,23 @@ async def task(service: Service, request: Request, _: Caller) -> Response:
 
 async def log(service: Service, request: Request, _: Caller) -> Response:
     """What an agent told while it ran, a page of it."""
-    said = read_filters(request, "command", "attempt", "after")
+    query = request.query_params
     found = await task_detail.read_transcript(
         service.deps,
         request.path_params["id"],
         request.path_params["task"],
-        command_id=said.get("command", ""),
-        attempt=read_number(said, "attempt"),
-        after=read_number(said, "after"),
+        command_id=query.get("command", ""),
+        attempt=read_number(query, "attempt"),
+        after=read_number(query, "after"),
     )
     return to_json_response(found)
 
 
 async def prompt(service: Service, request: Request, _: Caller) -> Response:
     """The prompt of a command, as its agent got it."""
-    said = read_filters(request, "command")
+    query = request.query_params
     named = request.path_params
-    found = await prompt_record.read_prompt(service.deps, named["id"], named["task"], said.get("command", ""))
+    found = await prompt_record.read_prompt(service.deps, named["id"], named["task"], query.get("command", ""))
     return to_json_response(found.as_json())
 
 
@@ -107,8 +105,8 @@ async def artifacts(service: Service, request: Request, _: Caller) -> Response:
 
 
 def _page(request: Request) -> dict[str, Any]:
-    said = read_filters(request, "after", "limit")
-    return {"after": read_number(said, "after"), "limit": read_number(said, "limit") or plans.PAGE}
+    query = request.query_params
+    return {"after": read_number(query, "after"), "limit": read_number(query, "limit") or plans.PAGE}
 
 
 async def file(service: Service, request: Request, _: Caller) -> Response:
@@ -116,7 +114,6 @@ async def file(service: Service, request: Request, _: Caller) -> Response:
 
     It is read and sent piece by piece. One range of bytes may be asked for.
     """
-    read_filters(request)
     named = request.path_params
     digest = named["sha256"] if named["sha256"].startswith("sha256:") else f"sha256:{named['sha256']}"
     if not is_hash(digest):

@@ -1,4 +1,4 @@
-"""Routes for forges, pipelines and the tasks that they come to."""
+"""Routes for forges, pipelines, and the tasks that their events create."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from agenttalk.engine.operation.service import Service
 from agenttalk.engine.views.toolchain import PAGE, ToolchainQuery
 
 
-async def delivery(service: Service, request: Request, _: Caller) -> Response:
-    """A delivery and what came of it."""
+async def get_delivery(service: Service, request: Request, _: Caller) -> Response:
+    """Show a delivery and its outcome."""
     return to_json_response(await service.receiver.describe_delivery(request.path_params["id"]))
 
 
-async def event(service: Service, request: Request, _: Caller) -> Response:
-    """What a pipeline without a webhook reports."""
+async def receive_event(service: Service, request: Request, _: Caller) -> Response:
+    """Store the result of a pipeline that has no webhook."""
     said = wire.read(await bodies.read_raw(request, bodies.LIMIT))
     result = PipelineResult.from_json(said)
     names = sorted(service.receiver.sources)
@@ -34,46 +34,35 @@ async def event(service: Service, request: Request, _: Caller) -> Response:
     return to_json_response({"id": received.id, "again": received.again}, 202)
 
 
-async def tasks(service: Service, request: Request, _: Caller) -> Response:
-    """A page of tasks."""
-    said = dict(request.query_params)
+async def list_tasks(service: Service, request: Request, _: Caller) -> Response:
+    """List tasks."""
+    query = request.query_params
     asked = ToolchainQuery(
-        assignee=said.get("assignee", ""),
-        status=said.get("status", ""),
-        action_type=said.get("action_type", ""),
-        after=read_number(said, "after"),
-        limit=read_number(said, "limit") or PAGE,
+        assignee=query.get("assignee", ""),
+        status=query.get("status", ""),
+        action_type=query.get("action_type", ""),
+        after=read_number(query, "after"),
+        limit=read_number(query, "limit") or PAGE,
     )
     return to_json_response(await service.toolchain_tasks(asked))
 
 
-async def task(service: Service, request: Request, _: Caller) -> Response:
-    """One task: what was reported of it beside what was read at the forge."""
+async def get_task(service: Service, request: Request, _: Caller) -> Response:
+    """Show a task: what was reported, and what the forge showed."""
     return to_json_response(await service.toolchain_task(request.path_params["id"]))
 
 
-async def warnings(service: Service, request: Request, _: Caller) -> Response:
-    """What operators should know."""
-    return to_json_response(await service.toolchain_warnings(read_number(dict(request.query_params), "after")))
+async def list_warnings(service: Service, request: Request, _: Caller) -> Response:
+    """List warnings."""
+    return to_json_response(await service.toolchain_warnings(read_number(request.query_params, "after")))
 
 
-async def outgoing(service: Service, request: Request, _: Caller) -> Response:
-    """What the engine has to say at forges."""
-    return to_json_response(await service.toolchain_outgoing(read_number(dict(request.query_params), "after")))
+async def list_outgoing(service: Service, request: Request, _: Caller) -> Response:
+    """List what the engine writes at forges."""
+    return to_json_response(await service.toolchain_outgoing(read_number(request.query_params, "after")))
 
 
 async def reconcile(service: Service, request: Request, caller: Caller) -> Response:
     """Read the forges now."""
     body = await bodies.read(request, bodies.ReconcileBody)
     return to_json_response(await service.reconcile(dry_run=body.dry_run, by=caller.name))
-
-
-async def set_state(_: Service, __: Request, caller: Caller) -> Response:
-    """Nobody sets a state by hand."""
-    raise UsageError(
-        Code.NOT_ALLOWED,
-        "the state of a task is set by the engine alone, from what it finds",
-        hint="submit an action report and end your turn"
-        if caller.role == "agent"
-        else "see 'agenttalk retry', 'answer' and 'cancel'",
-    )

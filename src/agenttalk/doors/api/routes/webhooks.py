@@ -1,11 +1,10 @@
-"""The door of forges. It is the busiest one, so a delivery takes the shortest way: bytes in, stored, a line out."""
+"""The webhook endpoint. It is the busiest route, so a delivery takes the shortest path: bytes in, stored, answered."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from starlette.applications import Starlette
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from agenttalk.doors.api import bodies
 from agenttalk.doors.api.delivery_bodies import DeliveryQuota, IncomingBody
@@ -18,17 +17,17 @@ _HEADERS: Final = [(b"cache-control", b"no-store"), (b"content-type", JSON.encod
 
 
 class WebhookEndpoint:
-    """Takes deliveries. Whoever comes proves itself by a signature instead of a token."""
+    """Stores deliveries. A forge authenticates by a signature instead of a token."""
 
     def __init__(self, service: Service, unfinished: DeliveryQuota) -> None:
         self._service = service
         self.unfinished = unfinished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One delivery, under the name of its source. It is answered once it is stored."""
+        """Serve one delivery. The path names its source; the answer is sent once it is stored."""
         try:
             received = await self._receive(scope, receive)
-        except Exception as error:  # noqa: BLE001 - told, and logged where it is ours
+        except Exception as error:  # noqa: BLE001 - answered, and logged if it is unexpected
             await to_error_response(error, self._service.redact)(scope, receive, send)
             return
         body = _render_answer(received)
@@ -56,15 +55,9 @@ class WebhookEndpoint:
         return await receiver.store_delivery(name, headers, body)
 
 
-class DirectRouteApp(Starlette):
-    """An application with addresses that need neither its middleware nor its search for a route."""
-
-    direct_routes: dict[str, ASGIApp]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        found = self.direct_routes.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        await (found or super().__call__)(scope, receive, send)
+def make_webhook_endpoint(service: Service) -> WebhookEndpoint:
+    """Make the endpoint of an engine; unfinished bodies are kept in its root."""
+    return WebhookEndpoint(service, DeliveryQuota(service.deps.root.path / "data"))
 
 
 def _render_answer(received: StoredDelivery) -> bytes:

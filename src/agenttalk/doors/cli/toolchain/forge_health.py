@@ -49,7 +49,7 @@ async def _check_source(name: str, login: str | None, forge: Forge, settings: Se
 
     try:
         async with asyncio.timeout(_SECONDS):
-            me = (await forge.me()).login
+            me = (await forge.account.read_user()).login
             if login is not None and login.lower() != me.lower():
                 return [
                     ForgeDiagnosis(
@@ -57,7 +57,7 @@ async def _check_source(name: str, login: str | None, forge: Forge, settings: Se
                     )
                 ]
             plain = [each for each in settings.toolchain.repos if is_single_repository(each)]
-            closed = [each for each in plain if not await forge.may_write(each, me)]
+            closed = [each for each in plain if not await forge.repositories.may_write(each, me)]
     except TimeoutError:
         return [ForgeDiagnosis(name, False, "it does not answer", "look at base_url, and at the forge")]
     except AgentTalkError as error:

@@ -1,0 +1,301 @@
+"""Types of answers that no view returns: what a request changed, and small answers of the API itself."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.engine.agents.prompt_record import PromptStatus
+from agenttalk.engine.views.models.root import AgentSummary
+
+
+class HealthAnswer(TypedDict):
+    """Whether the engine is alive, or ready."""
+
+    ok: bool
+
+
+class TokenOwner(TypedDict):
+    """The owner of a token; of an attempt also its task."""
+
+    role: str
+    name: str
+    ready: bool
+    board: NotRequired[str]
+    plan_id: NotRequired[str]
+    task_id: NotRequired[str]
+    epoch: NotRequired[int]
+
+
+class DocumentAnswer(TypedDict):
+    """The OpenAPI document."""
+
+    openapi: str
+    info: JsonObject
+    paths: JsonObject
+    components: JsonObject
+
+
+class ClaimAnswer(TypedDict):
+    """The attempt that a remote agent got, or null."""
+
+    taken: JsonObject | None
+
+
+class LinkAnswer(TypedDict):
+    """Where the pages open once."""
+
+    path: str
+
+
+class TokenList(TypedDict):
+    """Tokens, without their secrets."""
+
+    tokens: list[JsonObject]
+
+
+class ScheduleList(TypedDict):
+    """Schedules."""
+
+    schedules: list[JsonObject]
+
+
+class PromiseAnswer(TypedDict):
+    """A valid promise."""
+
+    ok: bool
+    promise: JsonObject
+
+
+class GeneratedAnswer(TypedDict):
+    """A command, or the errors that prevent it."""
+
+    ok: bool
+    command: JsonObject | None
+
+
+class ValidatedAnswer(TypedDict):
+    """The errors of a command."""
+
+    ok: bool
+    errors: list[JsonObject]
+
+
+class StoredAnswer(TypedDict):
+    """A delivery that is stored."""
+
+    id: str
+    again: bool
+
+
+class SubmittedPlan(TypedDict):
+    """A plan that the engine runs from now on, or has run already."""
+
+    plan_id: str
+    new: bool
+    remarks: list[JsonObject]
+
+
+class VerifiedPlan(TypedDict):
+    """The result of checking again what a plan proved."""
+
+    plan_id: str
+    checks: list[JsonObject]
+    commit: str | None
+
+
+class MergedPlan(TypedDict):
+    """The commit by which a person merged the work of a plan."""
+
+    plan_id: str
+    commit: str
+
+
+class DayBudgetAnswer(TypedDict):
+    """Today's spending and its limit."""
+
+    day: str
+    limit_usd: float | None
+    spent_usd: float | None
+    left_usd: float | None
+    configured_usd: float | None
+    set_by: str | None
+    set_at: str | None
+    paused: bool
+    goes_on_at: str | None
+    waiting: int
+    stopped: list[str]
+
+
+class HonestyReport(TypedDict):
+    """How many claims of agents, models and validators held."""
+
+    total: JsonObject
+    agents: list[JsonObject]
+    models: list[JsonObject]
+    kinds: list[JsonObject]
+    validators: list[JsonObject]
+    uncounted: int
+
+
+class AgentList(TypedDict):
+    """Agents."""
+
+    agents: list[AgentSummary]
+
+
+class ChainAnswer(TypedDict):
+    """The result of checking one chain of the ledger."""
+
+    chain: str
+    intact: bool
+    entries: int
+    head: str
+    broken: JsonObject | None
+    unsealed: list[int]
+
+
+class LedgerVerification(TypedDict):
+    """The result of checking every chain of the ledger."""
+
+    ok: bool
+    chains: list[ChainAnswer]
+
+
+class JudgedTask(TypedDict):
+    """A finished task, as a policy would have judged it."""
+
+    command_id: str | None
+    standing: str
+    plan_id: str
+    task_id: str
+    reasons: list[str]
+
+
+class ReplayTotals(TypedDict):
+    """How many finished tasks a policy would have kept and refused."""
+
+    kept: int
+    refused: int
+    unknown: int
+
+
+class ReplayAnswer(TypedDict):
+    """Finished tasks, as a policy would have judged them."""
+
+    dones: list[JudgedTask]
+    totals: ReplayTotals
+    next: JsonObject | None
+
+
+class QuestionList(TypedDict):
+    """Open questions."""
+
+    requests: list[JsonObject]
+    next: str | None
+
+
+class DeadLetterList(TypedDict):
+    """Dead letters."""
+
+    deadletters: list[JsonObject]
+    next: str | None
+
+
+class DeadLetterAnswer(TypedDict):
+    """A dead letter with its original in base64."""
+
+    content: str | None
+
+
+class FaultList(TypedDict):
+    """Faults of a root."""
+
+    faults: list[JsonObject]
+
+
+class ReloadAnswer(TypedDict):
+    """Settings that changed, and those that need a restart."""
+
+    changed: list[str]
+    needs_restart: list[str]
+
+
+class CollectionAnswer(TypedDict):
+    """What was removed, or would be."""
+
+    dry_run: bool
+    freed: JsonObject
+    bytes: int
+    items: list[JsonObject]
+
+
+class PublishedAnswer(TypedDict):
+    """How many files were written."""
+
+    written: int
+
+
+class LetterAnswer(TypedDict):
+    """A letter that was sent."""
+
+    message_id: str
+    thread: str
+    to: list[str]
+    kind: Literal["inform", "request"]
+    subject: str
+    sent_at: str
+
+
+class CreatedTask(TypedDict):
+    """A task that a forge's present state demands."""
+
+    task: str
+    action_type: str
+    assignee: str
+    object: str
+
+
+class ClosedTask(TypedDict):
+    """A task that a forge's present state makes superfluous."""
+
+    task: str
+    why: str
+
+
+class ReadError(TypedDict):
+    """Something that could not be read at a forge."""
+
+    where: str
+    code: str
+    message: str
+
+
+class SourceReport(TypedDict):
+    """What was read at a forge, and what was done about it."""
+
+    source: str
+    repositories: int
+    things: int
+    made: list[CreatedTask]
+    closed: list[ClosedTask]
+    restored: list[str]
+    errors: list[ReadError]
+
+
+class ReconcileAnswer(TypedDict):
+    """What reading the forges led to."""
+
+    ok: bool
+    dry_run: bool
+    sources: list[SourceReport]
+
+
+class PromptAnswer(TypedDict):
+    """The prompt of a command."""
+
+    command_id: str | None
+    attempt: int | None
+    sha256: str | None
+    text: str | None
+    standing: PromptStatus

@@ -1,0 +1,102 @@
+"""Types of views of a whole root: its status, its overview and its agents."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from agenttalk.contracts.core.wire import JsonObject
+from agenttalk.engine.people.questions import HumanQuestion
+from agenttalk.engine.views.models.plans import PlanListItem, PlanOverview
+from agenttalk.engine.views.models.toolchain import BoardSummary
+
+
+class StatusOverview(TypedDict):
+    """Every plan of a root."""
+
+    plans: list[PlanOverview]
+
+
+class RootStatus(StatusOverview):
+    """What is going on in a root, and how much waits for people."""
+
+    open_requests: int
+    open_deadletters: int
+    honesty: JsonObject
+    day: JsonObject
+    toolchain: NotRequired[BoardSummary]
+    broken_boards: NotRequired[dict[str, str]]
+
+
+class TroubledTask(TypedDict):
+    """A task that cannot go on by itself."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    state: str
+    cause: str | None
+    reason: str | None
+    request_id: str | None
+    updated_at: str
+
+
+class _TakenTask(TypedDict):
+    board: str
+    plan_id: str
+    task_id: str
+    state: str
+    phase: str | None
+    attempt: int
+    since: str | None
+
+
+class RunningTask(_TakenTask):
+    """A task that is being worked on."""
+
+    agent_id: str
+
+
+class RootOverview(TypedDict):
+    """The first page: what needs a person, what runs and what fails."""
+
+    requests: list[HumanQuestion]
+    waiting_for_people: int
+    held: list[TroubledTask]
+    running: list[RunningTask]
+    failing: list[TroubledTask]
+    waiting: list[TroubledTask]
+    plans: list[PlanListItem]
+    more_plans: bool
+    honesty: JsonObject
+    cost_today: float
+    deadletters: int
+    toolchain: NotRequired[BoardSummary]
+    broken: dict[str, str]
+
+
+class QueuedTask(TypedDict):
+    """A task in the queue of an agent."""
+
+    board: str
+    plan_id: str
+    task_id: str
+    priority: int
+
+
+class AgentSummary(TypedDict):
+    """An agent: its current tasks, its queue and how many of its claims held."""
+
+    agent_id: str
+    health: str | None
+    last_heartbeat: str | None
+    current: list[_TakenTask]
+    queued: int
+    honesty: JsonObject
+    usage: JsonObject
+    by_model: list[JsonObject]
+
+
+class AgentDetail(AgentSummary):
+    """An agent with the tasks in its queue."""
+
+    queue: list[QueuedTask]

@@ -1,0 +1,80 @@
+"""What people read is plain English: these words are not in it."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+REPOSITORY: Final = Path(__file__).parents[2]
+BANNED: Final = re.compile(
+    r"""\b(?:
+      whoever | whomever | whichever | whatever | somebody | anybody | nobody | everybody  # name the subject
+    | (?<!-)(?:he|him|his|she|her)  # a program is "it", a person is "they"
+    | (?:is|are|was|were|be|been|being)\s(?:told(?!\sapart)|said)  # say which part reports it, and to which
+    | (?<!there\s)(?:is|are|was|were)\s(?:no(?!\s(?:longer|more))|(?-i:none))  # "is not a root", "is not one"
+    | looked\s(?:at|for) | says?\sof | who\s(?:waits|looks)  # checked, searched for, explains
+    | it\scomes\sto | comes?\sof\sit | has\scome\sof  # the result
+    | all\sthe\ssame | for\sever | (?:in|out)side\sof | one's
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+FOLDERS: Final = ("src/agenttalk", "docs", "bench", "contrib", "examples", "tests/project", ".github")
+SUFFIXES: Final = {".css", ".html", ".js", ".md", ".py", ".sh", ".sql", ".toml", ".yaml", ".yml"}
+BUDGETS: Final[dict[str, int]] = {
+    "docs": 105,
+    "src/agenttalk/adapters": 370,
+    "src/agenttalk/contracts": 86,
+    "src/agenttalk/demo": 17,
+    "src/agenttalk/doors": 291,
+    "src/agenttalk/engine": 670,
+    "src/agenttalk/ports": 65,
+    "src/agenttalk/rules": 519,
+    "src/agenttalk/skills": 5,
+    "src/agenttalk/templates": 10,
+    "src/agenttalk/testing": 39,
+    "src/agenttalk/wiring": 70,
+}
+"""How many are left in a folder. A number here only gets smaller; a folder that is not named has none."""
+
+
+def read_prose(path: Path) -> str:
+    """What a file says to people: the comments and strings of Python, the text of a template."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".html":
+        text = re.sub(r"\{[{%#].*?[}%#]\}", " ", text, flags=re.DOTALL)
+    if path.suffix == ".py":
+        prose = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        text = "\n".join(token.string for token in tokens if token.type in prose)
+    return " ".join(re.sub(r"^\s*(?:#|--|//|>)", "", text, flags=re.MULTILINE).split())
+
+
+def read_pages() -> Iterator[tuple[str, str]]:
+    """Every text that people read, with its name from the top of the repository."""
+    folders = [REPOSITORY / name for name in FOLDERS]
+    paths = [REPOSITORY / "Makefile", *REPOSITORY.glob("*.md"), *(path for top in folders for path in top.rglob("*"))]
+    for path in paths:
+        if path != Path(__file__) and (path.suffix in SUFFIXES or path.name == "Makefile"):
+            yield str(path.relative_to(REPOSITORY)), read_prose(path)
+
+
+def test_no_text_has_a_word_that_hides_its_subject() -> None:
+    found = {name: words for name, text in read_pages() if (words := BANNED.findall(text))}
+    counts = Counter({name: len(words) for name, words in found.items()})
+    left = Counter(dict.fromkeys(BUDGETS, 0))
+    for name, count in counts.items():
+        left[next((folder for folder in BUDGETS if name.startswith(f"{folder}/")), name)] += count
+    over = {folder for folder, count in left.items() if count > BUDGETS.get(folder, 0)}
+    assert {name: words for name, words in found.items() if any(name.startswith(folder) for folder in over)} == {}
+
+
+def test_the_words_are_found_across_lines_and_in_code_only_where_people_read(tmp_path: Path) -> None:
+    page, module = tmp_path / "page.md", tmp_path / "module.py"
+    page.write_text("This is\nno root. There is no root, and it is no longer one.", encoding="utf-8")
+    module.write_text('nobody = None is None  # the caller\n\ndef call():\n    """Is told."""\n', encoding="utf-8")
+    assert [BANNED.findall(read_prose(path)) for path in (page, module)] == [["is no"], ["Is told"]]
