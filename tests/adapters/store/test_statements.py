@@ -108,7 +108,7 @@ def scratch() -> Iterator[dict[str, apsw.Connection]]:
     found = {}
     for part in ("system", "board"):
         found[part] = apsw.Connection(":memory:")
-        for step in schema.migrations("sqlite", part):  # type: ignore[arg-type]
+        for step in schema.migrations("sqlite", part):
             found[part].execute(step.text)
     yield found
     for connection in found.values():
