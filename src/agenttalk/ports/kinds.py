@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.core.wire import JsonValue
     from agenttalk.contracts.promise import CompletionPromise
-    from agenttalk.ports.agents import Performance
     from agenttalk.ports.proof import Confirmer
     from agenttalk.ports.statements.statement import Statement
     from agenttalk.ports.storage import R, Tx, Value
     from agenttalk.rules.prompts.context import PromptContext, PromptSection
     from agenttalk.rules.prompts.wording import Locale
     from agenttalk.rules.proof.done import Evidence
+    from agenttalk.rules.proof.performance import Performance
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
-from agenttalk.engine.runs import turn_outcome
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import OutputContent, Performance, Store
 from agenttalk.ports.statements.agents import HANDED_IN
@@ -24,7 +23,7 @@ from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, N
 from agenttalk.ports.statements.proof import CLAIMS_OF, JOINED_CHECKS
 from agenttalk.rules.agents import results
 from agenttalk.rules.mail import letters
-from agenttalk.rules.proof import done
+from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.evidence import collect_claims, read_claims
 from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.toolchain import demands
