@@ -34,6 +34,9 @@ from agenttalk.engine.runs.state import BoardState, DispatcherState, make_tasks_
 from agenttalk.engine.runs.steps import PAUSE, TOGETHER, StepWriter
 from agenttalk.engine.runs.turn_runner import TurnRunner
 from agenttalk.ports import Performer, Processes, Prover, Store
+from agenttalk.ports.statements.budgets import HELD_BY
+from agenttalk.ports.statements.plans import OPEN_RUNS
+from agenttalk.ports.statements.runs import ANSWERED_FAILURES, QUEUEING_AGENTS
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -129,7 +132,7 @@ class Dispatcher:
     async def _ignore_plans(self) -> None:
         for store in await list_boards(self._deps):
             if store.name not in VIRTUAL:
-                self._state.desk.crowds.ignore_plans(row[0] for row in await store.read("open_runs"))
+                self._state.desk.crowds.ignore_plans(row.plan_id for row in await store.read(OPEN_RUNS))
 
     def nudge(self) -> None:
         """Start a pass soon."""
@@ -162,19 +165,19 @@ class Dispatcher:
         """Make a pass over one board; whether there is more to do on it at once."""
         more = False
         board = self._state.board(store)
-        if another_day and await store.read("held_by", like=day_limit.HELD):
+        if another_day and await store.read(HELD_BY, like=day_limit.HELD):
             await self._steps.run(board, checkpoints.release_day_limited)
         others = self._state.desk.crowds.others
-        runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING" and row[0] not in others]
-        for plan_id in (row[0] for row in runs if not row[2]):
+        runs = [row for row in await store.read(OPEN_RUNS) if row.state == "RUNNING" and row.plan_id not in others]
+        for plan_id in (row.plan_id for row in runs if not row.open):
             self._steps.close_plan(board, plan_id)
-        plans = deque(row[0] for row in runs if row[2])
+        plans = deque(row.plan_id for row in runs if row.open)
         while plans:
             more = await self._dispatch_plans(board, plans) or more
-        for row in await store.read("answered_failures"):
+        for row in await store.read(ANSWERED_FAILURES):
             await self.operator.apply_answer(board, *row)
         more = await self._deciding.decide_pending(store) or more
-        agents = [row[0] for row in await store.read("queueing_agents")]
+        agents = [row.agent_id for row in await store.read(QUEUEING_AGENTS)]
         if agents:
             await self._steps.run(board, partial(_offer, agents=agents))
         return more

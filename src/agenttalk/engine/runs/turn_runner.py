@@ -22,6 +22,8 @@ from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.runs import resume, turn_outcome
 from agenttalk.engine.runs.state import BoardState, DispatcherState
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Prover, WorkProof
+from agenttalk.ports.statements.plans import SET_PHASE
+from agenttalk.ports.statements.runs import SET_AWAITING
 from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.check_results import Confirmation
@@ -183,7 +185,7 @@ class TurnRunner:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
         self._state.free(granted)
         self._state.working.discard(job.lease)
-        await board.store.transact(lambda tx: tx.run("set_awaiting", **about, reason=why))
+        await board.store.transact(lambda tx: tx.run(SET_AWAITING, **about, reason=why))
         self._state.wake.set()
         self._state.announce(ended=False)
         self._state.awaiting.add(heard)
@@ -199,7 +201,7 @@ class TurnRunner:
 
     async def _enter(self, board: BoardState, job: Job, phase: str) -> None:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
-        await board.store.transact(lambda tx: tx.run("set_phase", **about))
+        await board.store.transact(lambda tx: tx.run(SET_PHASE, **about))
         self._state.announce(ended=False)
 
     async def _perform_and_check(self, board: BoardState, job: Job) -> Performance:
