@@ -1,4 +1,4 @@
-"""A model whose file lies on this machine, in this process."""
+"""Runs a model from a file on this machine, in this process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from agenttalk.rules.text.render import translate
 
 
 def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
-    """Have the model answer, and again with the reason while it does not answer in the form that was asked for.
+    """Ask the model, and again with the reason as long as its answer does not have the required form.
 
-    Its words are forced into the form as they come, so that what is wrong is mostly what they say.
+    A grammar forces the output into the form, so mostly the content is wrong.
     """
     use = LocalUse.model_validate(dict(request.use))
     server = _loaded(use)
@@ -51,8 +51,8 @@ def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
 
 
 def _loaded(use: LocalUse) -> Any:
-    """The model, loaded. Nothing is fetched from anywhere."""
-    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # it would start a debugger when it fails
+    """Load the model. Nothing is downloaded."""
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # the library would start a debugger when it fails
     try:
         import xllamacpp
     except ImportError as error:
@@ -69,7 +69,7 @@ def _loaded(use: LocalUse) -> Any:
     params.cpuparams_batch.n_threads = threads
     params.verbosity = -1
     params.warmup = False
-    params.api_keys = [secrets.token_urlsafe(24)]  # it also listens on a loopback port, where nobody shall use it
+    params.api_keys = [secrets.token_urlsafe(24)]  # the library also listens on a loopback port, which must stay unused
     try:
         return xllamacpp.Server(params)
     except Exception as error:
@@ -78,7 +78,7 @@ def _loaded(use: LocalUse) -> Any:
 
 
 def _read_answer(server: Any, wanted: dict[str, Any], account: UsageReporter) -> tuple[str, bool]:
-    """What the model says, and whether that is all that it wanted to say."""
+    """Return the model's output, and whether the output is complete."""
     try:
         reply = server.handle_chat_completions(wanted)
     except Exception as error:

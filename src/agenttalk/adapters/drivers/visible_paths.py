@@ -1,4 +1,4 @@
-"""What a sandbox shows that can only grant: the places around what is hidden, one by one."""
+"""Computes what a sandbox shows that can only grant: the paths around what is hidden, one by one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _TOP: Final = Path("/")
 
 
 def list_granted(said: Mapping[Path, bool]) -> list[Path]:
-    """Places that together are everything that may be seen.
+    """List paths that together are everything that may be seen.
 
-    `said` tells of real places whether they may be; the innermost decides, and where nothing is said they may. A folder
-    with something hidden in it is not granted, but what else lies in it is: so it can be passed, and not listed.
+    `said` maps real paths to whether they may be seen; the innermost decides, and all others may. A folder with
+    something hidden in it is not granted, but its other entries are: so it can be passed through, and not listed.
     """
     said = {_TOP: True, **said}
     broken = {above for place, seen in said.items() if not seen for above in place.parents}
@@ -26,12 +26,12 @@ def list_granted(said: Mapping[Path, bool]) -> list[Path]:
 
 
 def _hidden_by_nothing(place: Path, said: Mapping[Path, bool]) -> bool:
-    """Whether it is seen anyway, as a part of the place around it."""
+    """Return whether it is visible anyway, as a part of the path around it."""
     return next((said[above] for above in place.parents if above in said), False)
 
 
 def _around(place: Path, said: Mapping[Path, bool], broken: set[Path]) -> Iterator[Path]:
-    """A place that is seen, but for what is hidden in it."""
+    """List a visible path without what is hidden in it."""
     if place not in broken:
         yield place
         return
@@ -44,5 +44,5 @@ def _children(place: Path) -> list[Path]:
     try:
         with os.scandir(place) as found:
             return [Path(entry.path) for entry in found if not entry.is_symlink()]
-    except OSError:  # it is not there, or nobody may look into it
+    except OSError:  # it does not exist, or it cannot be read
         return []

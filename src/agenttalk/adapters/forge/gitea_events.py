@@ -136,7 +136,7 @@ def _workflow_job(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
 
 
 def _action_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """Forgejo's runs: no repository or sender of their own, and the pull request as JSON in a text."""
+    """Read a run of Forgejo: it has no repository or sender of its own, and the pull request as JSON in a text."""
     run = read_object(data, "run")
     inner = _inner(run)
     pull = None
@@ -191,4 +191,4 @@ READERS: Final[Mapping[str, BodyReader]] = {
     "action_run_success": _action_run,
     "action_run_recover": _action_run,
 }
-"""Exact event type → how to read it."""
+"""Exact event type → its reader."""

@@ -74,7 +74,7 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
 
 
 def _dismissed(data: Mapping[str, Any], said: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """A review was taken back. What it came to is not said any more."""
+    """Read that a review was dismissed. The body does not contain its verdict any more."""
     pull = fields.read_pull_request(read_object(data, "pull_request"), source, wip_titles=False, outer=data)
     review = Review(
         verdict="REQUEST_CHANGES",
@@ -94,7 +94,7 @@ def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeE
 
 
 def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """A comment on a line. Its review comes as an event of its own; only the names in it are news."""
+    """Read a comment on a line. Its review comes as an event of its own; only the mentions in it are new."""
 
     def about() -> dict[str, Any]:
         pull = read_object(data, "pull_request")
@@ -108,7 +108,7 @@ def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEve
 
 
 def _ran(field: str) -> BodyReader:
-    """A workflow, job, check or suite: they differ in names alone."""
+    """Read a workflow, job, check or suite: they differ only in names."""
 
     def read(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
         action, run = read_text(data, "action"), read_object(data, field)
@@ -167,4 +167,4 @@ READERS: Final[Mapping[str, BodyReader]] = {
     "check_suite": _ran("check_suite"),
     "deployment_status": _deployment_status,
 }
-"""Event → how to read it."""
+"""Event → its reader."""

@@ -1,4 +1,4 @@
-"""The git program, run so that nobody's configuration, hooks or filters take part.
+"""Runs the git program so that no foreign configuration, hooks or filters take part.
 
 Every call names its GIT_DIR. The one that does nearly everything is a bare *depot* of our own, whose configuration and
 attributes we wrote; it uses the objects of the user's repository. The user's own GIT_DIR is named only to read and move
@@ -23,7 +23,7 @@ from agenttalk.contracts.errors import Code, MachineError
 NAME: Final = "AgentTalk"
 EMAIL: Final = "engine@agenttalk.invalid"
 RAW: Final = "* -text -ident -filter !eol !working-tree-encoding !diff !conflict-marker-size"
-"""Attributes under which files are what they are: no line ends, keywords, encodings, filters or diff programs."""
+"""Attributes under which files stay as they are: no line ends, keywords, encodings, filters or diff programs."""
 
 _CONFIG: Final = {
     "advice.detachedHead": "false",
@@ -52,13 +52,13 @@ _CONFIG: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GitAnswer:
-    """What a call said."""
+    """The result of a call."""
 
     code: int
     out: bytes
     error: str
     cut: bool = False
-    """Whether there was more than was asked for."""
+    """Whether there was more output than requested."""
 
     @property
     def line(self) -> str:
@@ -76,7 +76,7 @@ class GitLocation:
     tree: Path | None = None
 
     def environment(self) -> dict[str, str]:
-        """The variables that say so."""
+        """Return the environment variables for it."""
         named = {
             "GIT_DIR": self.git_dir,
             "GIT_OBJECT_DIRECTORY": self.objects,
@@ -91,7 +91,7 @@ class Git:
     """Runs git."""
 
     nothing: Path
-    """An empty folder: where hooks and a home would be."""
+    """An empty folder, in place of hooks and a home."""
     program: str = "git"
     limit: float = 600.0
     """Seconds that a call may take."""
@@ -105,9 +105,9 @@ class Git:
         most: int | None = None,
         more: Mapping[str, str] | None = None,
     ) -> GitAnswer:
-        """Run git once. Raises MachineError when it ends with a code that is not `ok`, or not in time.
+        """Run git once. Raises MachineError when it exits with a code that is not in `ok`, or not in time.
 
-        `stdin` in pieces is for large inputs. Of the output at most `most` bytes are read.
+        `stdin` in chunks is for large inputs. At most `most` bytes of the output are read.
         """
         with tempfile.TemporaryFile() as errors:
             try:
@@ -196,7 +196,7 @@ def _talk(process: subprocess.Popen[bytes], stdin: bytes | Iterable[bytes], most
 
 
 def _feed(pipe: IO[bytes], pieces: Iterable[bytes]) -> None:
-    with suppress(BrokenPipeError):  # it has ended, and says why
+    with suppress(BrokenPipeError):  # it has exited, and its error says why
         for piece in pieces:
             pipe.write(piece)
         pipe.close()

@@ -1,7 +1,7 @@
-"""Bringing a plan branch into the user's own branch and work tree, or leaving both alone.
+"""Brings a plan branch into the user's own branch and work tree, or leaves both alone.
 
-First it is made sure that nothing of the user's would be lost. Then refs note what is under way, the branch is moved,
-and only then are files written, each at once. If that is cut off, every file is either as before or as after, so the
+First it makes sure that nothing of the user would be lost. Then refs record what is under way, the branch is moved, and
+only then files are written, each atomically. If that is cut off, every file is either as before or as after, so the
 next call can tell our work from the user's, and finish.
 """
 
@@ -26,17 +26,17 @@ from agenttalk.contracts.errors import Code, MachineError
 
 _BUSY: Final = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 _EACH: Final = 1000
-"""Up to so many files are synced one by one, and more of them at once."""
+"""Up to this number, files are synced one by one; more are synced together."""
 _ATTRIBUTES: Final = ("filter", "ident", "eol", "working-tree-encoding")
 
 
 @dataclass(frozen=True, slots=True)
 class LandingResult:
-    """It is there."""
+    """The branch has landed."""
 
     commit: str
     how: Literal["fast-forward", "merge", "nothing"]
-    """`nothing`: it had been there before."""
+    """`nothing`: it had landed before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class LandingRefusal:
 
 
 class Landing:
-    """One try."""
+    """Lands the branch of one plan."""
 
     def __init__(self, objects: GitObjects, place: WorkspaceFolder, own: str, home: Path, limits: TreeLimits) -> None:
-        """`own` is where the plan's refs lie."""
+        """`own` is the prefix of the plan's refs."""
         self._objects = objects
         self._place = place
         self._from, self._to = f"{own}/landing/from", f"{own}/landing/to"
@@ -98,7 +98,7 @@ class Landing:
         return self._objects.commit(merged, [old, tip], message, at)
 
     def _into_branch(self, ref: str, old: str, new: str) -> LandingRefusal | None:
-        """Move the branch, and the files with it where it is checked out. What kept it from being done, if anything."""
+        """Move the branch, and the files with it where it is checked out. Returns the refusal, if there is one."""
         holders = list(self._place.holders(self._objects, ref))
         elsewhere = [path for path in holders if not _same(path, self._place.folder)]
         if elsewhere:
@@ -117,7 +117,7 @@ class Landing:
         self.recover()
         return None
 
-    # Whether it may be done
+    # Whether it is allowed
 
     def _unready(self, old: str, new: str, changes: tuple[TreeChange, ...]) -> LandingRefusal | None:
         git_dir = self._place.git_dir
@@ -130,7 +130,9 @@ class Landing:
         with _aside(self._temporary) as aside:
             index = aside / "index"
             if (git_dir / "index").exists():
-                shutil.copy2(git_dir / "index", index)  # its time tells git which files may have changed since
+                shutil.copy2(
+                    git_dir / "index", index
+                )  # git compares its time to find files that may have changed since
             if changed := self._dirty(old, index):
                 return LandingRefusal("the work tree has changes that are not committed", changed)
             return self._converted(new, changes, aside / "new") or self._in_the_way(changes)
@@ -143,12 +145,12 @@ class Landing:
         hidden = [
             entry[2:]
             for entry in self._objects.call("ls-files", "-v", "-z", index=index, tree=folder).out.split(b"\0")
-            if entry[:1] == b"S" or entry[:1].islower()  # git would not look at these
+            if entry[:1] == b"S" or entry[:1].islower()  # git would not check these
         ]
         return tuple(sorted({os.fsdecode(path) for path in (staged.out + loose.out).split(b"\0") + hidden if path}))
 
     def _converted(self, new: str, changes: tuple[TreeChange, ...], index: Path) -> LandingRefusal | None:
-        """Files that the user's git would write in another form than they are kept in. We run no filters."""
+        """Find files that the user's git would write in another form than they are stored in. We run no filters."""
         at = GitLocation(self._place.git_dir, index=index)
         local = self._objects.git.call("config", "--local", "--get", "core.autocrlf", at=at, ok=(0, 1)).line
         self._objects.call("read-tree", new, index=index)
@@ -177,7 +179,7 @@ class Landing:
         return LandingRefusal("files that are not tracked are in the way", tuple(sorted(found))) if found else None
 
     def _met(self, path: str) -> Iterator[str]:
-        """What lies where a new path has to go."""
+        """Find what is in the way of a new path."""
         for parent in tree_reader.parents(path):
             where = self._place.folder / parent
             if where.is_symlink() or (where.exists() and not where.is_dir()):
@@ -190,10 +192,10 @@ class Landing:
         elif os.path.lexists(where):
             yield path
 
-    # Doing it
+    # The landing itself
 
     def recover(self) -> None:
-        """Write what is under way into files and index. Harmless when it was done before."""
+        """Write what is under way into files and index. Repeating it is harmless."""
         old, new = self._objects.resolve(self._from), self._objects.resolve(self._to)
         if old and new:
             if self._place.plain:
@@ -206,7 +208,7 @@ class Landing:
         self._objects.drop_refs(noted)
 
     def _write(self, changes: tuple[TreeChange, ...]) -> None:
-        """Files that are as before become as after; those that are neither are the user's, and stay."""
+        """Write files that are as before; those that are neither as before nor as after are the user's, and stay."""
         ready = []
         for change in changes:
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -261,7 +263,7 @@ class Landing:
         new.replace(where)
 
     def _write_index(self, old: str, new: str) -> None:
-        """Bring the user's index to the new commit, in one step. A lock that a crash of ours left is known as ours."""
+        """Bring the user's index to the new commit, in one step. Recognises a lock that a crash of ours left."""
         git_dir, folder = self._place.git_dir, self._place.folder
         lock, ours = git_dir / "index.lock", git_dir / f"index{self._suffix}"
         if ours.exists() and lock.exists() and ours.samefile(lock):
@@ -287,7 +289,7 @@ class Landing:
     # Plain folders
 
     def _into_folder(self, tip: str) -> LandingResult | LandingRefusal:
-        """The folder must be as the plan found it, or as it was left by the last call."""
+        """Land in a plain folder, which must be as the plan found it, or as the last call left it."""
         held = self._objects.resolve(self._folder_ref) or self._objects.resolve(self._base) or tip
         if held == tip:
             return LandingResult(tip, "nothing")
@@ -307,7 +309,7 @@ class Landing:
 
 @contextmanager
 def _aside(temporary: Path) -> Iterator[Path]:
-    """A folder that is gone afterwards."""
+    """Make a folder, and remove it afterwards."""
     path = folders.make_fresh_folder(temporary)
     try:
         yield path

@@ -1,4 +1,4 @@
-"""Trees, commits and refs: what git keeps, told in our words. Nothing here looks at a folder of an agent."""
+"""Trees, commits and refs, read and written with git. Nothing here reads a folder of an agent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agenttalk.contracts.errors import MachineError
 
 Kind = Literal["added", "changed", "deleted"]
 TEXT_LIMIT: Final = 256 * 1024
-"""What a diff or a conflict says at most."""
+"""Characters of a diff or a conflict, at most."""
 _STALE: Final = 10 * 1_000_000_000
-"""Nanoseconds after which a lock of one of our own refs belongs to nobody any more."""
+"""Nanoseconds after which a lock on one of our own refs is stale."""
 
 
 class TreeChange(NamedTuple):
@@ -33,18 +33,18 @@ class TreeChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """A merge that needs somebody's hand."""
+    """A merge that needs a decision."""
 
     paths: tuple[str, ...]
     text: str
-    """What git says, then each file with its conflict marks."""
+    """The messages of git, then each file with its conflict marks."""
 
 
 class GitObjects:
     """The objects and refs of one repository, reached through a depot of our own."""
 
     def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path) -> None:
-        """`refs` is the GIT_DIR that refs are read and moved in, `objects` where contents are kept."""
+        """`refs` is the GIT_DIR in which refs are read and moved, `objects` the folder of contents."""
         self.git = git
         self.refs = GitLocation(refs)
         self.store = objects
@@ -54,7 +54,7 @@ class GitObjects:
         self._at = GitLocation(depot, objects=objects)
 
     def ensure_depot(self, *, merging: str) -> None:
-        """Make the depot, if it is not there. `merging` is the attribute that says how texts are merged."""
+        """Make the depot, if it is missing. `merging` is the attribute that says how texts are merged."""
         self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs).line
         if not (self._depot / "config").exists():
             new = folders.make_fresh_folder(self._temporary)
@@ -62,7 +62,7 @@ class GitObjects:
             self.git.call(*init, at=GitLocation(new))
             folders.write(new / "info" / "attributes", f"{RAW} {merging}\n".encode())
             self._depot.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError):  # somebody was quicker
+            with suppress(OSError):  # another process was quicker
                 new.rename(self._depot)
         shallow = self.refs.git_dir / "shallow"
         if shallow != self._depot / "shallow":
@@ -79,7 +79,7 @@ class GitObjects:
     # Refs
 
     def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
-        """The commit that a branch, tag or name stands for."""
+        """Return the commit that a branch, tag or name stands for; None if there is none."""
         if name.startswith("-"):
             return None
         wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -87,13 +87,13 @@ class GitObjects:
         return answer.line if answer.code == 0 and answer.line else None
 
     def read_refs(self, prefix: str) -> dict[str, str]:
-        """Every ref that begins so."""
+        """Return every ref with a prefix."""
         wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
         lines = self.git.call(*wanted, at=self.refs).out.decode().splitlines()
         return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
 
     def move_ref(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
-        """Compare and swap: move a ref that stands at `old` (None: is not there). False if it stands elsewhere."""
+        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere."""
         zero = "0" * len(new)
         wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
         try:
@@ -110,26 +110,26 @@ class GitObjects:
         return True
 
     def set_ref(self, ref: str, new: str) -> None:
-        """Set a ref of our own, wherever it stood."""
+        """Set a ref of our own, wherever it was."""
         self.git.call("update-ref", "--no-deref", ref, new, at=self.refs)
 
     def keep_noted(self, ref: str, commit: str) -> None:
-        """Keep a commit under a name in our own depot, where nobody else writes."""
+        """Keep a commit under a name in our own depot, which no other program writes."""
         self.call("update-ref", "--no-deref", ref, commit)
 
     def find_noted(self, ref: str) -> str | None:
-        """The commit that was kept under a name in our own depot."""
+        """Find the commit that was kept under a name in our own depot."""
         answer = self.call("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1, 128))
         return answer.line if answer.code == 0 and answer.line else None
 
     def drop_refs(self, names: Iterable[str]) -> None:
-        """Remove refs of our own; one that is not there is no fault."""
+        """Remove refs of our own; ignore missing ones."""
         text = "".join(f"delete {name}\n" for name in names)
         if text:
             self.git.call("update-ref", "--no-deref", "--stdin", at=self.refs, stdin=text.encode())
 
     def unlock(self, ref: str) -> bool:
-        """Remove the lock that a git which was killed left on one of our refs; whether there was one."""
+        """Remove the lock that a killed git left on one of our refs; return whether there was one."""
         lock = self.refs.git_dir / f"{ref}.lock"
         mark = self._temporary / "mark"
         try:
@@ -147,23 +147,23 @@ class GitObjects:
     # Trees
 
     def blob_id(self, data: bytes) -> str:
-        """The name of a content."""
+        """Return the id of a content."""
         return tree_reader.blob_id(data, self.algorithm)
 
     def empty_tree(self) -> str:
-        """The tree without anything."""
+        """Return the empty tree."""
         return self.call("mktree").line
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit; a tree is its own."""
+        """Return the tree of a commit; a tree is its own."""
         return self.call("rev-parse", "--verify", f"{commit}^{{tree}}").line
 
     def parent_of(self, commit: str) -> str:
-        """The first parent of a commit."""
+        """Return the first parent of a commit."""
         return self.call("rev-parse", "--verify", f"{commit}^1").line
 
     def listing(self, tree: str) -> Listing:
-        """Every path of a tree."""
+        """Return every path of a tree."""
         found = {}
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
             told, _, path = line.partition(b"\t")
@@ -172,7 +172,7 @@ class GitObjects:
         return found
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
-        """What blobs hold, in the order asked for."""
+        """Read blobs, in the given order."""
         if not oids:
             return
         out = self.call("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode()).out
@@ -184,19 +184,19 @@ class GitObjects:
             at = end + 2 + size
 
     def changes(self, before: str, after: str) -> tuple[TreeChange, ...]:
-        """What differs between two trees or commits, sorted by path."""
+        """Return what differs between two trees or commits, sorted by path."""
         wanted = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id")
         return parse_raw(self.call(*wanted, before, after).out)
 
     def diff(self, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT) -> str:
-        """The difference of two trees as a patch. What is over the limit is cut off, and says so."""
+        """Return the difference of two trees as a patch. Cuts it at the limit, and says so."""
         wanted = ("diff-tree", "-r", "-p", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
         answer = self.call(*wanted, "--no-color", before, after, "--", *paths, most=limit)
         text = answer.out.decode(errors="replace")
         return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
 
     def alter_tree(self, tree: str, changes: Mapping[str, TreeEntry | None]) -> str:
-        """A tree with some paths set, or taken out where None. The result is checked by git."""
+        """Make a tree with some paths set, or removed where None. git checks the result."""
         if not changes:
             return self.tree_of(tree)
         zero = "0" * (64 if self.algorithm == "sha256" else 40)
@@ -215,7 +215,7 @@ class GitObjects:
         return written
 
     def write_blobs(self, contents: Iterable[bytes]) -> None:
-        """Write blobs. They come one by one, so that not all of them lie in memory."""
+        """Write blobs. They come one by one, so that not all of them are in memory."""
 
         def told() -> Iterator[bytes]:
             for data in contents:
@@ -235,7 +235,7 @@ class GitObjects:
     def commit(
         self, tree: str, parents: Sequence[str], message: str, at: datetime, author: tuple[str, str] | None = None
     ) -> str:
-        """Make a commit, by an author with a name and an address. The same arguments give the same commit."""
+        """Make a commit, by an author with a name and an address. The same arguments make the same commit."""
         date = f"@{int(at.timestamp())} +0000"
         named = [word for parent in parents for word in ("-p", parent)]
         more = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
@@ -244,11 +244,11 @@ class GitObjects:
         return self.call("commit-tree", *named, tree, stdin=message.encode(errors="replace"), more=more).line
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether a commit is another one, or lies behind it."""
+        """Return whether a commit is another one, or an ancestor of it."""
         return older == newer or self.call("merge-base", "--is-ancestor", older, newer, ok=(0, 1)).code == 0
 
     def merge(self, ours: str, theirs: str) -> str | MergeConflict:
-        """The tree of two commits merged, or the conflict. Nothing is checked out."""
+        """Merge two commits; return the tree, or the conflict. Checks nothing out."""
         wanted = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", "--allow-unrelated-histories")
         answer = self.call(*wanted, ours, theirs, ok=(0, 1))
         tree, _, rest = answer.out.partition(b"\0")
@@ -280,7 +280,7 @@ class GitObjects:
 
 
 def parse_raw(out: bytes) -> tuple[TreeChange, ...]:
-    """Read what `--raw -z --no-abbrev` writes."""
+    """Parse the output of `--raw -z --no-abbrev`."""
     fields = out.split(b"\0")[:-1]
     found = []
     for told, path in zip(fields[::2], fields[1::2], strict=True):

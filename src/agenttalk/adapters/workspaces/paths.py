@@ -1,4 +1,4 @@
-"""Where a workspace lies, and the .git folder that a clone gets."""
+"""Finds the folder of a workspace, and makes the .git folder of a clone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class WorkspaceFolder:
     """Whether it is a folder without git; then the other paths are ours."""
 
     def holders(self, objects: GitObjects, ref: str) -> Iterator[Path]:
-        """The work trees that have a branch checked out."""
+        """Find the work trees that have a branch checked out."""
         if self.plain:
             return
         for entry in objects.git.call("worktree", "list", "--porcelain", "-z", at=GitLocation(self.common)).out.split(
@@ -88,7 +88,7 @@ def check_version(git: Git) -> None:
 
 
 def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder:
-    """Look what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
+    """Find out what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
     if not folder.is_dir():
         raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="look at workspace.repo")
     inner = folder / ".git"
@@ -112,7 +112,7 @@ def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder
 def clone_dir(objects: GitObjects, tree: Path, branch: str, start: str, index: Path, author: tuple[str, str]) -> None:
     """Give a checkout a .git of its own, which borrows the repository's objects and has no remote.
 
-    What the agent commits there itself is by the author, a name and an address.
+    Commits that the agent itself makes there have the author, a name and an address.
     """
     own = tree / ".git"
     init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")

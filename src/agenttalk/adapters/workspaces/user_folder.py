@@ -1,4 +1,4 @@
-"""A look at a user's folder before a plan begins there: what the plan would begin with, and what it would not see."""
+"""Surveys a user's folder before a plan begins there: what the plan would begin with, and what it would not see."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _LIMIT: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What lies in a user's folder."""
+    """The content of a user's folder."""
 
     paths: tuple[str, ...] = ()
     """Files with which a plan would begin."""
     uncommitted: tuple[str, ...] = ()
-    """Files that differ from the last commit, or are in none: a plan does not see that."""
+    """Files that differ from the last commit, or are in none: a plan does not see those changes."""
 
 
 def survey_folder(folder: Path, base: str | None = None) -> Survey:
-    """Look at a folder. Raises UsageError when it is none, or has no such base."""
+    """Survey a folder. Raises UsageError when there is none, or it has no such base."""
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         nothing = Path(home) / "nothing"
         nothing.mkdir()
@@ -57,7 +57,7 @@ def survey_folder(folder: Path, base: str | None = None) -> Survey:
 
 
 def list_uncommitted(git: Git, place: WorkspaceFolder) -> tuple[str, ...]:
-    """Files of a work tree that differ from the last commit, or are in none. Nothing of a bare repository."""
+    """List files of a work tree that differ from the last commit, or are in none; empty for a bare repository."""
     if not (place.folder / ".git").exists():
         return ()
     wanted = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
@@ -68,9 +68,9 @@ def list_uncommitted(git: Git, place: WorkspaceFolder) -> tuple[str, ...]:
 
 
 def commit_work_tree(objects: GitObjects, place: WorkspaceFolder, head: str, plan: str) -> str:
-    """A commit of a work tree as it is, on top of what is checked out. Neither branch nor index of the user moves.
+    """Commit a work tree as it is, on top of what is checked out. Moves neither branch nor index of the user.
 
-    The commit itself if there is nothing to take along.
+    Returns the given commit if there is nothing to take along.
     """
     found = list_uncommitted(objects.git, place)
     if not found:
@@ -97,7 +97,7 @@ def _not_taken(place: WorkspaceFolder, why: str, hint: str) -> UsageError:
 
 
 def _filtered(git: Git, place: WorkspaceFolder, paths: tuple[str, ...]) -> str:
-    """One of some paths that a filter changes before git keeps it; empty if there is none. No filter is run."""
+    """Find a path that a filter changes before git stores it; empty if there is none. Runs no filter."""
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     asked = ("check-attr", "-z", "--stdin", "filter")
     fields = git.call(*asked, at=GitLocation(place.git_dir, tree=place.folder), stdin=names).out.split(b"\0")
@@ -110,8 +110,8 @@ def _filtered(git: Git, place: WorkspaceFolder, paths: tuple[str, ...]) -> str:
 def _aside(git: Git, place: WorkspaceFolder) -> Iterator[GitLocation]:
     """A user's work tree, with a copy of its index and a configuration of our own.
 
-    The configuration of a repository can name programs that git runs for every file (filters), so it has no say. What
-    it says of rights and of names to be left out counts.
+    The configuration of a repository can name programs that git runs for every file (filters), so it is not used. Its
+    settings of rights and excludes count.
     """
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
         own, theirs = Path(home) / "own.git", GitLocation(place.git_dir)
