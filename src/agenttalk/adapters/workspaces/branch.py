@@ -42,18 +42,18 @@ class PlanBranch:
 
     def tip(self) -> str:
         """Return the tip. Creates the branch if it is missing."""
-        found = self._objects.resolve(self.ref)
+        found = self._objects.refs.resolve(self.ref)
         base = self._begun(found)
         if found:
             return found
-        start = self._objects.read_refs(self.own).get(f"{self.own}/tip") or base
-        self._objects.set_ref(f"{self.own}/base", base)
-        self._objects.move_ref(self.ref, start, None, why=f"plan {self.plan} begins")
-        return self._objects.resolve(self.ref) or start
+        start = self._objects.refs.read(self.own).get(f"{self.own}/tip") or base
+        self._objects.refs.set(f"{self.own}/base", base)
+        self._objects.refs.move(self.ref, start, None, why=f"plan {self.plan} begins")
+        return self._objects.refs.resolve(self.ref) or start
 
     def base(self) -> str:
         """Return the commit that it began at."""
-        return self._begun(self._objects.resolve(self.ref))
+        return self._begun(self._objects.refs.resolve(self.ref))
 
     def _begun(self, found: str | None) -> str:
         """Return where it began, or begin now. Raises UsageError when the branch exists and we did not make it."""
@@ -66,7 +66,7 @@ class PlanBranch:
             message = f"there is a branch {self.name} already, which this root did not make"
             hint = f"give the plan another plan_id, or delete what is there: git branch -D {self.name}"
             raise UsageError(Code.NAME_TAKEN, message, hint=hint)
-        self._objects.drop_refs(self._objects.read_refs(self.own))  # left by a plan whose branch was deleted
+        self._objects.refs.drop(self._objects.refs.read(self.own))  # left by a plan whose branch was deleted
         base = self._first()
         self._objects.keep_noted(f"{self.own}/base", base)
         return base
@@ -75,13 +75,13 @@ class PlanBranch:
         if self._place.plain:
             return self._snapshot()
         name = self._settings.base or "HEAD"
-        found = self._objects.resolve(name, git_dir=self._place.git_dir)
+        found = self._objects.refs.resolve(name, git_dir=self._place.git_dir)
         if found is None:
             hint = "name a branch that exists as workspace.base" if self._settings.base else "make a first commit"
             raise UsageError(Code.NAME_UNKNOWN, f"{str(self._place.folder)!r} has no commit {name!r}", hint=hint)
         if not self._settings.takes_uncommitted:
             return found
-        if found != self._objects.resolve("HEAD", git_dir=self._place.git_dir):
+        if found != self._objects.refs.resolve("HEAD", git_dir=self._place.git_dir):
             message = f"what is not committed belongs to what is checked out, and workspace.base is {name!r}"
             raise UsageError(Code.OPTION_INVALID, message, hint="leave out workspace.base, or workspace.uncommitted")
         return user_folder.commit_work_tree(self._objects, self._place, found, self.plan)
@@ -98,7 +98,7 @@ class PlanBranch:
     def find_merge(self, command: str) -> str | None:
         """Find the commit that merged a command's work, by its trailers; None if there is none."""
         tip = self.tip()
-        own = self._objects.read_refs(self.own)
+        own = self._objects.refs.read(self.own)
         for commit, told in merge.list_own_commits(self._objects, self.plan, self.base(), tip):
             if told.get(merge.COMMAND) == command and merge.is_ours(told, own, self.own):
                 return commit
@@ -109,7 +109,7 @@ class PlanBranch:
 
         Own merges say so by their trailers, and name an attempt whose commit is kept under that name.
         """
-        own = self._objects.read_refs(self.own)
+        own = self._objects.refs.read(self.own)
         ours: list[str] = []
         others: list[str] = []
         for commit, told in merge.walk_commits(self._objects, since, tip):
@@ -119,7 +119,7 @@ class PlanBranch:
 
     def list_arrivals(self, since: str) -> list[tuple[str, str | None]]:
         """List the commits after a commit, oldest first, each with the task whose work it is."""
-        own = self._objects.read_refs(self.own)
+        own = self._objects.refs.read(self.own)
         return merge.list_arrivals(self._objects, self.plan, own, self.own, since, self.tip())
 
     def advance(self, candidate: MergeCandidate) -> bool:
@@ -132,17 +132,17 @@ class PlanBranch:
                 message = f"the branch {self.name} is checked out in {str(holder)!r} and cannot be moved"
                 raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
             why = f"{candidate.attempt.key} of {candidate.attempt.task}"
-            if not self._objects.move_ref(self.ref, candidate.commit, tip, why=why):
+            if not self._objects.refs.move(self.ref, candidate.commit, tip, why=why):
                 return False
-        self._objects.set_ref(f"{self.own}/tip", self._objects.resolve(self.ref) or candidate.commit)
+        self._objects.refs.set(f"{self.own}/tip", self._objects.refs.resolve(self.ref) or candidate.commit)
         return True
 
     def mend(self) -> dict[str, str]:
         """Finish what a crash cut off; return the plan's own refs, as they were before."""
-        own = self._objects.read_refs(self.own)
+        own = self._objects.refs.read(self.own)
         for ref in (*own, self.ref, f"{self.own}/base", f"{self.own}/tip"):
-            self._objects.unlock(ref)
-        tip = self._objects.resolve(self.ref)
+            self._objects.refs.unlock(ref)
+        tip = self._objects.refs.resolve(self.ref)
         if tip and own.get(f"{self.own}/tip") != tip:  # a crash between moving the branch and recording its tip
-            self._objects.set_ref(f"{self.own}/tip", tip)
+            self._objects.refs.set(f"{self.own}/tip", tip)
         return own

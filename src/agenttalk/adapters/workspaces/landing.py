@@ -72,7 +72,7 @@ class Landing:
         if not branch:
             return LandingRefusal("no branch is checked out")
         ref = f"refs/heads/{branch}"
-        old = self._objects.resolve(ref)
+        old = self._objects.refs.resolve(ref)
         if old is None:
             return LandingRefusal(f"there is no branch {branch!r}")
         if self._objects.is_ancestor(tip, old):
@@ -105,14 +105,14 @@ class Landing:
             return LandingRefusal(f"the branch is checked out in {str(elsewhere[0])!r}")
         moved = LandingRefusal("the branch was moved meanwhile")
         if not holders:
-            return None if self._objects.move_ref(ref, new, old, why="merge a plan") else moved
+            return None if self._objects.refs.move(ref, new, old, why="merge a plan") else moved
         changes = self._objects.changes(old, new)
         if refused := self._unready(old, new, changes):
             return refused
-        self._objects.set_ref(self._from, old)
-        self._objects.set_ref(self._to, new)
-        if not self._objects.move_ref(ref, new, old, why="merge a plan"):
-            self._objects.drop_refs([self._from, self._to])
+        self._objects.refs.set(self._from, old)
+        self._objects.refs.set(self._to, new)
+        if not self._objects.refs.move(ref, new, old, why="merge a plan"):
+            self._objects.refs.drop([self._from, self._to])
             return moved
         self.recover()
         return None
@@ -196,16 +196,16 @@ class Landing:
 
     def recover(self) -> None:
         """Write what is under way into files and index. Repeating it is harmless."""
-        old, new = self._objects.resolve(self._from), self._objects.resolve(self._to)
+        old, new = self._objects.refs.resolve(self._from), self._objects.refs.resolve(self._to)
         if old and new:
             if self._place.plain:
                 self._write(self._objects.changes(old, new))
-                self._objects.set_ref(self._folder_ref, new)
-            elif self._objects.resolve("HEAD", git_dir=self._place.git_dir) == new:
+                self._objects.refs.set(self._folder_ref, new)
+            elif self._objects.refs.resolve("HEAD", git_dir=self._place.git_dir) == new:
                 self._write(self._objects.changes(old, new))
                 self._write_index(old, new)
         noted = [ref for ref, commit in ((self._from, old), (self._to, new)) if commit]
-        self._objects.drop_refs(noted)
+        self._objects.refs.drop(noted)
 
     def _write(self, changes: tuple[TreeChange, ...]) -> None:
         """Write files that are as before; those that are neither as before nor as after are the user's, and stay."""
@@ -290,7 +290,7 @@ class Landing:
 
     def _into_folder(self, tip: str) -> LandingResult | LandingRefusal:
         """Land in a plain folder, which must be as the plan found it, or as the last call left it."""
-        held = self._objects.resolve(self._folder_ref) or self._objects.resolve(self._base) or tip
+        held = self._objects.refs.resolve(self._folder_ref) or self._objects.refs.resolve(self._base) or tip
         if held == tip:
             return LandingResult(tip, "nothing")
         found = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._limits)
@@ -301,8 +301,8 @@ class Landing:
         changes = self._objects.changes(held, tip)
         if refused := self._in_the_way(changes):
             return refused
-        self._objects.set_ref(self._from, held)
-        self._objects.set_ref(self._to, tip)
+        self._objects.refs.set(self._from, held)
+        self._objects.refs.set(self._to, tip)
         self.recover()
         return LandingResult(tip, "fast-forward")
 

@@ -76,7 +76,7 @@ def list_arrivals(
 
     The task is None for commits that no task made. The list is empty if `since` does not lead to the tip.
     """
-    if objects.resolve(since) is None or not objects.is_ancestor(since, tip):
+    if objects.refs.resolve(since) is None or not objects.is_ancestor(since, tip):
         return []
     tasks = {
         commit: told[TASK] for commit, told in list_own_commits(objects, plan, since, tip) if is_ours(told, refs, own)

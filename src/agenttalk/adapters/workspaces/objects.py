@@ -40,13 +40,76 @@ class MergeConflict:
     """The messages of git, then each file with its conflict marks."""
 
 
+class GitRefs:
+    """The refs of one repository."""
+
+    def __init__(self, git: Git, git_dir: Path, temporary: Path) -> None:
+        self._git = git
+        self._temporary = temporary
+        self.location = GitLocation(git_dir)
+
+    def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
+        """Return the commit that a branch, tag or name stands for; None if there is none."""
+        if name.startswith("-"):
+            return None
+        wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        answer = self._git.call(*wanted, at=GitLocation(git_dir) if git_dir else self.location, ok=(0, 1, 128))
+        return answer.line if answer.code == 0 and answer.line else None
+
+    def read(self, prefix: str) -> dict[str, str]:
+        """Return every ref with a prefix."""
+        wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
+        lines = self._git.call(*wanted, at=self.location).out.decode().splitlines()
+        return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
+
+    def move(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
+        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere."""
+        zero = "0" * len(new)
+        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
+        try:
+            self._git.call(*wanted, at=self.location)
+        except MachineError:
+            now = self.read(ref).get(ref)
+            if now == new:
+                return True
+            if now != old:
+                return False
+            if not self.unlock(ref):
+                raise
+            self._git.call(*wanted, at=self.location)
+        return True
+
+    def set(self, ref: str, new: str) -> None:
+        """Set a ref of our own, wherever it was."""
+        self._git.call("update-ref", "--no-deref", ref, new, at=self.location)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Remove refs of our own; ignore missing ones."""
+        text = "".join(f"delete {name}\n" for name in names)
+        if text:
+            self._git.call("update-ref", "--no-deref", "--stdin", at=self.location, stdin=text.encode())
+
+    def unlock(self, ref: str) -> bool:
+        """Remove the lock that a killed git left on one of our refs; return whether there was one."""
+        lock = self.location.git_dir / f"{ref}.lock"
+        mark = self._temporary / "mark"
+        try:
+            mark.write_bytes(b"")
+            if mark.stat().st_mtime_ns - lock.lstat().st_mtime_ns < _STALE:
+                return False
+            lock.unlink()
+        except OSError:
+            return False
+        return True
+
+
 class GitObjects:
     """The objects and refs of one repository, reached through a depot of our own."""
 
     def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path) -> None:
         """`refs` is the GIT_DIR in which refs are read and moved, `objects` the folder of contents."""
         self.git = git
-        self.refs = GitLocation(refs)
+        self.refs = GitRefs(git, refs, temporary)
         self.store = objects
         self.algorithm = ""
         self._temporary = temporary
@@ -55,7 +118,7 @@ class GitObjects:
 
     def ensure_depot(self, *, merging: str) -> None:
         """Make the depot, if it is missing. `merging` is the attribute that says how texts are merged."""
-        self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs).line
+        self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs.location).line
         if not (self._depot / "config").exists():
             new = folders.make_fresh_folder(self._temporary)
             init = ("init", "--quiet", "--bare", "--template=", f"--object-format={self.algorithm}")
@@ -64,7 +127,7 @@ class GitObjects:
             self._depot.parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # another process was quicker
                 new.rename(self._depot)
-        shallow = self.refs.git_dir / "shallow"
+        shallow = self.refs.location.git_dir / "shallow"
         if shallow != self._depot / "shallow":
             if shallow.exists():
                 folders.write(self._depot / "shallow", shallow.read_bytes())
@@ -76,43 +139,6 @@ class GitObjects:
         at = GitLocation(self._depot, self.store, index, tree)
         return self.git.call(*args, at=at, **options)  # type: ignore[arg-type]
 
-    # Refs
-
-    def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
-        """Return the commit that a branch, tag or name stands for; None if there is none."""
-        if name.startswith("-"):
-            return None
-        wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        answer = self.git.call(*wanted, at=GitLocation(git_dir) if git_dir else self.refs, ok=(0, 1, 128))
-        return answer.line if answer.code == 0 and answer.line else None
-
-    def read_refs(self, prefix: str) -> dict[str, str]:
-        """Return every ref with a prefix."""
-        wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
-        lines = self.git.call(*wanted, at=self.refs).out.decode().splitlines()
-        return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
-
-    def move_ref(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
-        """Compare and swap: move a ref that is at `old` (None: missing). False if it is elsewhere."""
-        zero = "0" * len(new)
-        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
-        try:
-            self.git.call(*wanted, at=self.refs)
-        except MachineError:
-            now = self._value(ref)
-            if now == new:
-                return True
-            if now != old:
-                return False
-            if not self.unlock(ref):
-                raise
-            self.git.call(*wanted, at=self.refs)
-        return True
-
-    def set_ref(self, ref: str, new: str) -> None:
-        """Set a ref of our own, wherever it was."""
-        self.git.call("update-ref", "--no-deref", ref, new, at=self.refs)
-
     def keep_noted(self, ref: str, commit: str) -> None:
         """Keep a commit under a name in our own depot, which no other program writes."""
         self.call("update-ref", "--no-deref", ref, commit)
@@ -121,28 +147,6 @@ class GitObjects:
         """Find the commit that was kept under a name in our own depot."""
         answer = self.call("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1, 128))
         return answer.line if answer.code == 0 and answer.line else None
-
-    def drop_refs(self, names: Iterable[str]) -> None:
-        """Remove refs of our own; ignore missing ones."""
-        text = "".join(f"delete {name}\n" for name in names)
-        if text:
-            self.git.call("update-ref", "--no-deref", "--stdin", at=self.refs, stdin=text.encode())
-
-    def unlock(self, ref: str) -> bool:
-        """Remove the lock that a killed git left on one of our refs; return whether there was one."""
-        lock = self.refs.git_dir / f"{ref}.lock"
-        mark = self._temporary / "mark"
-        try:
-            mark.write_bytes(b"")
-            if mark.stat().st_mtime_ns - lock.lstat().st_mtime_ns < _STALE:
-                return False
-            lock.unlink()
-        except OSError:
-            return False
-        return True
-
-    def _value(self, ref: str) -> str | None:
-        return self.read_refs(ref).get(ref)
 
     # Trees
 

@@ -123,12 +123,12 @@ def clone_dir(objects: GitObjects, tree: Path, branch: str, start: str, index: P
         (own / name).mkdir(parents=True, exist_ok=True)
     (own / "objects" / "info" / "alternates").write_text(f"{objects.store}\n")
     (own / "info" / "attributes").write_text(f"{RAW}\n")
-    shallow = objects.refs.git_dir / "shallow"
+    shallow = objects.refs.location.git_dir / "shallow"
     if shallow.exists():
         shutil.copyfile(shallow, own / "shallow")
     head = own / "refs" / "heads" / branch
     head.parent.mkdir(parents=True, exist_ok=True)
     head.write_text(f"{start}\n")
-    tags = sorted(objects.read_refs("refs/tags").items())
+    tags = sorted(objects.refs.read("refs/tags").items())
     (own / "packed-refs").write_text("".join(f"{oid} {name}\n" for name, oid in tags))
     shutil.copy2(index, own / "index")
