@@ -60,8 +60,8 @@ class _Hop(NamedTuple):
 async def resolve_host(host: str, port: int) -> Sequence[str]:
     """Resolve a host with the system's resolver."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
+    entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in entries]
 
 
 async def send_request(url: str, asking: HttpRequest, *, resolve: Resolve = resolve_host) -> HttpAnswer | CheckFinding:
@@ -105,7 +105,7 @@ async def _judged(url: str, asking: HttpRequest, resolve: Resolve) -> _Hop | Che
         addresses = await resolve(host, port)
     except (OSError, UnicodeError) as error:
         return CheckFinding(False, "unreachable", check_words.HOST_NOT_FOUND(host=host, error=error))
-    refusals = [why for each in addresses if (why := http_addresses.explain_refusal(each, port, asking.allowed))]
+    refusals = [why for address in addresses if (why := http_addresses.explain_refusal(address, port, asking.allowed))]
     if refusals or not addresses:
         return CheckFinding(False, "refused", f"{host!r}: {refusals[0] if refusals else check_words.HAS_NO_ADDRESS()}")
     return _Hop(parts, host, port, addresses[0])

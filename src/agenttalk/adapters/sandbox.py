@@ -88,8 +88,8 @@ class SandboxSpec:
 
 def find_bubblewrap() -> Path | None:
     """Find bubblewrap, if it is installed."""
-    found = shutil.which("bwrap")
-    return Path(found) if found else None
+    path = shutil.which("bwrap")
+    return Path(path) if path else None
 
 
 def list_secrets(home: Path) -> tuple[Path, ...]:
@@ -108,8 +108,10 @@ def describe_problem(program: Path | None) -> str:
             tried = subprocess.run(argv, capture_output=True, timeout=_TRIAL, check=False, stdin=subprocess.DEVNULL)  # noqa: S603
         except (OSError, subprocess.SubprocessError) as error:
             return f"bubblewrap cannot be started: {error}"
-    said = tried.stderr.decode(errors="replace").strip()
-    return "" if tried.returncode == 0 else f"bubblewrap does not work: {said[:300] or f'exit code {tried.returncode}'}"
+    message = tried.stderr.decode(errors="replace").strip()
+    return (
+        "" if tried.returncode == 0 else f"bubblewrap does not work: {message[:300] or f'exit code {tried.returncode}'}"
+    )
 
 
 def affects_loader(name: str) -> bool:
@@ -140,19 +142,19 @@ def wrap_command(
 
 def _mounts(room: SandboxSpec) -> Iterator[tuple[str, ...]]:
     """List what lies over the read-only file system, outermost first: an inner mount overrides an outer one."""
-    found = {_real(path): _hidden(path) for path in room.masked if path.exists()}
-    found[SERVICES] = ("--tmpfs",)
-    empty = [path for path, how in found.items() if how == ("--tmpfs",)]
+    mounts = {_real(path): _hidden(path) for path in room.masked if path.exists()}
+    mounts[SERVICES] = ("--tmpfs",)
+    empty = [path for path, how in mounts.items() if how == ("--tmpfs",)]
     own = [path for path in SHARED if path.is_dir()]
-    found.update((_real(path), ("--bind", str(_real(room.temporary)))) for path in own)
-    found.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
-    found.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*_names(room), *room.readable))
+    mounts.update((_real(path), ("--bind", str(_real(room.temporary)))) for path in own)
+    mounts.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
+    mounts.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*_names(room), *room.readable))
     for source, place, writable in room.binds:
-        found[_real(place)] = ("--bind" if writable else "--ro-bind", str(_real(source)))
-    for path in sorted(found, key=lambda path: len(path.parts)):
-        yield (*found[path], str(path))
+        mounts[_real(place)] = ("--bind" if writable else "--ro-bind", str(_real(source)))
+    for path in sorted(mounts, key=lambda path: len(path.parts)):
+        yield (*mounts[path], str(path))
     for path in empty:  # after everything inside it is mounted
-        if found[path] == ("--tmpfs",):
+        if mounts[path] == ("--tmpfs",):
             yield ("--remount-ro", str(path))
     if room.guarded:
         yield ("--remount-ro", "/proc")
@@ -166,8 +168,8 @@ def _names(room: SandboxSpec) -> tuple[Path, ...]:
 
 def list_visible(room: SandboxSpec) -> dict[Path, bool]:
     """Return the same view for a sandbox without mounts: real paths, and whether they may be read."""
-    found = {_real(path): False for path in (_DEVICES, SERVICES, *SHARED, *room.masked)}
-    return found | {_real(path): True for path in (*_names(room), *room.writable, room.temporary, *room.readable)}
+    visibility = {_real(path): False for path in (_DEVICES, SERVICES, *SHARED, *room.masked)}
+    return visibility | {_real(path): True for path in (*_names(room), *room.writable, room.temporary, *room.readable)}
 
 
 def _hidden(path: Path) -> tuple[str, ...]:

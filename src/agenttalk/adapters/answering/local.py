@@ -39,10 +39,10 @@ def ask(request: ModelRequest, tell: LineSink) -> ModelAnswer:
     for number in range(use.retries + 1):
         seed = {"seed": use.seed + number} if use.seed is not None else {}
         text, whole = _read_answer(server, {"messages": messages, **wanted, **seed}, account)
-        found = model_answers.read_answer(request.asked, text)
-        if isinstance(found, ModelAnswer):
-            return found
-        fault = found if whole else TurnFault(found.code, answer_words.CUT_OFF(limit=use.max_tokens))
+        answer = model_answers.read_answer(request.asked, text)
+        if isinstance(answer, ModelAnswer):
+            return answer
+        fault = answer if whole else TurnFault(answer.code, answer_words.CUT_OFF(limit=use.max_tokens))
         messages = [*messages, {"role": "assistant", "content": text}]
         messages.append(
             {"role": "user", "content": render_retry(translate(fault.message, request.locale), locale=request.locale)}

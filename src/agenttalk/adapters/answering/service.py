@@ -133,18 +133,18 @@ class _Conversation:
 
     def _judge(self, said: Any) -> Any:
         """Accept an answer, or return it with the reason."""
-        found = model_answers.check_answer(self._request.asked, said)
-        if isinstance(found, TurnFault):
-            self._fault = found
-            raise ModelRetry(render_retry(translate(found.message, self._request.locale), locale=self._request.locale))
-        self._answer = found
+        answer = model_answers.check_answer(self._request.asked, said)
+        if isinstance(answer, TurnFault):
+            self._fault = answer
+            raise ModelRetry(render_retry(translate(answer.message, self._request.locale), locale=self._request.locale))
+        self._answer = answer
         return said
 
     def _hear(self, response: ModelResponse, cost: Any) -> None:
         """Count and report an answer. Its form counts as wrong until a check finds something else."""
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         text = "\n".join(
-            [each.args_as_json_str() for each in calls]
+            [call.args_as_json_str() for call in calls]
             or [part.content for part in response.parts if isinstance(part, TextPart)]
         )
         account, used = self._account, response.usage
@@ -212,8 +212,8 @@ def _refused(error: exceptions.ModelAPIError) -> UnansweredError:
 
 def _why(error: exceptions.ModelAPIError) -> str:
     status = getattr(error, "status_code", None)
-    said = str(error) if status is None else f"status {status}, {error.body or error.message}"
-    return f"the service does not answer ({said[:_SHOWN]})"
+    reason = str(error) if status is None else f"status {status}, {error.body or error.message}"
+    return f"the service does not answer ({reason[:_SHOWN]})"
 
 
 def _unreadable(error: Exception) -> str:

@@ -144,20 +144,20 @@ class Checker:
         fingerprint = Fingerprint()
         try:
             fingerprint = await self.fingerprint(check, facts, context)
-            found = await self._find(check, checkout, facts, context, again)
+            outcome = await self._find(check, checkout, facts, context, again)
         except AgentTalkError as error:
-            found = _CheckOutcome(_finding_of_error(error))
+            outcome = _CheckOutcome(_finding_of_error(error))
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            found = _CheckOutcome(
+            outcome = _CheckOutcome(
                 CheckFinding(False, "fault", check_words.CHECK_BROKE(kind=type(error).__name__, error=error))
             )
-        done = found.done
+        done = outcome.done
         return CheckResult(
             check.id,
-            found.finding.passed,
-            found.trust or evidence.trust_of(check),
-            found.finding.reason,
-            found.finding.detail,
+            outcome.finding.passed,
+            outcome.trust or evidence.trust_of(check),
+            outcome.finding.reason,
+            outcome.finding.detail,
             started,
             self._clock.now(),
             fingerprint,
@@ -165,10 +165,10 @@ class Checker:
             output=done.tail if done else "",
             output_sha256=done.sha256 if done else "",
             output_bytes=done.size if done else 0,
-            tests=found.tests,
-            flaky=found.flaky,
+            tests=outcome.tests,
+            flaky=outcome.flaky,
             isolated=done.isolated if done else None,
-            by=found.by,
+            by=outcome.by,
         )
 
     async def isolates(self, context: CheckContext) -> bool:
@@ -319,7 +319,7 @@ class Checker:
         if ended.how != "exited" or ended.exit_code != 0:
             why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
             return CheckFinding(False, "unreadable", check_words.SCHEMA_FAILED(path=check.path, error=why))
-        return check_results.judge_json(check, document, [str(each) for each in json.loads(ended.stdout)])
+        return check_results.judge_json(check, document, [str(violation) for violation in json.loads(ended.stdout)])
 
 
 def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:
@@ -332,9 +332,13 @@ def _check_known_facts(check: AnyCheck, facts: CheckFacts) -> _CheckOutcome:
         case ReportCheck():
             return _CheckOutcome(check_results.judge_report(facts.report))
         case HumanCheck():
-            said = facts.confirmation
-            found = check_results.judge_human(said, facts.shown)
-            return _CheckOutcome(found, by=said.by if said else evidence.ENGINE, trust=said.trust if said else None)
+            confirmation = facts.confirmation
+            finding = check_results.judge_human(confirmation, facts.shown)
+            return _CheckOutcome(
+                finding,
+                by=confirmation.by if confirmation else evidence.ENGINE,
+                trust=confirmation.trust if confirmation else None,
+            )
     return _CheckOutcome(CheckFinding(False, "unknown_kind", check_words.UNKNOWN_KIND(kind=check.kind)))
 
 
@@ -345,13 +349,13 @@ class _CheckFileError(InputError):
 def _own_files(check: AnyCheck, checkout: Folder, facts: CheckFacts) -> None:
     for path in check.files or ():
         try:
-            found = checkout.digest(path, _LARGEST).sha256
+            sha256 = checkout.digest(path, _LARGEST).sha256
         except AgentTalkError as error:
             raise _CheckFileError(error.code, check_words.OWN_FILE(path=path, why=error.message)) from error
-        if found != facts.files.get(path):
-            said = facts.files.get(path, "not known")
+        if sha256 != facts.files.get(path):
+            expected = facts.files.get(path, "not known")
             raise _CheckFileError(
-                Code.PAYLOAD_HASH_MISMATCH, check_words.OWN_FILE_CHANGED(path=path, found=found, said=said)
+                Code.PAYLOAD_HASH_MISMATCH, check_words.OWN_FILE_CHANGED(path=path, found=sha256, said=expected)
             )
 
 

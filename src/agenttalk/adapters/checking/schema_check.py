@@ -30,10 +30,10 @@ def main() -> None:
     """Run the program."""
     given = json.load(sys.stdin)
     try:
-        found = find_violations(given["schema"], given["document"])
+        violations = find_violations(given["schema"], given["document"])
     except Exception as error:  # noqa: BLE001 - whatever it is, the document was not judged
         sys.exit(f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
-    json.dump(found, sys.stdout)
+    json.dump(violations, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -52,11 +52,11 @@ def _each(paths: Iterable[Path]) -> Iterator[Path]:
 def _mark(path: Path) -> FileStamp:
     """Return what every touch of a file changes; None when there is no file."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
-    return (found.st_mode, size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    return (status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
 
 @contextmanager
@@ -75,9 +75,11 @@ def _moves(folders: list[Path]) -> Iterator[Callable[[], list[Path]]]:
         def moved() -> list[Path]:
             if watch < 0 or -1 in names:
                 return folders
-            found = list(_events(watch))
+            events = list(_events(watch))
             return (
-                folders if any(mask & _OVERFLOW for _, mask in found) else [names[at] for at, _ in found if at in names]
+                folders
+                if any(mask & _OVERFLOW for _, mask in events)
+                else [names[at] for at, _ in events if at in names]
             )
 
         yield moved

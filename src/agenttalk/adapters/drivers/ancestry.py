@@ -31,8 +31,8 @@ def attempt_of(pid: int, environ: Mapping[str, str] | None = None) -> str:
     `environ` is its own, where that is at hand. A process that cannot be seen belongs to another user, and agents run
     as ours.
     """
-    if environ is not None and (said := _read_attempt(environ)):
-        return said
+    if environ is not None and (attempt := _read_attempt(environ)):
+        return attempt
     for _ in range(_MOST):
         for entry in keeper.read_proc_file(pid, "environ").split(b"\0"):
             name, mark, value = entry.partition(b"=")

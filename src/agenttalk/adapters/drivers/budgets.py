@@ -60,8 +60,8 @@ class TurnMeter:
             done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
             return next(iter(done)).result()
         finally:
-            for each in watches:
-                each.cancel()
+            for task in watches:
+                task.cancel()
             await asyncio.gather(*watches, return_exceptions=True)
 
     async def _repeat(self, look: Callable[[], str], pause: float, flooding: asyncio.Future[None]) -> str:
@@ -120,13 +120,13 @@ class TurnMeter:
 
     def _nameless(self) -> int:
         """Count the bytes of removed files that are still open: they use the disk, and no folder lists them."""
-        found: dict[tuple[int, int], int] = {}
+        sizes: dict[tuple[int, int], int] = {}
         with suppress(OSError):
             for process in keeper.signal_descendants(self._keeper):
                 for status in _open_files(process.pid):
                     if stat.S_ISREG(status.st_mode) and not status.st_nlink:
-                        found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
-        return sum(found.values())
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK
+        return sum(sizes.values())
 
     def _clear(self) -> None:
         kept = set(self._budget.kept)

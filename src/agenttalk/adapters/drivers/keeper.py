@@ -92,14 +92,14 @@ def list_children(pid: int) -> list[int]:
     """List the children of a process, including zombies, newest first."""
     threads = f"/proc/{pid}/task"
     try:
-        found = [read_proc_file(pid, f"task/{thread}/{CHILDREN}") for thread in os.listdir(threads)]  # noqa: PTH208 - as above
+        listings = [read_proc_file(pid, f"task/{thread}/{CHILDREN}") for thread in os.listdir(threads)]  # noqa: PTH208 - as above
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return []
-    if not any(found) and not os.path.exists(f"{threads}/{pid}/{CHILDREN}"):  # noqa: PTH110 - as above
+    if not any(listings) and not os.path.exists(f"{threads}/{pid}/{CHILDREN}"):  # noqa: PTH110 - as above
         return [
             child.pid for child in map(read_process, list_processes()) if child and child.parent == pid
         ]  # a kernel without the file
-    return [int(child) for children in found for child in reversed(children.split())]
+    return [int(child) for children in listings for child in reversed(children.split())]
 
 
 def signal_descendants(root: int, *signals: int, spare: int = 0) -> list[Process]:
@@ -107,7 +107,7 @@ def signal_descendants(root: int, *signals: int, spare: int = 0) -> list[Process
 
     One pass may miss processes that are forked, or lose their parent, meanwhile.
     """
-    found = []
+    descendants = []
     parents = [root]
     while parents:
         parent = parents.pop()
@@ -115,9 +115,9 @@ def signal_descendants(root: int, *signals: int, spare: int = 0) -> list[Process
             process = None if pid == spare else read_process(pid)
             if process and process.parent == parent and process.is_alive:
                 send_signals(process, *signals)
-                found.append(process)
+                descendants.append(process)
                 parents.append(pid)
-    return found
+    return descendants
 
 
 def send_signals(process: Process, *signals: int) -> None:
@@ -169,8 +169,8 @@ def pack_request(
     `limits` are the kernel's, by their names (AS, CPU, FSIZE), and hold for each process alone. `confined` holds one
     word for each demand. `writable` and `readable` are the paths that landlock grants.
     """
-    said = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
-    parts = [cwd, said, b" ".join(confined)]
+    limit_list = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
+    parts = [cwd, limit_list, b" ".join(confined)]
     for listed in (writable, readable, argv):
         parts += [b"%d" % len(listed), *listed]
     parts += [b"%b=%b" % entry for entry in env.items()]
@@ -310,11 +310,11 @@ def _confined(request: _Request) -> int:
     if not pid:
         _become(request, program, says)
     os.close(says)
-    told = os.read(hears, 64)
+    failure = os.read(hears, 64)
     os.close(hears)
-    if told:  # the pipe stays empty and is closed by exec when the program starts
+    if failure:  # the pipe stays empty and is closed by exec when the program starts
         os.waitpid(pid, 0)
-        step, number = told.split()
+        step, number = failure.split()
         kind = _NotConfinedError if step == b"sandbox" else OSError
         raise kind(int(number), os.strerror(int(number)))
     return pid

@@ -52,18 +52,18 @@ def read_version() -> int:
     """Return the version of landlock in the kernel; 0 without it."""
     if os.uname().sysname != "Linux":
         return 0
-    found = ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION)
-    return max(int(found), 0)
+    version = ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION)
+    return max(int(version), 0)
 
 
 def describe_problem(*, network: bool = True) -> str:
     """Explain why landlock cannot meet the demands here; empty if it can."""
-    found = read_version()
-    if found < OLDEST:
-        have = f"version {found}" if found else "none"
+    version = read_version()
+    if version < OLDEST:
+        have = f"version {version}" if version else "none"
         return f"the kernel has no landlock that can be used (version {OLDEST} is needed, and there is {have})"
-    if not network and found < OLDEST_OFFLINE:
-        return f"without the network landlock must have version {OLDEST_OFFLINE}, and here is {found}"
+    if not network and version < OLDEST_OFFLINE:
+        return f"without the network landlock must have version {OLDEST_OFFLINE}, and here is {version}"
     return ""
 
 

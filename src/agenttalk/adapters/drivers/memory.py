@@ -27,8 +27,10 @@ def measure_memory(processes: Sequence[Process], enough: int) -> int:
     whole = {process.pid: whole_of(read_proc_file(process.pid, "status")) for process in processes}
     if sum(whole.values()) <= enough:
         return sum(whole.values())
-    apart = (each for each in processes if each.parent not in whole or not _same_memory(each.pid, each.parent))
-    return sum(_share(each.pid) for each in apart)
+    apart = (
+        member for member in processes if member.parent not in whole or not _same_memory(member.pid, member.parent)
+    )
+    return sum(_share(member.pid) for member in apart)
 
 
 def _share(pid: int) -> int:
@@ -47,11 +49,11 @@ def share_of(rollup: bytes, whole: int) -> int:
 
     Old kernels do not tell pages of files apart there, so the share is capped at the total.
     """
-    found = _kib(rollup, (*_SHARES, _ALL))
-    every = found.pop(_ALL, None)
-    if len(found) == len(_SHARES):
-        return sum(found.values()) * 1024
-    return whole if every is None else min(whole, (every + found.get(_SHARES[-1], 0)) * 1024)
+    sizes = _kib(rollup, (*_SHARES, _ALL))
+    every = sizes.pop(_ALL, None)
+    if len(sizes) == len(_SHARES):
+        return sum(sizes.values()) * 1024
+    return whole if every is None else min(whole, (every + sizes.get(_SHARES[-1], 0)) * 1024)
 
 
 def _kib(text: bytes, names: Sequence[bytes]) -> dict[bytes, int]:

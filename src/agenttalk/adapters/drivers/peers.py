@@ -52,16 +52,16 @@ def _over_tcp(bound: socket.socket, pids: list[int]) -> str:
 def _open(pid: int) -> set[str]:
     """List what a process has open; nothing for one that is gone."""
     folder = f"/proc/{pid}/fd"
-    found = set()
+    targets = set()
     try:
         for name in os.listdir(folder):  # noqa: PTH208 - the names alone
             try:
-                found.add(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as it is written
+                targets.add(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as it is written
             except OSError:
                 continue
     except OSError:
-        return found
-    return found
+        return targets
+    return targets
 
 
 def _inode(here: tuple[str, int], there: tuple[str, int]) -> bytes | None:

@@ -267,8 +267,8 @@ def _pipe(reads: ExitStack, writes: ExitStack) -> tuple[int, int]:
 
 def _keepers_environment(lease: str) -> dict[str, str]:
     """Keep what Python itself needs to find its library; the program gets none of it."""
-    found = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    return {**found, LEASE: lease}
+    environment = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {**environment, LEASE: lease}
 
 
 class _PipeReader:

@@ -81,7 +81,7 @@ class LocalProcesses:
             quiet = 0 if carriers else quiet + 1
             if carriers and time.monotonic() > deadline:
                 raise _stuck(lease, carriers)
-            tops = [process for process in carriers if process.parent not in {each.pid for each in carriers}]
+            tops = [process for process in carriers if process.parent not in {carrier.pid for carrier in carriers}]
             below = [
                 process
                 for top in tops
@@ -98,14 +98,14 @@ class LocalProcesses:
 
 def _stopped(entry: bytes) -> list[Process]:
     """Stop every process with the entry in its environment, but this one, so that it cannot fork; return them."""
-    found = []
+    stopped = []
     for pid in keeper.list_processes():
         if pid != os.getpid() and entry in keeper.read_proc_file(pid, "environ").split(b"\0"):
             process = keeper.read_process(pid)
             if process and process.is_alive:
                 keeper.send_signals(process, signal.SIGSTOP)
-                found.append(process)
-    return found
+                stopped.append(process)
+    return stopped
 
 
 def _kill(processes: list[Process]) -> None:

@@ -66,8 +66,8 @@ class Turn:
         tool_calls: int | None = None,
     ) -> None:
         """Report what this turn does, and its usage since it began. A turn that uses too much is cancelled."""
-        said = {"tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
-        usage = {name: value for name, value in said.items() if value is not None}
+        counts = {"tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
+        usage = {name: value for name, value in counts.items() if value is not None}
         self.tell(note_of({"usage": usage, "progress": progress}))
 
     def read(self, name: str) -> bytes:
@@ -111,15 +111,15 @@ class PythonPerformer:
         try:
             async with limit:
                 is_async = inspect.iscoroutinefunction(function)
-                said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
-                if inspect.isawaitable(said):  # for example an object that can be called
-                    said = await said
+                result = await (function(turn) if is_async else asyncio.to_thread(function, turn))
+                if inspect.isawaitable(result):  # for example an object that can be called
+                    result = await result
         except Exception as error:  # noqa: BLE001 - whatever an agent raises is its failure
             seconds = time.monotonic() - began
             if limit.expired():
                 return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
             return Performance("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
-        return await self._read_answer(job, turn, said, time.monotonic() - began)
+        return await self._read_answer(job, turn, result, time.monotonic() - began)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
         """Have the function judge an input; return its judgement."""
@@ -134,18 +134,18 @@ class PythonPerformer:
         try:
             async with asyncio.timeout(job.timeout):
                 is_async = inspect.iscoroutinefunction(function)
-                said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
-                if inspect.isawaitable(said):
-                    said = await said
+                judgement = await (function(turn) if is_async else asyncio.to_thread(function, turn))
+                if inspect.isawaitable(judgement):
+                    judgement = await judgement
         except Exception:  # noqa: BLE001 - whatever an agent raises is no judgement
             return None
-        return said.result if isinstance(said, Result) else said
+        return judgement.result if isinstance(judgement, Result) else judgement
 
     async def _inputs(self, job: Job) -> Mapping[str, Mapping[str, bytes]]:
-        found: dict[str, dict[str, bytes]] = {}
-        for each in job.inputs:
-            found.setdefault(each.input_name, {})[each.path] = await self._content(job, each)
-        return MappingProxyType(found)
+        inputs: dict[str, dict[str, bytes]] = {}
+        for content in job.inputs:
+            inputs.setdefault(content.input_name, {})[content.path] = await self._content(job, content)
+        return MappingProxyType(inputs)
 
     async def _content(self, job: Job, file: InputContent) -> bytes:
         return file.data if file.data is not None else await (await self._blobs(job.board)).get(file.sha256)

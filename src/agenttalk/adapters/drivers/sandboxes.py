@@ -78,20 +78,24 @@ class Sandboxes:
             return "landlock"
         if asked.tier == "best" and asked.network and not asked.required and not asked.binds:
             return "plain"
-        why = [f"{said}: {REMEDIES[tier]}" for tier, said in (("bubblewrap", wrapped), ("landlock", locked)) if said]
+        why = [
+            f"{problem}: {REMEDIES[tier]}"
+            for tier, problem in (("bubblewrap", wrapped), ("landlock", locked))
+            if problem
+        ]
         floor = f"{_REQUIRED}; " if asked.required and asked.tier == "best" else ""
         raise UnconfinedError(f"{floor}the sandbox {asked.tier!r} does not work here: {'; '.join(why)}; {_OR}")
 
     async def _wraps(self, asked: Confinement) -> str:
         """Explain why bubblewrap cannot meet the demands. A failure is tried again: it may have been repaired."""
-        if asked.guarded and (said := seccomp.describe_problem()):
-            return said
+        if asked.guarded and (problem := seccomp.describe_problem()):
+            return problem
         async with self._trying:
             if self._working is None:
                 program = self._bubblewrap()
-                said = await asyncio.to_thread(sandbox.describe_problem, program)
-                if said:
-                    return said
+                problem = await asyncio.to_thread(sandbox.describe_problem, program)
+                if problem:
+                    return problem
                 self._working = program
         return ""
 
@@ -143,15 +147,15 @@ async def _temporary(given: Path | None) -> AsyncIterator[Path]:
 
 def _lent(asked: Confinement) -> Confinement:
     """Show a mount by a link to its real path, which works in every tier."""
-    found = []
+    mounts = []
     for bind in asked.lent:
         if not bind.source.is_file():
             continue
         bind.place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):  # a link of an earlier run in the same folder
             bind.place.symlink_to(os.path.realpath(bind.source))
-        found.append(bind.source)
-    return replace(asked, readonly=(*asked.readonly, *found))
+        mounts.append(bind.source)
+    return replace(asked, readonly=(*asked.readonly, *mounts))
 
 
 def _room(

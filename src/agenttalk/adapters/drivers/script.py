@@ -200,11 +200,11 @@ def _request(turn: ProgramTurn, confined: ConfinedProgram) -> bytes:
 
 def _said_by_sandbox(ended: TurnEnd) -> TurnEnd:
     """Describe how the program ended. A failure of bubblewrap to set itself up is not an end of the program."""
-    said = ended.stderr.decode(errors="replace").strip()
-    if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not said.startswith("bwrap: "):
+    message = ended.stderr.decode(errors="replace").strip()
+    if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not message.startswith("bwrap: "):
         return ended
     return replace(
-        _not_started(f"the sandbox or the program in it cannot be started: {said[:500]}"), sandbox=ended.sandbox
+        _not_started(f"the sandbox or the program in it cannot be started: {message[:500]}"), sandbox=ended.sandbox
     )
 
 

@@ -89,9 +89,9 @@ def install_filter(steps: bytes) -> None:
 
 def pass_filter(steps: bytes, descriptor: int) -> None:
     """Leave the filter in a descriptor, from which a program that is started next reads it."""
-    found = os.memfd_create("filter", 0)
-    os.write(found, steps)
-    os.lseek(found, 0, os.SEEK_SET)
-    os.dup2(found, descriptor)
-    if found != descriptor:
-        os.close(found)
+    memory = os.memfd_create("filter", 0)
+    os.write(memory, steps)
+    os.lseek(memory, 0, os.SEEK_SET)
+    os.dup2(memory, descriptor)
+    if memory != descriptor:
+        os.close(memory)

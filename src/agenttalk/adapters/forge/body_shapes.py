@@ -35,7 +35,12 @@ def find_misfit(event: str, body: Mapping[str, Any]) -> str:
         if isinstance(body.get(part), dict) and part not in allowed:
             return f"the body is about a {part}, which is not what {event!r} is about"
     review = body.get("review")
-    said = review.get("type") if isinstance(review, dict) else None
-    if isinstance(said, str) and said.startswith(_TYPED) and said in _ABOUT and said != event:
-        return f"the body says {said[:60]!r}, and the headers say {event!r}"
+    review_type = review.get("type") if isinstance(review, dict) else None
+    if (
+        isinstance(review_type, str)
+        and review_type.startswith(_TYPED)
+        and review_type in _ABOUT
+        and review_type != event
+    ):
+        return f"the body says {review_type[:60]!r}, and the headers say {event!r}"
     return ""

@@ -115,7 +115,7 @@ def _ran(field: str) -> BodyReader:
         if action != "completed":
             return f"a {field} is {action[:40] or 'unknown'}"
         conclusion = read_text(run, "conclusion")
-        pulls = [read_number(each, "number", least=1) for each in fields.read_objects(run, "pull_requests") or ()]
+        pulls = [read_number(pull, "number", least=1) for pull in fields.read_objects(run, "pull_requests") or ()]
         is_part = field in {"workflow_job", "check_run"}
         seen = Run(
             sha=events.require_text(run, "head_sha"),
@@ -127,7 +127,7 @@ def _ran(field: str) -> BodyReader:
             job=read_text(run, "name") if is_part else "",
             trigger=read_text(run, "event"),
             branch=read_text(run, "head_branch") or read_text(read_object(run, "check_suite"), "head_branch"),
-            pulls=tuple(each for each in pulls if each),
+            pulls=tuple(pull for pull in pulls if pull),
             url=read_text(run, "html_url"),
             id=read_number(run, "run_id") or read_number(run, "id"),
         )

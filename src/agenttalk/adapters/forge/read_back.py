@@ -63,11 +63,11 @@ class ReadBack:
         reviewed = self.registry.default_reviewer not in {None, task.agent_id}
         about = (task.action_type, account, task.context, task.head_sha, since)
         order = ReadBackOrder(*about, self.registry.is_deployment_name, task.task_id, reviewed)
-        own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
-        said = report_claims.read_reports(own, len(task.steps))
+        own = [report.claims for report in turn.said if report.author == turn.agent_id and report.claims is not None]
+        claims = report_claims.read_reports(own, len(task.steps))
 
         def look(facts: ForgeFacts) -> list[Evidence]:
-            return read_back.collect_evidence(order, said, facts, turn.at)
+            return read_back.collect_evidence(order, claims, facts, turn.at)
 
         try:
             asked = replace(self, gone=partial(_is_gone, task, account.login, turn))
@@ -88,15 +88,15 @@ class ReadBack:
         """Return what the forge shows, once it is clear. Reads again what has to wait for others when it may differ."""
         conflicts = 0
         while True:
-            found = await self._settled(forge, look, lambda found: found[-1].passed, turn)
-            if found[-1].passed or read_back.is_denied(found):
-                return found
+            evidence = await self._settled(forge, look, lambda evidence: evidence[-1].passed, turn)
+            if evidence[-1].passed or read_back.is_denied(evidence):
+                return evidence
             stands = await self._patiently(forge, partial(mootness.judge_due_status, order), turn)
             conflicts = conflicts + 1 if stands.kind == "conflict" else 0
             if stands.kind == "moot" or conflicts > 1:
-                return [*found, read_back.make_moot_evidence(stands.kind, stands.why, turn.at)]
+                return [*evidence, read_back.make_moot_evidence(stands.kind, stands.why, turn.at)]
             if stands.kind == "due" or turn.wait is None:
-                return found
+                return evidence
             # A forge that still computes conflicts reports that there are some.
             longest = _CONFLICT_AGAIN if stands.kind == "conflict" else _LOOK_AGAIN
             await turn.wait(stands.why, self.sleep(longest))
@@ -126,13 +126,13 @@ class ReadBack:
         self, forge: Forge, look: Callable[[ForgeFacts], T], good: Callable[[T], bool], turn: KindTurn | None = None
     ) -> T:
         """Return the answer of `look`. Forges show some things with a delay, so a negative answer is read again."""
-        found = await self._patiently(forge, look, turn)
+        answer = await self._patiently(forge, look, turn)
         waited = 0.0
-        while not good(found) and waited < self.settling:
+        while not good(answer) and waited < self.settling:
             await self.sleep(1.0)
             waited += 1.0
-            found = await self._patiently(forge, look, turn)
-        return found
+            answer = await self._patiently(forge, look, turn)
+        return answer
 
     async def _patiently(self, forge: Forge, look: Callable[[ForgeFacts], T], turn: KindTurn | None = None) -> T:
         """The same, but wait while the forge is out of order. Raises ForgeError when it stays so.
@@ -140,7 +140,7 @@ class ReadBack:
         The agent has done its part, and must not repeat it only because the forge could not be read. So the outage is
         reported to those who can restore the forge, and the task waits while the agent is free for other tasks.
         """
-        waited, pause, told = 0.0, 1.0, False
+        waited, pause, reported = 0.0, 1.0, False
         away, wait = (turn.away, turn.wait) if turn is not None else (None, None)
         while True:
             try:
@@ -155,9 +155,9 @@ class ReadBack:
                 if unseen or waited + pause > self.patience:
                     if away is None or (not unseen and waited + pause > self.longest):
                         raise
-                    if not told:
+                    if not reported:
                         await away(f"{error.code}: {error.message}")
-                    told = True
+                    reported = True
                 why = f"{error.code}: {error.message}"
             await (self.sleep(pause) if wait is None or pause < _HELD else wait(why, self.sleep(pause)))
             waited += pause
@@ -170,8 +170,8 @@ async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:
     if turn.read is None or not about:
         return False
     rows = await turn.read("sighting", object=dedup_keys.repository_gone(task.source, about))
-    told: Any = wire.read(bytes(rows[0][1])) if rows else {}
-    return bool(told) and told["by"] != login.lower()
+    sighting: Any = wire.read(bytes(rows[0][1])) if rows else {}
+    return bool(sighting) and sighting["by"] != login.lower()
 
 
 async def read_until_decided(forge: Forge, look: Callable[[ForgeFacts], T]) -> T:

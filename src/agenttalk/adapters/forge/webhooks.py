@@ -67,14 +67,14 @@ class StreamedSignature:
     """
 
     def __init__(self, kind: ForgeKind, headers: Headers, secret: str) -> None:
-        found = _gathered(headers)
-        self._present = {name: found[name] for name in _SIGNATURES[kind] if name in found}
+        values = _gathered(headers)
+        self._present = {name: values[name] for name in _SIGNATURES[kind] if name in values}
         self._prefixes = _SIGNATURES[kind]
-        self.in_form = kind != "github" and _is_form(found)
+        self.in_form = kind != "github" and _is_form(values)
         """Whether a field of the body is signed, so that the whole body is needed first."""
         self._mac = hmac.new(secret.encode(), digestmod="sha256")
         self._form = bytearray()
-        self._found = found
+        self._found = values
         self.refusal = "no secret is configured" if not secret else self._misshapen()
         """Why it is not genuine, whatever the body is; empty when the body decides."""
 
@@ -128,8 +128,8 @@ def read_label(kind: ForgeKind, headers: Headers) -> tuple[str, str]:
 
     At Gitea only the exact type of an event is clear: one word of the other header means two things.
     """
-    found = _gathered(headers)
-    return _single(found, _DELIVERIES[kind])[:128], _single(found, _EVENTS[kind])[:128]
+    values = _gathered(headers)
+    return _single(values, _DELIVERIES[kind])[:128], _single(values, _EVENTS[kind])[:128]
 
 
 def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -> ForgeEvent | IgnoredDelivery:
@@ -137,8 +137,8 @@ def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -
 
     Never raises: an unreadable delivery is ignored and reported.
     """
-    found = _gathered(headers)
-    name = _single(found, _EVENTS[kind])[:128]
+    values = _gathered(headers)
+    name = _single(values, _EVENTS[kind])[:128]
     if not name:
         return IgnoredDelivery("no header says what happened", Code.FORGE_EVENT_UNREADABLE)
     readers: Mapping[str, Callable[..., ForgeEvent | str]] = (
@@ -147,7 +147,7 @@ def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -
     if name not in readers:
         return IgnoredDelivery(f"{name[:60]!r} is none of the events that call for work")
     try:
-        data = wire.read(_json_text(found, body), limit=LIMIT)
+        data = wire.read(_json_text(values, body), limit=LIMIT)
         if not isinstance(data, dict):
             raise UnreadableError("the body is no JSON object")
         if why := body_shapes.find_misfit(name, data):
@@ -157,14 +157,14 @@ def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -
         return IgnoredDelivery(error.message, error.code)
     if isinstance(event, str):
         return IgnoredDelivery(event)
-    return event.model_copy(update={"delivery": _single(found, _DELIVERIES[kind])[:128]})
+    return event.model_copy(update={"delivery": _single(values, _DELIVERIES[kind])[:128]})
 
 
 def _gathered(headers: Headers) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in headers:
-        found.setdefault(name.lower(), []).append(value)
-    return found
+        values.setdefault(name.lower(), []).append(value)
+    return values
 
 
 def _single(found: Mapping[str, list[str]], names: tuple[str, ...]) -> str:

@@ -123,12 +123,12 @@ class SafeFolder:
     def read_part(self, relative: str, start: int, size: int) -> bytes:
         """Read up to `size` bytes of a file of any size, from `start` on."""
         with _opened(self, relative, None, start=start) as (_, pieces):
-            found = b""
+            data = b""
             for piece in pieces:
-                found += piece
-                if len(found) >= size:
+                data += piece
+                if len(data) >= size:
                     break
-            return found[:size]
+            return data[:size]
 
     @contextmanager
     def stream(self, relative: str, limit: int, *, linked: bool = False) -> Iterator[BinaryIO]:

@@ -48,15 +48,15 @@ def read_known(root: Path, plan_id: object, task_id: object, *, besides: bytes |
     if not isinstance(plan_id, str) or not is_id(plan_id):
         return NOTHING
     with SafeFolder.open(root) as top:
-        found = NOTHING
+        known = NOTHING
         if isinstance(task_id, str) and is_id(task_id):
             seqs, rounds = _orders(top, plan_id, task_id, besides)
             ids = frozenset(make_command_id(task_id, seq) for seq in seqs)
-            found = Known(command_ids=ids, last_seq=max(seqs, default=0), reexecutions=rounds)
+            known = Known(command_ids=ids, last_seq=max(seqs, default=0), reexecutions=rounds)
         if plan_id.startswith("_"):
-            return found
+            return known
         dag, ref = _active_dag(top, plan_id)
-    return replace(found, dag_ref=ref, task_ids=frozenset(node.task_id for node in dag.nodes))
+    return replace(known, dag_ref=ref, task_ids=frozenset(node.task_id for node in dag.nodes))
 
 
 def _active_dag(top: SafeFolder, plan_id: str) -> tuple[TaskDag, DagRef]:

@@ -89,9 +89,9 @@ class FolderWatcher:
             self._take()  # what came since the first event belongs to the same burst
         if self._root and self._tree and self._tree.is_torn:
             await self._grow(self._root)
-        found = set(self._found)
+        changed = set(self._found)
         self._found.clear()
-        return found
+        return changed
 
     def close(self) -> None:
         """Close everything. A task that still waits gets no changes."""

@@ -68,11 +68,11 @@ def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, CheckResult]) 
         before = known.get(check.id)
         why = runnable_checks.explain_unable(check, before) if before is not None and check.red_first != "off" else ""
         if before is not None and why:
-            said = before.output.strip()[-_PRINTED:] or check_words.PRINTED_NOTHING()
-            told = check_words.CANNOT_RUN_BEFORE(id=check.id, why=why)
+            output = before.output.strip()[-_PRINTED:] or check_words.PRINTED_NOTHING()
+            message = check_words.CANNOT_RUN_BEFORE(id=check.id, why=why)
             if before.reason != "not_isolated":
-                told += check_words.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=said)
-            raise InputError(Code.CHECK_CANNOT_RUN, told)
+                message += check_words.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=output)
+            raise InputError(Code.CHECK_CANNOT_RUN, message)
 
 
 def may_keep(check: AnyCheck, result: CheckResult) -> bool:
@@ -82,8 +82,10 @@ def may_keep(check: AnyCheck, result: CheckResult) -> bool:
 
 def inputs_of(job: Job | None, prepared: PreparedTree | None) -> dict[str, str]:
     """Return what a check's result rests on besides the tree: the task's inputs, and prepared lock files."""
-    found = {f"{each.input_name}/{each.path}": each.sha256 for each in job.inputs} if job is not None else {}
-    return {**found, **({PREPARED: prepared.key} if prepared is not None else {})}
+    hashes = (
+        {f"{content.input_name}/{content.path}": content.sha256 for content in job.inputs} if job is not None else {}
+    )
+    return {**hashes, **({PREPARED: prepared.key} if prepared is not None else {})}
 
 
 def has_unknown_inputs(job: Job) -> bool:
@@ -110,13 +112,13 @@ async def previous_of(space: PlanWorkspace, job: Job) -> str | None:
     if job.command.reexecute is None or job.command.command_seq < 2:
         return None
     before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"
-    found = None
+    commit = None
     for number in range(1, _ATTEMPTS):
         taken = await space.attempts.find_taken(WorkspaceAttempt(job.task_id, before, number))
         if taken is None:
             break
-        found = taken.commit
-    return found
+        commit = taken.commit
+    return commit
 
 
 def boundary_of(promise: CompletionPromise | None, protected: Protection) -> Boundary:
@@ -182,13 +184,13 @@ async def find_changed_check_files(
     held = {change.path for change in changes if change.path in own.opened or own.covers(change.path)}
     if not held:
         return ()
-    found: dict[str, list[str]] = {}
+    changers: dict[str, list[str]] = {}
     merges = [(f"{commit}^1", commit, task) for commit, task in await space.list_arrivals(base) if task is not None]
     for before, after, task in (*merges, (candidate.onto, candidate.tree, job.task_id)):
         for path in held.intersection(change.path for change in await space.trees.changes(before, after)):
-            found.setdefault(path, []).append(task)
-    told = [f"{path} ({', '.join(dict.fromkeys(tasks))})" for path, tasks in sorted(found.items())]
-    return shorten_paths(told)
+            changers.setdefault(path, []).append(task)
+    lines = [f"{path} ({', '.join(dict.fromkeys(tasks))})" for path, tasks in sorted(changers.items())]
+    return shorten_paths(lines)
 
 
 def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
@@ -218,15 +220,17 @@ async def find_strange_files(
 ) -> list[str]:
     """Find what a candidate brings that would change how checks run: settings of runners, modules in their place."""
     changes = await space.trees.changes(candidate.onto, candidate.tree)
-    found = []
+    faults = []
     for change in changes if protected.shared else ():
         if change.path.rpartition("/")[2] in test_runners.SHARED:
-            before, after = [await space.trees.read(each, change.path) for each in (candidate.onto, candidate.tree)]
+            before, after = [
+                await space.trees.read(version, change.path) for version in (candidate.onto, candidate.tree)
+            ]
             if test_runners.has_changed_settings(change.path, before, after):
-                found.append(check_words.SETTINGS_CHANGED(names=scope.display_path(change.path)))
+                faults.append(check_words.SETTINGS_CHANGED(names=scope.display_path(change.path)))
     added = [change.path for change in changes if change.kind == "added"]
     shadows = protection.find_shadowing_files(promise, tree, added)
-    return found + [check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows]
+    return faults + [check_words.SHADOWS_MODULE(path=scope.display_path(path)) for path in shadows]
 
 
 def shorten_paths(paths: Sequence[str]) -> tuple[str, ...]:
@@ -237,7 +241,7 @@ def shorten_paths(paths: Sequence[str]) -> tuple[str, ...]:
 def proof_of_refusal(taken: TreeRefusal) -> WorkProof:
     """Make the proof for a tree that cannot be taken."""
     return WorkProof(
-        refused="; ".join(f"{scope.display_path(each.path)}: {each.why}" for each in taken.reasons[:BREACHES])
+        refused="; ".join(f"{scope.display_path(reason.path)}: {reason.why}" for reason in taken.reasons[:BREACHES])
     )
 
 
@@ -249,14 +253,14 @@ def proof_of_dropped(taken: AttemptCommit, candidate: MergeCandidate) -> WorkPro
 
 async def find_twins(space: PlanWorkspace, performance: Performance, candidate: MergeCandidate) -> list[str]:
     """Find outputs that differ from the file of that name in the tree: what is checked must be what is delivered."""
-    found = []
+    faults = []
     known = (await space.trees.find_covered(candidate.tree)).files if performance.outputs else {}
-    for each in performance.outputs:
-        path = output_path_of(each)
+    for output in performance.outputs:
+        path = output_path_of(output)
         data = await space.trees.read(candidate.tree, path) if path in known else None
-        if data is not None and wire.sha256(data) != each.sha256:
-            found.append(check_words.OTHER_THAN_IN_TREE(path=path))
-    return found
+        if data is not None and wire.sha256(data) != output.sha256:
+            faults.append(check_words.OTHER_THAN_IN_TREE(path=path))
+    return faults
 
 
 def output_path_of(made: OutputContent) -> str:
@@ -291,9 +295,9 @@ async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -
 
     All are watched; the first ones are mounts of their own.
     """
-    said = (await space.trees.find_covered(tree, protected.said)).files
-    rest = (path for path in (await space.trees.find_covered(tree, protected)).files if path not in said)
-    return (*said, *sorted(rest, key=test_runners.is_test))
+    named = (await space.trees.find_covered(tree, protected.said)).files
+    rest = (path for path in (await space.trees.find_covered(tree, protected)).files if path not in named)
+    return (*named, *sorted(rest, key=test_runners.is_test))
 
 
 def git_facts(promise: CompletionPromise | None, taken: AttemptCommit, candidate: MergeCandidate) -> GitFacts | None:
@@ -309,23 +313,23 @@ def git_facts(promise: CompletionPromise | None, taken: AttemptCommit, candidate
 def stored_outputs(job: Job, performance: Performance) -> dict[str, StoredOutput]:
     """Return the task's own outputs as they are stored. One with several files has the hash of all their hashes."""
     files: dict[str, list[str]] = {}
-    for each in (made for made in performance.outputs if made.output_name in job.outputs):
-        files.setdefault(each.output_name, []).append(each.sha256)
+    for output in (made for made in performance.outputs if made.output_name in job.outputs):
+        files.setdefault(output.output_name, []).append(output.sha256)
     hashes = {
-        name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())
-        for name, found in files.items()
+        name: sha256s[0] if len(sha256s) == 1 else wire.sha256("\n".join(sorted(sha256s)).encode())
+        for name, sha256s in files.items()
     }
     return {name: StoredOutput(job.agent_id, sha256, sha256) for name, sha256 in hashes.items()}
 
 
 def report_of(performance: Performance) -> str | None:
     """Return the agent's final report as text."""
-    said = performance.result
-    return said if isinstance(said, str) or said is None else wire.write(said).decode()
+    result = performance.result
+    return result if isinstance(result, str) or result is None else wire.write(result).decode()
 
 
 def proof_of(results: Sequence[CheckResult]) -> WorkProof:
     """Make a proof from the results of checks."""
-    told = [findings_json.to_json(each) for each in results]
-    evidence_found = tuple(each.to_evidence(fresh=True) for each in results)
-    return WorkProof(evidence_found, tuple(told), results=tuple(results))
+    findings = [findings_json.to_json(result) for result in results]
+    evidence_found = tuple(result.to_evidence(fresh=True) for result in results)
+    return WorkProof(evidence_found, tuple(findings), results=tuple(results))

@@ -30,10 +30,10 @@ class ExportResult(NamedTuple):
 async def send_spans(url: str, headers: Mapping[str, str], body: bytes) -> ExportResult:
     """Post spans. The operator chose the address, so it may be private. Never raises for what the collector does."""
     port = urlsplit(url).port or (443 if url.startswith("https:") else 80)
-    allowed = [AllowedAddress(ip_network(each), port) for each in ("0.0.0.0/0", "::/0")]
-    told = {**headers, "Content-Type": otlp.CONTENT_TYPE}
+    allowed = [AllowedAddress(ip_network(network), port) for network in ("0.0.0.0/0", "::/0")]
+    all_headers = {**headers, "Content-Type": otlp.CONTENT_TYPE}
     asking = http_client.HttpRequest(
-        allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body
+        allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=all_headers, body=body
     )
     answer = await http_client.send_request(url, asking)
     if isinstance(answer, CheckFinding):

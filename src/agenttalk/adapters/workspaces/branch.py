@@ -42,10 +42,10 @@ class PlanBranch:
 
     def tip(self) -> str:
         """Return the tip. Creates the branch if it is missing."""
-        found = self._objects.refs.resolve(self.ref)
-        base = self._begun(found)
-        if found:
-            return found
+        tip = self._objects.refs.resolve(self.ref)
+        base = self._begun(tip)
+        if tip:
+            return tip
         start = self._objects.refs.read(self.own).get(f"{self.own}/tip") or base
         self._objects.refs.set(f"{self.own}/base", base)
         self._objects.refs.move(self.ref, start, None, why=f"plan {self.plan} begins")
@@ -55,14 +55,14 @@ class PlanBranch:
         """Return the commit that it began at."""
         return self._begun(self._objects.refs.resolve(self.ref))
 
-    def _begun(self, found: str | None) -> str:
+    def _begun(self, tip: str | None) -> str:
         """Return where it began, or begin now. Raises UsageError when the branch exists and we did not make it."""
         with self._beginning:
-            self._began = self._began or self._objects.find_noted(f"{self.own}/base") or self._begins(found)
+            self._began = self._began or self._objects.find_noted(f"{self.own}/base") or self._begins(tip)
         return self._began
 
-    def _begins(self, found: str | None) -> str:
-        if found:
+    def _begins(self, tip: str | None) -> str:
+        if tip:
             message = f"there is a branch {self.name} already, which this root did not make"
             hint = f"give the plan another plan_id, or delete what is there: git branch -D {self.name}"
             raise UsageError(Code.NAME_TAKEN, message, hint=hint)
@@ -75,32 +75,32 @@ class PlanBranch:
         if self._place.plain:
             return self._snapshot()
         name = self._settings.base or "HEAD"
-        found = self._objects.refs.resolve(name, git_dir=self._place.git_dir)
-        if found is None:
+        commit = self._objects.refs.resolve(name, git_dir=self._place.git_dir)
+        if commit is None:
             hint = "name a branch that exists as workspace.base" if self._settings.base else "make a first commit"
             raise UsageError(Code.NAME_UNKNOWN, f"{str(self._place.folder)!r} has no commit {name!r}", hint=hint)
         if not self._settings.takes_uncommitted:
-            return found
-        if found != self._objects.refs.resolve("HEAD", git_dir=self._place.git_dir):
+            return commit
+        if commit != self._objects.refs.resolve("HEAD", git_dir=self._place.git_dir):
             message = f"what is not committed belongs to what is checked out, and workspace.base is {name!r}"
             raise UsageError(Code.OPTION_INVALID, message, hint="leave out workspace.base, or workspace.uncommitted")
-        return user_folder.commit_work_tree(self._objects, self._place, found, self.plan)
+        return user_folder.commit_work_tree(self._objects, self._place, commit, self.plan)
 
     def _snapshot(self) -> str:
         """Commit a plain folder as it is, as the first commit."""
-        found = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._settings.limits)
-        if not isinstance(found, str):
-            told = "; ".join(f"{reason.path!r}: {reason.why}" for reason in found[:5])
-            raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {told}")
+        tree = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._settings.limits)
+        if not isinstance(tree, str):
+            reasons = "; ".join(f"{reason.path!r}: {reason.why}" for reason in tree[:5])
+            raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {reasons}")
         message = f"The folder as plan {self.plan} found it\n\n{merge.PLAN}: {self.plan}\n"
-        return self._objects.commit(found, (), message, merge.EPOCH)
+        return self._objects.commit(tree, (), message, merge.EPOCH)
 
     def find_merge(self, command: str) -> str | None:
         """Find the commit that merged a command's work, by its trailers; None if there is none."""
         tip = self.tip()
         own = self._objects.refs.read(self.own)
-        for commit, told in merge.list_own_commits(self._objects, self.plan, self.base(), tip):
-            if told.get(merge.COMMAND) == command and merge.is_ours(told, own, self.own):
+        for commit, trailers in merge.list_own_commits(self._objects, self.plan, self.base(), tip):
+            if trailers.get(merge.COMMAND) == command and merge.is_ours(trailers, own, self.own):
                 return commit
         return None
 
@@ -112,8 +112,8 @@ class PlanBranch:
         own = self._objects.refs.read(self.own)
         ours: list[str] = []
         others: list[str] = []
-        for commit, told in merge.walk_commits(self._objects, since, tip):
-            is_ours = told.get(merge.PLAN) == self.plan and merge.is_ours(told, own, self.own)
+        for commit, trailers in merge.walk_commits(self._objects, since, tip):
+            is_ours = trailers.get(merge.PLAN) == self.plan and merge.is_ours(trailers, own, self.own)
             (ours if is_ours else others).append(commit)
         return ours, others
 

@@ -119,8 +119,8 @@ class Checkouts:
         """
         key, name, source = await self._named(tree, recipe, onto)
         async with self._preparing:
-            found = await self._intact(name, frozenset())
-            environment = found or await self._make(name, source, recipe)
+            intact = await self._intact(name, frozenset())
+            environment = intact or await self._make(name, source, recipe)
         return PreparedTree(key, name, source, recipe, environment)
 
     @threaded
@@ -139,15 +139,19 @@ class Checkouts:
     async def _take(self, prepared: PreparedTree) -> PreparedEnvironment:
         """Reserve an environment that is not in use."""
         async with self._preparing:
-            found = await self._intact(prepared.name, frozenset(self._taken))
-            environment = found or await self._make(prepared.name, prepared.tree, prepared.recipe)
+            intact = await self._intact(prepared.name, frozenset(self._taken))
+            environment = intact or await self._make(prepared.name, prepared.tree, prepared.recipe)
             self._taken.add(environment.folder)
             return environment
 
     @threaded
     def _intact(self, name: str, taken: frozenset[Path]) -> PreparedEnvironment | None:
-        free = (each for each in preparation.list_environments(self._prepared, name) if each.folder not in taken)
-        return next((each for each in free if preparation.is_intact(each)), None)
+        free = (
+            environment
+            for environment in preparation.list_environments(self._prepared, name)
+            if environment.folder not in taken
+        )
+        return next((environment for environment in free if preparation.is_intact(environment)), None)
 
     async def _make(self, name: str, tree: str, recipe: PreparationRecipe) -> PreparedEnvironment:
         top = await self._copy(name, tree)

@@ -41,8 +41,8 @@ class CloneIndex:
 
     def added_in_vain(self, top: Path, before: Listing, taken: Listing) -> tuple[str, ...]:
         """List files that were added, exist, and were not taken."""
-        found = sorted(path for path in self.paths if path not in before and path not in taken)
-        return tuple(path for path in found[:_TOLD] if (top / path).is_file())
+        candidates = sorted(path for path in self.paths if path not in before and path not in taken)
+        return tuple(path for path in candidates[:_TOLD] if (top / path).is_file())
 
     def find_veiled(self, paths: Iterable[str]) -> frozenset[str]:
         """List which of some paths git would not show."""

@@ -131,16 +131,16 @@ class Git:
                 timer.cancel()
                 timer.join()
             errors.seek(0)
-            said = errors.read(1 << 16).decode(errors="replace").strip()
+            message = errors.read(1 << 16).decode(errors="replace").strip()
         if late.is_set():
             raise _failed(args, f"it took longer than {self.limit:g} seconds")
         if process.returncode not in ok and not cut:
-            raise _failed(args, said or f"it ended with code {process.returncode}")
-        return GitAnswer(process.returncode, out, said, cut)
+            raise _failed(args, message or f"it ended with code {process.returncode}")
+        return GitAnswer(process.returncode, out, message, cut)
 
     def _environment(self) -> dict[str, str]:
         config = {**_CONFIG, "core.hooksPath": str(self.nothing), "core.attributesFile": os.devnull}
-        found = {
+        environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.nothing),
             "XDG_CONFIG_HOME": str(self.nothing),
@@ -166,9 +166,9 @@ class Git:
             "GIT_TERMINAL_PROMPT": "0",
         }
         for number, (key, value) in enumerate(config.items()):
-            found[f"GIT_CONFIG_KEY_{number}"] = key
-            found[f"GIT_CONFIG_VALUE_{number}"] = value
-        return found
+            environment[f"GIT_CONFIG_KEY_{number}"] = key
+            environment[f"GIT_CONFIG_VALUE_{number}"] = value
+        return environment
 
 
 def _talk(process: subprocess.Popen[bytes], stdin: bytes | Iterable[bytes], most: int | None) -> tuple[bytes, bool]:

@@ -34,11 +34,11 @@ def find_outside_links(top: Path, paths: Iterable[str]) -> Iterator[OutsideLink]
     """Find what in some paths of a folder points out of those paths."""
     own = [Path(os.path.realpath(top / path)) for path in paths]
     for path in own:
-        for each in list_below(path):
-            for target in _targets(each):
+        for entry in list_below(path):
+            for target in _targets(entry):
                 real = Path(os.path.realpath(target))
                 if not any(real.is_relative_to(home) for home in own):
-                    yield OutsideLink(each, real)
+                    yield OutsideLink(entry, real)
 
 
 def _targets(path: Path) -> Iterator[Path]:
@@ -49,7 +49,7 @@ def _targets(path: Path) -> Iterator[Path]:
     elif stat.S_ISREG(mode) and (path.suffix in _LISTS or path.name.startswith(_FINDER)):
         with suppress(OSError):
             text = path.read_bytes()[:_LARGEST].decode(errors="replace")
-            yield from (Path(found) for _, found in _QUOTED.findall(text))
+            yield from (Path(target) for _, target in _QUOTED.findall(text))
             if path.suffix in _LISTS:
                 yield from (path.parent / line.strip() for line in text.splitlines() if _is_folder(line))
 

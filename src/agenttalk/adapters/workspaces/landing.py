@@ -170,13 +170,15 @@ class Landing:
 
     def _in_the_way(self, changes: tuple[TreeChange, ...]) -> LandingRefusal | None:
         gone = {change.path for change in changes if change.kind == "deleted"}
-        found: set[str] = set()
+        obstacles: set[str] = set()
         for change in changes:
             if change.after and change.after.mode == SUBMODULE:
                 return LandingRefusal("it changes a submodule; merge the branch with git itself", (change.path,))
             if change.kind == "added":
-                found.update(path for path in self._met(change.path) if path not in gone)
-        return LandingRefusal("files that are not tracked are in the way", tuple(sorted(found))) if found else None
+                obstacles.update(path for path in self._met(change.path) if path not in gone)
+        return (
+            LandingRefusal("files that are not tracked are in the way", tuple(sorted(obstacles))) if obstacles else None
+        )
 
     def _met(self, path: str) -> Iterator[str]:
         """Find what is in the way of a new path."""
@@ -293,10 +295,10 @@ class Landing:
         held = self._objects.refs.resolve(self._folder_ref) or self._objects.refs.resolve(self._base) or tip
         if held == tip:
             return LandingResult(tip, "nothing")
-        found = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._limits)
-        if not isinstance(found, str):
-            return LandingRefusal(found[0].why, tuple(reason.path for reason in found))
-        if changed := self._objects.changes(held, found):
+        tree = snapshots.keep_plain_folder(self._objects, self._place.folder, self._temporary, self._limits)
+        if not isinstance(tree, str):
+            return LandingRefusal(tree[0].why, tuple(reason.path for reason in tree))
+        if changed := self._objects.changes(held, tree):
             return LandingRefusal("the folder was changed since", tuple(change.path for change in changed))
         changes = self._objects.changes(held, tip)
         if refused := self._in_the_way(changes):

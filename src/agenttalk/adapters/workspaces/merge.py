@@ -35,7 +35,7 @@ def commit_message(plan: str, attempt: WorkspaceAttempt, commit: str = "", evide
     """
     trailers = [(PLAN, plan), (TASK, attempt.task), (COMMAND, attempt.command), (ATTEMPT, str(attempt.number))]
     trailers += [(COMMIT, commit)] if commit else []
-    trailers += [(EVIDENCE, " ".join(each.split())) for each in evidence]
+    trailers += [(EVIDENCE, " ".join(item.split())) for item in evidence]
     lines = "".join(f"{name}: {value}\n" for name, value in trailers)
     return f"{_subject(attempt)}\n\n{lines}"
 
@@ -50,7 +50,7 @@ def _subject(attempt: WorkspaceAttempt) -> str:
 
 def list_own_commits(objects: GitObjects, plan: str, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
     """List commits that the plan put on its branch after `first`, newest first, with their trailers."""
-    return ((commit, told) for commit, told in walk_commits(objects, first, tip) if told.get(PLAN) == plan)
+    return ((commit, trailers) for commit, trailers in walk_commits(objects, first, tip) if trailers.get(PLAN) == plan)
 
 
 def walk_commits(objects: GitObjects, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -58,15 +58,15 @@ def walk_commits(objects: GitObjects, first: str, tip: str) -> Iterator[tuple[st
     wanted = ("log", "--first-parent", "-z", "--format=%H%n%(trailers:only,unfold)", f"{first}..{tip}")
     for entry in objects.call(*wanted).out.decode(errors="replace").split("\0"):
         commit, _, rest = entry.strip("\n").partition("\n")
-        told = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
+        trailers = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
         if commit:
-            yield commit, told
+            yield commit, trailers
 
 
-def is_ours(told: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
+def is_ours(trailers: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
     """Return whether the trailers of a commit name an attempt of the plan, and the very commit that was kept of it."""
-    kept = refs.get(f"{own}/attempts/{told.get(COMMAND, '')}-{told.get(ATTEMPT, '')}")
-    return kept is not None and kept == told.get(COMMIT)
+    kept = refs.get(f"{own}/attempts/{trailers.get(COMMAND, '')}-{trailers.get(ATTEMPT, '')}")
+    return kept is not None and kept == trailers.get(COMMIT)
 
 
 def list_arrivals(
@@ -79,7 +79,9 @@ def list_arrivals(
     if objects.refs.resolve(since) is None or not objects.is_ancestor(since, tip):
         return []
     tasks = {
-        commit: told[TASK] for commit, told in list_own_commits(objects, plan, since, tip) if is_ours(told, refs, own)
+        commit: trailers[TASK]
+        for commit, trailers in list_own_commits(objects, plan, since, tip)
+        if is_ours(trailers, refs, own)
     }
     commits = objects.call("rev-list", "--first-parent", "--reverse", f"{since}..{tip}").out.decode().split()
     return [(commit, tasks.get(commit)) for commit in commits]
@@ -111,15 +113,15 @@ def find_own_changes(
     objects: GitObjects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: PathMatcher
 ) -> tuple[TreeChange, ...]:
     """Find protected paths that a task itself changed by the commits (newest first), and no other task after it."""
-    found: dict[str, tuple[TreeEntry | None, TreeEntry | None]] = {}
-    for commit, told in reversed(list(commits)):
+    versions: dict[str, tuple[TreeEntry | None, TreeEntry | None]] = {}
+    for commit, trailers in reversed(list(commits)):
         for change in objects.changes(objects.parent_of(commit), commit):
-            if told.get(TASK) != task:
-                found.pop(change.path, None)
+            if trailers.get(TASK) != task:
+                versions.pop(change.path, None)
             elif protected.covers(change.path):
-                first = found.get(change.path, (change.before,))[0]
-                found[change.path] = (first, change.after)
-    return tuple(TreeChange(path, change_kind(*both), *both) for path, both in found.items() if both[0] != both[1])
+                first = versions.get(change.path, (change.before,))[0]
+                versions[change.path] = (first, change.after)
+    return tuple(TreeChange(path, change_kind(*both), *both) for path, both in versions.items() if both[0] != both[1])
 
 
 def change_kind(before: TreeEntry | None, after: TreeEntry | None) -> Kind:

@@ -57,11 +57,11 @@ def _folders_of_heads(paths: Collection[str]) -> set[str]:
 
 def _holding(paths: Collection[str], name: str) -> set[str]:
     """Find folders that contain a folder of this name."""
-    found = set()
+    holders = set()
     for path in paths:
         steps = path.casefold().split("/")[:-1]
-        found |= {"/".join(path.split("/")[:at]) or "." for at, step in enumerate(steps) if step == name}
-    return found
+        holders |= {"/".join(path.split("/")[:at]) or "." for at, step in enumerate(steps) if step == name}
+    return holders
 
 
 def fold_name(name: str) -> str:

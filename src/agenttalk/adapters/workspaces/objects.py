@@ -168,12 +168,12 @@ class GitObjects:
 
     def listing(self, tree: str) -> Listing:
         """Return every path of a tree."""
-        found = {}
+        entries = {}
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
-            told, _, path = line.partition(b"\t")
-            mode, _, oid = told.decode().split(" ")
-            found[os.fsdecode(path)] = TreeEntry(mode, oid)
-        return found
+            meta, _, path = line.partition(b"\t")
+            mode, _, oid = meta.decode().split(" ")
+            entries[os.fsdecode(path)] = TreeEntry(mode, oid)
+        return entries
 
     def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
         """Read blobs, in the given order."""
@@ -264,13 +264,13 @@ class GitObjects:
 
     def _describe_conflict(self, tree: str, paths: Sequence[str], messages: bytes) -> str:
         fields = messages.split(b"\0")
-        said = []
+        lines = []
         while len(fields) > 3 and fields[0].isdigit():
             count = int(fields[0])
-            said.append(fields[count + 2].decode(errors="replace").strip())
+            lines.append(fields[count + 2].decode(errors="replace").strip())
             fields = fields[count + 3 :]
         listing = self.listing(tree)
-        parts = ["\n".join(said)]
+        parts = ["\n".join(lines)]
         left = TEXT_LIMIT
         for path in paths:
             item = listing.get(path)
@@ -286,11 +286,11 @@ class GitObjects:
 def parse_raw(out: bytes) -> tuple[TreeChange, ...]:
     """Parse the output of `--raw -z --no-abbrev`."""
     fields = out.split(b"\0")[:-1]
-    found = []
-    for told, path in zip(fields[::2], fields[1::2], strict=True):
-        before, after, old, new, _ = told.decode().removeprefix(":").split(" ")
+    changes = []
+    for meta, path in zip(fields[::2], fields[1::2], strict=True):
+        before, after, old, new, _ = meta.decode().removeprefix(":").split(" ")
         was = None if before == "000000" else TreeEntry(before, old)
         now = None if after == "000000" else TreeEntry(after, new)
         kind: Kind = "added" if was is None else "deleted" if now is None else "changed"
-        found.append(TreeChange(os.fsdecode(path), kind, was, now))
-    return tuple(found)
+        changes.append(TreeChange(os.fsdecode(path), kind, was, now))
+    return tuple(changes)

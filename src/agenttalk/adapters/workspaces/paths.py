@@ -80,11 +80,13 @@ class WorkspaceFolder:
 
 def check_version(git: Git) -> None:
     """Raise UsageError for a git that cannot merge without a work tree."""
-    said = git.call("--version", at=GitLocation(git.nothing)).line
-    numbers = [int(number) for number in re.findall(r"\d+", said)[:2]]
+    version = git.call("--version", at=GitLocation(git.nothing)).line
+    numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
     if numbers < [*OLDEST_GIT]:
         wanted = ".".join(map(str, OLDEST_GIT))
-        raise UsageError(Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, and here is {said!r}", hint="update git")
+        raise UsageError(
+            Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, and here is {version!r}", hint="update git"
+        )
 
 
 def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder:
@@ -118,7 +120,7 @@ def clone_dir(objects: GitObjects, tree: Path, branch: str, start: str, index: P
     init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
     objects.git.call(*init, at=GitLocation(own))
     with (own / "config").open("a") as config:
-        config.write(_CLONE_CONFIG.format(*(each.replace("\\", "\\\\").replace('"', '\\"') for each in author)))
+        config.write(_CLONE_CONFIG.format(*(field.replace("\\", "\\\\").replace('"', '\\"') for field in author)))
     for name in ("objects/info", "info"):
         (own / name).mkdir(parents=True, exist_ok=True)
     (own / "objects" / "info" / "alternates").write_text(f"{objects.store}\n")

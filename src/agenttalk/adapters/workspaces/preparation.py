@@ -109,8 +109,8 @@ class PreparedEnvironment:
 def preparation_key(listing: Listing, command: str) -> str:
     """Compute the key that says whether something prepared still fits."""
     locks = [path for path in sorted(listing) if LOCK_FILES.covers(path)] or sorted(listing)
-    told = [command, *(f"{path}\0{listing[path].oid}" for path in locks)]
-    return _hash(told)
+    parts = [command, *(f"{path}\0{listing[path].oid}" for path in locks)]
+    return _hash(parts)
 
 
 def environment_name(key: str, recipe: PreparationRecipe, tree: str = "") -> str:
@@ -124,23 +124,23 @@ def _hash(told: list[str]) -> str:
 
 def list_environments(home: Path, wanted: str) -> list[PreparedEnvironment]:
     """List the environments of a name, including changed ones; see `is_intact`."""
-    found = (_read_note(path) for path in sorted(home.glob(f"{wanted}-*")))
-    return [each for each in found if each is not None]
+    environments = (_read_note(path) for path in sorted(home.glob(f"{wanted}-*")))
+    return [environment for environment in environments if environment is not None]
 
 
 def is_intact(environment: PreparedEnvironment) -> bool:
     """Return whether it is as it was left. A changed one is not used."""
     try:
-        told = json.loads((environment.folder.parent / _NOTE).read_bytes())
-        return bool(told["seal"] == _seal(environment))
+        note = json.loads((environment.folder.parent / _NOTE).read_bytes())
+        return bool(note["seal"] == _seal(environment))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 def _read_note(top: Path) -> PreparedEnvironment | None:
     try:
-        told = json.loads((top / _NOTE).read_bytes())
-        return PreparedEnvironment(top / "tree", tuple(told["paths"]), tuple(told["bound"]))
+        note = json.loads((top / _NOTE).read_bytes())
+        return PreparedEnvironment(top / "tree", tuple(note["paths"]), tuple(note["bound"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -151,11 +151,11 @@ def keep_environment(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -
     paths = tuple(list_new_paths(folder, listing))
     environment = PreparedEnvironment(folder, paths, tuple(_bound(folder, paths, elsewhere)))
     for path in paths:
-        for each in folders.list_below(folder / path):
-            if not each.is_symlink():
-                each.chmod(each.stat().st_mode & ~0o222)
-    told = {"paths": paths, "bound": environment.bound, "seal": _seal(environment)}
-    folders.write(top / _NOTE, json.dumps(told).encode())
+        for entry in folders.list_below(folder / path):
+            if not entry.is_symlink():
+                entry.chmod(entry.stat().st_mode & ~0o222)
+    note = {"paths": paths, "bound": environment.bound, "seal": _seal(environment)}
+    folders.write(top / _NOTE, json.dumps(note).encode())
     return environment
 
 
@@ -166,7 +166,7 @@ def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...],
 
 
 def _refuse(lead: OutsideLink, elsewhere: tuple[Path, ...], setting: str) -> None:
-    if any(lead.target.is_relative_to(os.path.realpath(each)) for each in elsewhere):
+    if any(lead.target.is_relative_to(os.path.realpath(copy)) for copy in elsewhere):
         message = f"{setting}: {lead.where} leads to {lead.target}, so checks would look at that and not at the work"
         hint = "have workspace.prepare install it in the folder where it is run (such as `pip install -e .`)"
         raise UsageError(Code.LINK_LEADS_AWAY, message, hint=hint)
@@ -184,23 +184,23 @@ def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) ->
 def sweep(home: Path, trash: Path) -> None:
     """Remove what was never finished, or has changed."""
     for path in list(home.iterdir()) if home.is_dir() else []:
-        found = _read_note(path) if _NAME.match(path.name) else None
-        if found is None or not is_intact(found):
+        environment = _read_note(path) if _NAME.match(path.name) else None
+        if environment is None or not is_intact(environment):
             folders.remove(path, trash)
 
 
 def refuse_failure(ran: PreparationRun) -> None:
     """Raise MachineError when a command failed."""
     if ran.code:
-        said = f"workspace.prepare ended with code {ran.code}: {ran.said or 'it said nothing'}"
-        raise MachineError(Code.COMMAND_FAILED, said, hint="try it by hand")
+        message = f"workspace.prepare ended with code {ran.code}: {ran.said or 'it said nothing'}"
+        raise MachineError(Code.COMMAND_FAILED, message, hint="try it by hand")
 
 
 def clear_environment(environment: PreparedEnvironment, trash: Path) -> None:
     """Remove everything from an environment but what its command made."""
     ways = {parent for path in environment.paths for parent in tree_reader.parents(path)}
-    for each in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
-        folders.remove(each, trash) if each.is_dir() and not each.is_symlink() else each.unlink()
+    for entry in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
+        folders.remove(entry, trash) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def _others(top: Path, path: str, kept: frozenset[str], ways: set[str]) -> Iterator[Path]:
@@ -234,9 +234,9 @@ def _seal(environment: PreparedEnvironment) -> str:
     """Hash what changes whenever a file is touched: no program can set the time of change."""
     digest = sha256()
     for path in environment.paths:
-        for each in folders.list_below(environment.folder / path):
-            status = each.lstat()
+        for entry in folders.list_below(environment.folder / path):
+            status = entry.lstat()
             size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
-            told = (str(each), status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-            digest.update(repr(told).encode(errors="surrogateescape"))
+            facts = (str(entry), status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            digest.update(repr(facts).encode(errors="surrogateescape"))
     return digest.hexdigest()

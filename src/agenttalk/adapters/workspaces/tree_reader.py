@@ -87,9 +87,9 @@ class FolderRecord:
     def read(cls, path: Path) -> FolderRecord:
         """Read the record; empty if it cannot be read."""
         try:
-            told = json.loads(path.read_bytes())
-            files = {name: (oid, FileStatus(*rest)) for name, oid, *rest in told["files"]}
-            return cls(int(told["noted"]), files)
+            record = json.loads(path.read_bytes())
+            files = {name: (oid, FileStatus(*rest)) for name, oid, *rest in record["files"]}
+            return cls(int(record["noted"]), files)
         except (OSError, ValueError, TypeError, KeyError):
             return cls()
 
@@ -173,8 +173,8 @@ class FolderWalk:
             return
         met: dict[str, str] = {}
         with os.scandir(descriptor) as entries:
-            found = sorted((entry.name, entry) for entry in entries)
-        for name, entry in found:
+            children = sorted((entry.name, entry) for entry in entries)
+        for name, entry in children:
             here = f"{path}/{name}" if path else name
             if here == ".git" or here in self._rules.foreign:
                 continue

@@ -62,9 +62,9 @@ def list_uncommitted(git: Git, place: WorkspaceFolder) -> tuple[str, ...]:
         return ()
     wanted = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
     with _aside(git, place) as at:
-        told = git.call(*wanted, at=at, most=_LIMIT).out
-    found = (os.fsdecode(entry[3:]) for entry in told.split(b"\0") if len(entry) > 3)
-    return tuple(path for path in found if not _LEFT_BEHIND.covers(path))
+        output = git.call(*wanted, at=at, most=_LIMIT).out
+    paths = (os.fsdecode(entry[3:]) for entry in output.split(b"\0") if len(entry) > 3)
+    return tuple(path for path in paths if not _LEFT_BEHIND.covers(path))
 
 
 def commit_work_tree(objects: GitObjects, place: WorkspaceFolder, head: str, plan: str) -> str:
@@ -72,10 +72,10 @@ def commit_work_tree(objects: GitObjects, place: WorkspaceFolder, head: str, pla
 
     Returns the given commit if there is nothing to take along.
     """
-    found = list_uncommitted(objects.git, place)
-    if not found:
+    uncommitted = list_uncommitted(objects.git, place)
+    if not uncommitted:
         return head
-    if filtered := _filtered(objects.git, place, found):
+    if filtered := _filtered(objects.git, place, uncommitted):
         raise _not_taken(place, f"git would run a filter on {filtered}", "commit it with git itself")
     with _aside(objects.git, place) as at:
         try:
@@ -101,9 +101,9 @@ def _filtered(git: Git, place: WorkspaceFolder, paths: tuple[str, ...]) -> str:
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
     asked = ("check-attr", "-z", "--stdin", "filter")
     fields = git.call(*asked, at=GitLocation(place.git_dir, tree=place.folder), stdin=names).out.split(b"\0")
-    found = zip(fields[::3], fields[2::3], strict=False)
+    pairs = zip(fields[::3], fields[2::3], strict=False)
     plain = {b"unspecified", b"unset", b""}
-    return next((scope.display_path(os.fsdecode(path)) for path, value in found if value not in plain), "")
+    return next((scope.display_path(os.fsdecode(path)) for path, value in pairs if value not in plain), "")
 
 
 @contextmanager
