@@ -73,7 +73,7 @@ def _loaded(use: LocalUse) -> Any:
     try:
         return xllamacpp.Server(params)
     except Exception as error:
-        why = f"{use.model_file!r} cannot be loaded: it is no model that this release reads, or needs more memory"
+        why = f"{use.model_file!r} cannot be loaded: this release cannot read the model, or it needs more memory"
         raise UnansweredError(Code.MODEL_UNUSABLE, f"{why} ({str(error)[:200]})") from error
 
 
@@ -87,7 +87,7 @@ def _read_answer(server: Any, wanted: dict[str, Any], account: UsageReporter) ->
         ) from error
     if "error" in reply:
         why = str(reply["error"].get("message"))[:500]
-        raise UnansweredError(Code.MODEL_UNUSABLE, f"the model cannot be asked this: {why}; see context")
+        raise UnansweredError(Code.MODEL_UNUSABLE, f"the model cannot take this request: {why}; see context")
     [choice] = reply["choices"]
     used = reply.get("usage") or {}
     account.read += int(used.get("prompt_tokens") or 0)

@@ -94,7 +94,7 @@ class _Conversation:
         try:
             await self._held(self._agent(model))
         except exceptions.ContentFilterError as error:
-            raise UnansweredError(Code.MODEL_REFUSED, f"the model would not answer: {str(error)[:_SHOWN]}") from error
+            raise UnansweredError(Code.MODEL_REFUSED, f"the model refused to answer: {str(error)[:_SHOWN]}") from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UsageLimitExceeded) as error:
             if not self._account.requests:
                 raise UnansweredError(Code.MODEL_UNAVAILABLE, _unreadable(error)) from error
@@ -168,12 +168,12 @@ class _Conversation:
 def _first_fault(response: ModelResponse, text: str, *, called: bool) -> TurnFault:
     if response.finish_reason == "content_filter":
         why = (response.provider_details or {}).get("refusal") or text or "it does not say why"
-        raise UnansweredError(Code.MODEL_REFUSED, f"the model would not answer: {str(why)[:_SHOWN]}")
+        raise UnansweredError(Code.MODEL_REFUSED, f"the model refused to answer: {str(why)[:_SHOWN]}")
     if response.finish_reason == "length":
-        return TurnFault(Code.ANSWER_INVALID, "the answer was cut off, because it has more tokens than one may have")
+        return TurnFault(Code.ANSWER_INVALID, "the answer was cut off at the token limit")
     if not text.strip():
         return TurnFault(Code.AGENT_SILENT, "the answer is empty")
-    what = "holds no object" if called else "is a text, and not in the form that was asked for"
+    what = "holds no object" if called else "is a text, not in the required form"
     return TurnFault(Code.ANSWER_INVALID, f"the answer {what}: {' '.join(text.split())[:_SHOWN]!r}")
 
 
@@ -195,7 +195,7 @@ class _ServiceRetries(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
         wait = model_services.compute_pause(self._failed, retries=self._retries, asked=error.retry_after, left=left)
         if wait is None:
             raise error
-        self._tell(model_protocol.format_line("waiting", text=f"{_why(error)}; it is asked again in {wait:g} s"))
+        self._tell(model_protocol.format_line("waiting", text=f"{_why(error)}; the next try is in {wait:g} s"))
         await asyncio.sleep(wait)
         raise RetryModelRequest
 
@@ -203,7 +203,7 @@ class _ServiceRetries(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
 def _refused(error: exceptions.ModelAPIError) -> UnansweredError:
     """Translate the error of a service that gave no answer."""
     if isinstance(error, (*_BUSY, exceptions.ModelQuotaExceededError)):
-        asked = f"; it wants to be asked again in {error.retry_after:g} s" if error.retry_after else ""
+        asked = f"; it allows the next try in {error.retry_after:g} s" if error.retry_after else ""
         return UnansweredError(Code.MODEL_UNAVAILABLE, f"{_why(error)}{asked}")
     if isinstance(error, exceptions.ModelRequestRejectedError):
         return UnansweredError(Code.MODEL_UNUSABLE, f"the service refuses the request: {_why(error)}")
@@ -217,4 +217,4 @@ def _why(error: exceptions.ModelAPIError) -> str:
 
 
 def _unreadable(error: Exception) -> str:
-    return f"the service answered something that cannot be read: {str(error)[:_SHOWN]}"
+    return f"the service's answer cannot be read: {str(error)[:_SHOWN]}"

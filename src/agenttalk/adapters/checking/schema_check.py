@@ -31,7 +31,7 @@ def main() -> None:
     given = json.load(sys.stdin)
     try:
         violations = find_violations(given["schema"], given["document"])
-    except Exception as error:  # noqa: BLE001 - whatever it is, the document was not judged
+    except Exception as error:  # noqa: BLE001 - after any error the document was not judged
         sys.exit(f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
     json.dump(violations, sys.stdout)
 

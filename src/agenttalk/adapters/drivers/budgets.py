@@ -191,7 +191,7 @@ class _Sum:
                 try:
                     below = os.open(name, _FOLDER, dir_fd=folder)
                 except PermissionError as error:
-                    raise TooMuchError("it has a folder that nobody can look into") from error
+                    raise TooMuchError("it has a folder that cannot be read") from error
                 except OSError as error:
                     if error.errno != errno.ELOOP:
                         raise  # count nothing rather than a part

@@ -1,6 +1,6 @@
 """The keeper: a small process between the engine and a program, which owns everything that the program starts.
 
-It is a child subreaper: a process below it that loses its parent becomes its child, whatever session, group or
+It is a child subreaper: a process below it that loses its parent becomes its child, with any session, group or
 environment that process gave itself. So everything that a program ever started is found below the keeper, and once the
 keeper has no child left, all of it is dead. The keeper kills what is left when the program has ended, and everything
 when it is asked to or when the engine is gone.
@@ -335,7 +335,7 @@ def _become(request: _Request, program: bytes, says: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         step = b"program"
         os.execve(program, request.argv, request.env)  # noqa: S606 - the program itself
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the program must not run
+    except BaseException as error:  # noqa: BLE001 - after any error the program must not run
         os.write(says, b"%b %d" % (step, getattr(error, "errno", None) or errno.EINVAL))
     finally:
         os._exit(127)

@@ -61,7 +61,7 @@ def describe_problem(*, network: bool = True) -> str:
     version = read_version()
     if version < OLDEST:
         have = f"version {version}" if version else "none"
-        return f"the kernel has no landlock that can be used (version {OLDEST} is needed, and there is {have})"
+        return f"the kernel's landlock is too old: version {OLDEST} is needed, {have} is there"
     if not network and version < OLDEST_OFFLINE:
         return f"without the network landlock must have version {OLDEST_OFFLINE}, and here is {version}"
     return ""

@@ -14,7 +14,7 @@ from typing import Final
 
 from agenttalk.adapters.drivers import ancestry, keeper
 
-_GONE: Final = "it is gone, so nobody knows what it was"
+_GONE: Final = "it is gone, so its origin is unknown"
 _ESTABLISHED: Final = 1
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 

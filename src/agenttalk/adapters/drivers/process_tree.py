@@ -344,7 +344,7 @@ class _PipeWriter:
         self.finish()
 
     def finish(self) -> None:
-        """Close, whatever is left."""
+        """Close, even if data is left."""
         if self.open:
             self.open = False
             asyncio.get_running_loop().remove_writer(self._descriptor)
@@ -399,7 +399,7 @@ class StdinWriter:
             asyncio.get_running_loop().remove_writer(self._descriptor)
 
     def finish(self) -> None:
-        """Close, whatever is left."""
+        """Close, even if data is left."""
         if self._open:
             self._open = False
             self._rest()

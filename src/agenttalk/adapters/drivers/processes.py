@@ -61,7 +61,7 @@ class LocalProcesses:
         if not self._seeing:
             raise MachineError(
                 Code.PROCESS_STUCK,
-                f"whether processes of {lease} are left cannot be seen: this system has no /proc",
+                f"cannot confirm that the processes of {lease} have ended: this system has no /proc",
                 hint="end them by hand",
             )
         loop = asyncio.get_running_loop()

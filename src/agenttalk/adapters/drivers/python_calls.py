@@ -114,7 +114,7 @@ class PythonPerformer:
                 result = await (function(turn) if is_async else asyncio.to_thread(function, turn))
                 if inspect.isawaitable(result):  # for example an object that can be called
                     result = await result
-        except Exception as error:  # noqa: BLE001 - whatever an agent raises is its failure
+        except Exception as error:  # noqa: BLE001 - any error of an agent is its failure
             seconds = time.monotonic() - began
             if limit.expired():
                 return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)

@@ -23,7 +23,7 @@ REMEDIES: Final = {
 """What to do about a sandbox that does not work."""
 _OR: Final = "or choose another sandbox in the agent's profile"
 _REQUIRED: Final = "isolation is required, so nothing runs without a sandbox"
-_PLAIN: Final = f"{_REQUIRED}, and the sandbox is 'plain', which is none; choose another one, or isolation = \"best\""
+_PLAIN: Final = f"{_REQUIRED}, and the sandbox 'plain' isolates nothing; choose another one, or isolation = \"best\""
 
 
 class UnconfinedError(ValueError):

@@ -57,7 +57,7 @@ class ScriptDriver:
         first, and has the grace. Raises MachineError if it cannot be killed.
         """
         if sys.platform != "linux":
-            return _not_started("programs are started on Linux only, where their processes can be owned")
+            return _not_started("programs run on Linux only, where all their processes can be tracked")
         try:
             env = self._environment(turn)
             asked = turn.confinement or Confinement("plain")
@@ -252,7 +252,7 @@ def _why(step: str, number: int, turn: ProgramTurn) -> str:
         case errno.EACCES:
             return f"{program} may not be executed; make it executable (chmod +x) or name its interpreter in argv"
         case errno.ENOEXEC:
-            return f"{program} is no program; begin it with a #! line or name its interpreter in argv"
+            return f"{program} is not a program; begin it with a #! line or name its interpreter in argv"
         case errno.E2BIG:
             return f"the arguments and the environment of {program} are too long; hand over large texts as files"
         case _:

@@ -57,7 +57,7 @@ class ReadBack:
             return []
         account = self.registry.account_of(task.source, task.agent_id)
         if account is None:
-            text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
+            text = f"{task.agent_id} has no account at {task.source}, so its work there cannot be verified"
             return [read_back.make_failure_evidence(text, None, turn.at)]
         since = task.event_at or task.made_at
         reviewed = self.registry.default_reviewer not in {None, task.agent_id}
@@ -107,7 +107,7 @@ class ReadBack:
         forge = self.forges.get(source)
         if forge is None:
             known = ", ".join(sorted(self.forges)) or "none"
-            what = f"no forge {source!r}" if source else "no one forge"
+            what = f"no forge {source!r}" if source else "not exactly one forge"
             return CheckFinding(
                 False, "facts_missing", f"there is {what} with a token of the engine's (there are: {known})"
             )
@@ -182,7 +182,7 @@ async def read_until_decided(forge: Forge, look: Callable[[ForgeFacts], T]) -> T
             return look(ForgeFacts(read))
         except UnreadError as missing:
             read[missing.look] = await _read(forge, missing.look)
-    raise ForgeError(Code.FORGE_ANSWER_INVALID, f"more than {MOST_LOOKS} requests are needed to tell")
+    raise ForgeError(Code.FORGE_ANSWER_INVALID, f"more than {MOST_LOOKS} requests are needed to decide")
 
 
 async def _read(forge: Forge, look: ForgeQuery) -> Any:

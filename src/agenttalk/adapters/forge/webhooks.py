@@ -76,17 +76,17 @@ class StreamedSignature:
         self._form = bytearray()
         self._found = values
         self.refusal = "no secret is configured" if not secret else self._misshapen()
-        """Why it is not genuine, whatever the body is; empty when the body decides."""
+        """Why it is not genuine with any body; empty when the body decides."""
 
     def _misshapen(self) -> str:
         if not self._present:
             return f"there is no {' or '.join(self._prefixes)} header"
         for name, values in self._present.items():
             if len(values) != 1:
-                return f"{name} stands there {len(values)} times"
+                return f"{name} occurs {len(values)} times"
             value, prefix = values[0].strip(), self._prefixes[name]
             if not value.startswith(prefix) or not _HEX.match(value.removeprefix(prefix)):
-                return f"{name} is empty or no signature"
+                return f"{name} is empty or not a signature"
         return ""
 
     def update(self, data: bytes) -> None:
@@ -140,16 +140,16 @@ def read_delivery(source: str, kind: ForgeKind, headers: Headers, body: bytes) -
     values = _gathered(headers)
     name = _single(values, _EVENTS[kind])[:128]
     if not name:
-        return IgnoredDelivery("no header says what happened", Code.FORGE_EVENT_UNREADABLE)
+        return IgnoredDelivery("no header names the event", Code.FORGE_EVENT_UNREADABLE)
     readers: Mapping[str, Callable[..., ForgeEvent | str]] = (
         github_events.READERS if kind == "github" else gitea_events.READERS
     )
     if name not in readers:
-        return IgnoredDelivery(f"{name[:60]!r} is none of the events that call for work")
+        return IgnoredDelivery(f"{name[:60]!r} is not an event that calls for work")
     try:
         data = wire.read(_json_text(values, body), limit=LIMIT)
         if not isinstance(data, dict):
-            raise UnreadableError("the body is no JSON object")
+            raise UnreadableError("the body is not a JSON object")
         if why := body_shapes.find_misfit(name, data):
             raise UnreadableError(why)
         event = readers[name](data, source=source, kind=kind)
@@ -188,7 +188,7 @@ def _json_text(found: Mapping[str, list[str]], body: bytes) -> bytes:
             body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=16, errors="strict"
         )
     except ValueError as error:
-        raise JsonError(Code.JSON_SYNTAX, "the body is no form") from error
+        raise JsonError(Code.JSON_SYNTAX, "the body is not a form") from error
     payloads = [value for name, value in fields if name == "payload"]
     if len(payloads) != 1:
         raise JsonError(Code.JSON_SYNTAX, f"the form has {len(payloads)} fields called payload")

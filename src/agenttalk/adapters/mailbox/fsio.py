@@ -44,7 +44,7 @@ CARRY_LIMIT: Final = 256 * 1024 * 1024
 
 _PIECE: Final = 256 * 1024
 PRIVATE: Final = 0o600
-"""Rights of a file that we make: other users of the machine must not read it, whatever the umask."""
+"""Rights of a file that we make: other users of the machine must not read it, with any umask."""
 SHARED: Final = 0o666
 """Rights of a file in a project of the user: as readable as those that the user makes otherwise."""
 _PRIVATE_FOLDER: Final = 0o700
@@ -142,7 +142,7 @@ class SafeFolder:
             return _pour(pieces)
 
     def copy_to(self, relative: str, target: SafeFolder, new: str, limit: int, *, sync: bool = False) -> Digest:
-        """Copy a file; return hash and size of exactly what was written, whatever happens to the original."""
+        """Copy a file; return hash and size of exactly what was written, even if the original changes."""
         with (
             _opened(self, relative, limit) as (_, pieces),
             _at(target, new, Code.FILE_UNWRITABLE) as (folder, name),
@@ -297,14 +297,14 @@ def _opened(
                     os.lseek(descriptor, start, os.SEEK_SET)
                 yield status.st_mode & 0o777, _pieces(descriptor, limit, path)
                 return
-        raise OSError(errno.EAGAIN, "it is replaced again and again")
+        raise OSError(errno.EAGAIN, "it keeps being replaced")
 
 
 def _refuse_special(status: os.stat_result, path: Path, *, linked: bool = False) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise os_errors.refusal_error(path, "it is not a regular file")
     if status.st_nlink > 1 and not linked:
-        raise os_errors.refusal_error(path, "it is a hard link, so it may be somebody else's file")
+        raise os_errors.refusal_error(path, "it is a hard link, so it may be another user's file")
 
 
 def _pieces(descriptor: int, limit: int | None, path: Path) -> Iterator[bytes]:
@@ -430,4 +430,4 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def _unreadable(path: Path, why: str) -> MachineError:
-    return MachineError(Code.FILE_UNREADABLE, f"cannot read {path}: {why}", hint="look at the path and its permissions")
+    return MachineError(Code.FILE_UNREADABLE, f"cannot read {path}: {why}", hint="check the path and its permissions")

@@ -22,13 +22,13 @@ _REFUSALS: Final = {
     errno.EOPNOTSUPP: "it is a socket or a device",
 }
 _HINTS: Final = {
-    errno.ENOENT: "look whether it was moved, or is not made yet",
+    errno.ENOENT: "check whether it was moved or not created yet",
     errno.ENOSPC: "make room on the disk, then try again",
     errno.EDQUOT: "make room within the quota, then try again",
     errno.EROFS: "mount the file system writable, then try again",
     errno.EMFILE: "allow the process more open files (ulimit -n)",
     errno.EISDIR: "move the folder of this name out of the way",
-    errno.ENOTEMPTY: "remove what lies in the folder first",
+    errno.ENOTEMPTY: "empty the folder first",
 }
 
 
@@ -51,7 +51,7 @@ def machine_error(path: Path, error: OSError, code: Code) -> MachineError:
     number = error.errno or 0
     kind = {errno.ENOENT: MissingError, errno.EEXIST: TakenError}.get(number, MachineError)
     verb = "write" if code is Code.FILE_UNWRITABLE else "read"
-    hint = _HINTS.get(number, "look at the path, its permissions and the free space")
+    hint = _HINTS.get(number, "check the path, its permissions and the free space")
     return kind(code, check_words.CANNOT(verb=verb, path=str(path), error=error.strerror or error), hint=hint)
 
 

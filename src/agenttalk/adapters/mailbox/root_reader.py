@@ -92,7 +92,7 @@ def _unknown(top: SafeFolder, plan_id: str) -> UsageError:
     return UsageError(
         Code.NAME_UNKNOWN,
         f"{top.path} has no plan {plan_id!r}",
-        hint=f"did you mean {near!r}?" if near else f"plans lie in {top.path / root_layout.PLANS}",
+        hint=f"did you mean {near!r}?" if near else f"plans are in {top.path / root_layout.PLANS}",
     )
 
 

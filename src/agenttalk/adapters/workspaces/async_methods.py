@@ -44,5 +44,5 @@ async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwar
         raise MachineError(
             Code.FILE_UNWRITABLE,
             f"the workspace cannot be used:{where} {error.strerror or error}",
-            hint="look at the path, its permissions and the free space",
+            hint="check the path, its permissions and the free space",
         ) from error

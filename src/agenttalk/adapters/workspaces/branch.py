@@ -82,7 +82,7 @@ class PlanBranch:
         if not self._settings.takes_uncommitted:
             return commit
         if commit != self._objects.refs.resolve("HEAD", git_dir=self._place.git_dir):
-            message = f"what is not committed belongs to what is checked out, and workspace.base is {name!r}"
+            message = f"uncommitted work belongs to the checked-out commit, but workspace.base is {name!r}"
             raise UsageError(Code.OPTION_INVALID, message, hint="leave out workspace.base, or workspace.uncommitted")
         return user_folder.commit_work_tree(self._objects, self._place, commit, self.plan)
 

@@ -1,4 +1,4 @@
-"""Our own folders with content that agents made: written atomically, removed whatever they contain."""
+"""Our own folders with content that agents made: written atomically, removed with any content."""
 
 from __future__ import annotations
 

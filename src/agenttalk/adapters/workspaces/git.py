@@ -213,5 +213,5 @@ def _failed(args: tuple[str, ...], why: str) -> MachineError:
     return MachineError(
         Code.FILE_UNWRITABLE,
         f"git {args[0]} failed: {why[-2000:]}",
-        hint="look whether the repository and its disk are in order, then try again",
+        hint="check the repository and its disk, then try again",
     )

@@ -124,7 +124,7 @@ class Landing:
         if any((git_dir / name).exists() for name in _BUSY):
             return LandingRefusal("a merge, rebase or the like is under way in the work tree")
         if (git_dir / "index.lock").exists():
-            return LandingRefusal("another git is at work in the work tree")
+            return LandingRefusal("another git process is using the work tree")
         if any(git_dir.glob("sharedindex.*")):
             return LandingRefusal("the work tree has a split index; merge the branch with git itself")
         with _aside(self._temporary) as aside:
@@ -283,8 +283,10 @@ class Landing:
         try:
             lock.hardlink_to(ours)
         except FileExistsError:
-            message = f"another git is at work: {str(lock)!r} exists"
-            raise MachineError(Code.FILE_UNWRITABLE, message, hint="let it end, then merge the plan again") from None
+            message = f"another git process is running: {str(lock)!r} exists"
+            raise MachineError(
+                Code.FILE_UNWRITABLE, message, hint="wait until it ends, then merge the plan again"
+            ) from None
         lock.replace(git_dir / "index")
         ours.unlink(missing_ok=True)
 

@@ -85,14 +85,14 @@ def check_version(git: Git) -> None:
     if numbers < [*OLDEST_GIT]:
         wanted = ".".join(map(str, OLDEST_GIT))
         raise UsageError(
-            Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, and here is {version!r}", hint="update git"
+            Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, but this is {version!r}", hint="update git"
         )
 
 
 def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder:
     """Find out what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
     if not folder.is_dir():
-        raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="look at workspace.repo")
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="check workspace.repo")
     inner = folder / ".git"
     bare = all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
     if not inner.exists() and not bare:
@@ -106,7 +106,7 @@ def find_workspace_folder(folder: Path, home: Path, git: Git) -> WorkspaceFolder
     answer = git.call("rev-parse", *wanted, at=GitLocation(inner if inner.exists() else folder), ok=(0, 128))
     if answer.code:
         message = f"{str(folder)!r} is not a repository that git can use: {answer.error}"
-        raise UsageError(Code.NAME_UNKNOWN, message, hint="look at it with `git status`")
+        raise UsageError(Code.NAME_UNKNOWN, message, hint="run `git status` there")
     own, common, objects = (Path(line) for line in answer.out.decode().splitlines())
     return WorkspaceFolder(folder, own, common, objects)
 

@@ -167,7 +167,7 @@ def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...],
 
 def _refuse(lead: OutsideLink, elsewhere: tuple[Path, ...], setting: str) -> None:
     if any(lead.target.is_relative_to(os.path.realpath(copy)) for copy in elsewhere):
-        message = f"{setting}: {lead.where} leads to {lead.target}, so checks would look at that and not at the work"
+        message = f"{setting}: {lead.where} leads to {lead.target}, so checks would test that and not the work"
         hint = "have workspace.prepare install it in the folder where it is run (such as `pip install -e .`)"
         raise UsageError(Code.LINK_LEADS_AWAY, message, hint=hint)
 
@@ -192,8 +192,8 @@ def sweep(home: Path, trash: Path) -> None:
 def refuse_failure(ran: PreparationRun) -> None:
     """Raise MachineError when a command failed."""
     if ran.code:
-        message = f"workspace.prepare ended with code {ran.code}: {ran.said or 'it said nothing'}"
-        raise MachineError(Code.COMMAND_FAILED, message, hint="try it by hand")
+        message = f"workspace.prepare ended with code {ran.code}: {ran.said or 'no output'}"
+        raise MachineError(Code.COMMAND_FAILED, message, hint="run it by hand to see the error")
 
 
 def clear_environment(environment: PreparedEnvironment, trash: Path) -> None:

@@ -36,7 +36,7 @@ class WorkspaceAttempt:
     def __post_init__(self) -> None:
         """Check the names, which become parts of refs, folders and commit messages."""
         if not (is_id(self.task) and is_id(self.command)) or self.number < 1:
-            raise InputError(Code.ID_INVALID, f"{self.command[:140]!r} is not an attempt that can be named")
+            raise InputError(Code.ID_INVALID, f"{self.command[:140]!r} is not a valid name of an attempt")
 
     @property
     def key(self) -> str:

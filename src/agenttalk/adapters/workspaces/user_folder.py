@@ -92,7 +92,7 @@ def commit_work_tree(objects: GitObjects, place: WorkspaceFolder, head: str, pla
 
 
 def _not_taken(place: WorkspaceFolder, why: str, hint: str) -> UsageError:
-    message = f"what is not committed cannot be taken along: {why} (in {str(place.folder)!r})"
+    message = f"uncommitted work cannot be taken along: {why} (in {str(place.folder)!r})"
     return UsageError(Code.FILE_UNSAFE, message, hint=hint)
 
 

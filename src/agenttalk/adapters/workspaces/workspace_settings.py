@@ -47,4 +47,4 @@ def _check_link(folder: Path, path: str) -> None:
     where = folder / path
     if not inside or not where.exists() or not where.resolve().is_relative_to(folder.resolve()):
         message = f"{path!r} is not a path of {str(folder)!r} that can be linked"
-        raise UsageError(Code.PATH_OUTSIDE_FOLDER, message, hint="look at workspace.link")
+        raise UsageError(Code.PATH_OUTSIDE_FOLDER, message, hint="check workspace.link")
