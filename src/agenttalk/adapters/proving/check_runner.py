@@ -208,7 +208,7 @@ class CheckRunner:
         async def run(folder: Path, command: str) -> PreparationRun:
             done = await self._checker.prepare(folder, command, context)
             output = done.tail[-_LONGEST_OUTPUT:].strip()
-            if done.ran.how == "exited" and done.ran.exit_code is not None:
+            if done.ran.how == "finished" and done.ran.exit_code is not None:
                 return PreparationRun(done.ran.exit_code, output)
             return PreparationRun(1, f"{output}\n{done.ran.error}".strip())
 
