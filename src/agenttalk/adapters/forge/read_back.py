@@ -12,6 +12,7 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.ports import Forge, KindTask, KindTurn
+from agenttalk.ports.statements.toolchain import SIGHTING
 from agenttalk.rules.proof.done import Evidence
 from agenttalk.rules.proof.evidence import CheckFinding, Reason
 from agenttalk.rules.text import forge_words
@@ -169,8 +170,8 @@ async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:
     about = dedup_keys.repository_in(task.object)
     if turn.read is None or not about:
         return False
-    rows = await turn.read("sighting", object=dedup_keys.repository_gone(task.source, about))
-    sighting: Any = wire.read(bytes(rows[0][1])) if rows else {}
+    rows = await turn.read(SIGHTING, object=dedup_keys.repository_gone(task.source, about))
+    sighting: Any = wire.read(bytes(rows[0].body)) if rows else {}
     return bool(sighting) and sighting["by"] != login.lower()
 
 

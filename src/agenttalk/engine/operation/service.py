@@ -41,6 +41,8 @@ from agenttalk.engine.toolchain.reconciler import Reconciler
 from agenttalk.engine.views import explain as view_explain
 from agenttalk.engine.views import forge_audit, plan_status, plans, promise_preview, toolchain
 from agenttalk.engine.views.feed import Feed, silent_changes
+from agenttalk.ports.statements.core import COUNTED_OPEN
+from agenttalk.ports.statements.plans import LAST_SEQ
 from agenttalk.rules.agents.progress_notes import Note
 from agenttalk.rules.core.tokens import TokenSubject
 from agenttalk.rules.people.attestation import UNKNOWN, AnswerProof
@@ -208,7 +210,7 @@ class Service:
     async def last_seq(self, plan_id: str, task_id: str) -> int:
         """The number of a task's newest command, which may not be published yet; 0 when there is none."""
         board = await boards.board_of(self.deps, plan_id)
-        last: int = (await board.read("last_seq", plan_id=plan_id, task_id=task_id))[0][0]
+        last: int = (await board.read(LAST_SEQ, plan_id=plan_id, task_id=task_id))[0].seq
         return last
 
     async def explain(self, plan_id: str, task_id: str) -> dict[str, Any]:
@@ -301,7 +303,7 @@ class Service:
 
     async def count_waiting(self) -> tuple[int, int]:
         """How many questions are open, and how many dead letters."""
-        found = [(await board.read("counted_open"))[0] for board in await boards.list_boards(self.deps)]
+        found = [(await board.read(COUNTED_OPEN))[0] for board in await boards.list_boards(self.deps)]
         return sum(asked for asked, _ in found), sum(dead for _, dead in found)
 
     async def request(self, request_id: str) -> HumanQuestion:

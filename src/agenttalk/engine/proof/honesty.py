@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.core import wire
 from agenttalk.engine.core.boards import list_boards
+from agenttalk.ports.statements.core import FACT, LEDGER_HEAD
+from agenttalk.ports.statements.plans import CURSOR_VALUE, SET_CURSOR
+from agenttalk.ports.statements.proof import JUDGEMENTS_OF
+from agenttalk.ports.statements.views import ADD_HONESTY, FACTS_TO_COUNT, HONESTY, TAKEN_BY
 from agenttalk.rules.core.artifacts import hash_files
 from agenttalk.rules.proof import honesty
 from agenttalk.rules.proof.honesty import NOTHING, HonestySubject, HonestyTally
@@ -46,30 +50,30 @@ async def _count_board(store: Store, most: int | None) -> int:
         if most is not None and looked >= most:
             return head - after
         upto = min(head, after + AT_ONCE)
-        rows = await store.read("facts_to_count", after=after, upto=upto)
-        facts = [(row[1], row[2], _read(row[3])) for row in rows]
+        rows = await store.read(FACTS_TO_COUNT, after=after, upto=upto)
+        facts = [(row.kind, row.subject, _read(row.body)) for row in rows]
         await store.transact(partial(_write, after=after, upto=upto, facts=facts))
         looked += upto - after
 
 
 async def _places(store: Store) -> tuple[int, int]:
     """How far it was counted, and how far the chain has come."""
-    known = await store.read("cursor", name=CURSOR)
-    newest = await store.read("ledger_head")
-    return (known[0][0] if known else 0), (newest[0][0] if newest else 0)
+    known = await store.read(CURSOR_VALUE, name=CURSOR)
+    newest = await store.read(LEDGER_HEAD)
+    return (known[0].value if known else 0), (newest[0].link if newest else 0)
 
 
 def _write(tx: Tx, after: int, upto: int, facts: list[tuple[str, str, dict[str, Any]]]) -> None:
-    known = tx.run("cursor", name=CURSOR)
-    if (known[0][0] if known else 0) != after:
+    known = tx.run(CURSOR_VALUE, name=CURSOR)
+    if (known[0].value if known else 0) != after:
         return  # somebody else has counted them meanwhile
     sums: dict[HonestySubject, HonestyTally] = {}
     for kind, subject, body in facts:
         for who, tally in _find_tallies(tx, kind, subject, body):
             sums[who] = sums.get(who, NOTHING).plus(tally)
     for who, tally in sums.items():
-        tx.run("add_honesty", agent_id=who.agent_id, model=who.model, **tally._asdict())
-    tx.run("set_cursor", name=CURSOR, value=upto)
+        tx.run(ADD_HONESTY, agent_id=who.agent_id, model=who.model, **tally._asdict())
+    tx.run(SET_CURSOR, name=CURSOR, value=upto)
 
 
 def _find_tallies(
@@ -89,13 +93,13 @@ def _taker(tx: Tx, subject: str, body: Mapping[str, Any]) -> str:
     """Who took a turn that is taken once more: its fact has no receipt that says so."""
     if not subject.startswith(_JOURNAL) or "message_id" not in body:
         return ""
-    rows = tx.run("taken_by", plan_id=subject.removeprefix(_JOURNAL), message_id=body["message_id"])
-    return str(rows[0][0]) if rows else ""
+    rows = tx.run(TAKEN_BY, plan_id=subject.removeprefix(_JOURNAL), message_id=body["message_id"])
+    return str(rows[0].receiver) if rows else ""
 
 
 def _model(tx: Tx, fact: int) -> str:
-    rows = tx.run("fact", seq=fact)
-    return honesty.model_of(_read(rows[0][0])) if rows else ""
+    rows = tx.run(FACT, seq=fact)
+    return honesty.model_of(_read(rows[0].body)) if rows else ""
 
 
 def _accepted(tx: Tx, subject: str, body: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -107,7 +111,7 @@ def _accepted(tx: Tx, subject: str, body: Mapping[str, Any]) -> list[tuple[str, 
     return [
         (validator, model)
         for files in outputs.values()
-        for validator, accepts, model in tx.run("judgements_of", plan_id=plan_id, sha256=hash_files(files))
+        for validator, accepts, model in tx.run(JUDGEMENTS_OF, plan_id=plan_id, sha256=hash_files(files))
         if accepts
     ]
 
@@ -122,9 +126,9 @@ async def read_tallies(deps: Deps) -> dict[tuple[str, HonestySubject], HonestyTa
     found: dict[tuple[str, HonestySubject], HonestyTally] = {}
     for store in await list_boards(deps):
         kind = _KINDS.get(store.name, store.name if store.name in deps.kinds else "plan")
-        for agent_id, model, *numbers in await store.read("honesty"):
-            key = (kind, HonestySubject(agent_id, model))
-            found[key] = found.get(key, NOTHING).plus(HonestyTally(*numbers))
+        for row in await store.read(HONESTY):
+            key = (kind, HonestySubject(row.agent_id, row.model))
+            found[key] = found.get(key, NOTHING).plus(HonestyTally(*row[2:]))
     return found
 
 
