@@ -143,9 +143,7 @@ class MailBoard:
         try:
             await self.reply(str(task.context["mail_id"]), draft, Caller("agent", task.agent_id), via="result")
         except ContractError as error:
-            LOG.warning(
-                "%s: result is not a letter: %s", task.task_id, error.message, extra={"action": "mail.result"}
-            )
+            LOG.warning("%s: result is not a letter: %s", task.task_id, error.message, extra={"action": "mail.result"})
             return False
         return True
 
