@@ -18,6 +18,7 @@ from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine.agents import inputs as plan_inputs
 from agenttalk.engine.budgets.turn_monitor import TurnMonitor
 from agenttalk.engine.plans.definition import PlanDefinition
+from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import checkpoints
 from agenttalk.engine.runs.checkpoints import PLAIN, PreTurnDecision
@@ -150,6 +151,21 @@ class AttemptBuilder:
         sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
         told = render_sections_prompt(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
         return told + render_remote_note(locale=profile.locale) if profile.driver == "remote" else told
+
+    def lease_to(
+        self,
+        prompt: str,
+        history: TurnHistory,
+        delivery: int,
+        message_id: str,
+        ticket: int,
+        consumed_at: str,
+        fact: int | None,
+    ) -> LeasedAttempt:
+        """The attempt with its lease. `fact` is that of the task's turn before this one."""
+        return LeasedAttempt(
+            self.build_job(prompt, history), delivery, message_id, history.crashes, history.bad_scores, ticket,
+            consumed_at, fact, self.node, self.watch(), self.passage.decisions, self.own_task)  # fmt: skip
 
     def build_job(self, prompt: str, history: TurnHistory) -> Job:
         """What the driver gets."""

@@ -15,11 +15,13 @@ from agenttalk.engine.budgets.spending import Budgets
 from agenttalk.engine.core.slots import Slots
 from agenttalk.engine.plans import commands, supersede
 from agenttalk.engine.plans.commands import PreparedCommand
+from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transaction import make_task_changed_error
 from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt as run_attempt
 from agenttalk.engine.runs import checkpoints
+from agenttalk.engine.runs.attempt import AttemptBuilder
 from agenttalk.engine.runs.checkpoints import PLAIN
 from agenttalk.ports import InputContent, Tx
 from agenttalk.ports.statements.plans import COMMAND_OF_DELIVERY, ENGINE_TASK, EngineTaskRow
@@ -260,9 +262,8 @@ def _start(
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     run_attempt.record_start(moves, attempt, order.message_id, sha256, used, order.line)
-    job = attempt.build_job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
-    known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
-    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    history = TurnHistory(crashes=retries, bad_scores=sent_back)
+    return attempt.lease_to(prompt, history, delivery, order.message_id, ticket, moves.at, fact)
 
 
 def _resume(
@@ -303,9 +304,8 @@ def _resume(
         consumed_at = moves.at
         tx.run_later(TAKE_DELIVERY, taken, lost_to)
     run_attempt.record_start(moves, attempt, message_id, sha256, used)
-    job = attempt.build_job(prompt, TurnHistory(crashes=retries, bad_scores=sent_back))
-    known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
-    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    history = TurnHistory(crashes=retries, bad_scores=sent_back)
+    return attempt.lease_to(prompt, history, delivery, message_id, ticket, consumed_at, fact)
 
 
 def take_over_attempt(
@@ -317,50 +317,53 @@ def take_over_attempt(
     ticket: int,
     task: EngineTaskRow,
 ) -> LeasedAttempt:
-    """Give the attempt that is under way to this process, which is to verify what it left."""
-    tx = moves.tx
-    message_id, command = _read_command(tx, desk, delivery)
-    sheet = moves.sheets.load(tx, command.plan_id)
+    """Take over the attempt that is under way, under a new epoch: this process verifies what it left."""
+    message_id, command = _read_command(moves.tx, desk, delivery)
+    sheet = moves.sheets.load(moves.tx, command.plan_id)
     attempt = run_attempt.prepare_attempt(
         moves, desk.owner, desk.root, sheet, agent_id, command, task.epoch + 1, inputs, ()
     )
     attempt.number = task.attempt
-    passage = checkpoints.decide_before_turn(
-        moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
-    )
-    attempt.passage = passage.with_lease(attempt.lease)
-    consumed_at = tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.at
-    job = replace(attempt.build_job("", TurnHistory(crashes=task.retries, bad_scores=task.sent_back)), again=True)
-    known = (delivery, message_id, task.retries, task.sent_back, ticket, consumed_at, task.fact, attempt.node)
-    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    granted = _lease_again(moves, desk, sheet, attempt, message_id, delivery, ticket, task, prompt="")
+    return replace(granted, job=replace(granted.job, again=True))
 
 
 def take_back_attempt(
     moves: TaskTransitions, desk: LeaseContext, agent_id: str, delivery: int, ticket: int, task: EngineTaskRow
 ) -> LeasedAttempt | None:
-    """The attempt that an agent elsewhere has taken, as it was; None when its inputs are gone."""
-    tx = moves.tx
-    message_id, command = _read_command(tx, desk, delivery)
-    sheet = moves.sheets.load(tx, command.plan_id)
-    inputs, used, lost = plan_inputs.read_command_inputs(tx, sheet, command, agent_id, moves.at)
+    """Take back the attempt that a remote agent has, as it was; None if its inputs are gone."""
+    message_id, command = _read_command(moves.tx, desk, delivery)
+    sheet = moves.sheets.load(moves.tx, command.plan_id)
+    inputs, used, lost = plan_inputs.read_command_inputs(moves.tx, sheet, command, agent_id, moves.at)
     if lost:
         return None
     attempt = run_attempt.prepare_attempt(
         moves, desk.owner, desk.root, sheet, agent_id, command, task.epoch, inputs, used
     )
-    attempt.number, attempt.lease, attempt.token = (
-        task.attempt,
-        task.lease or "",
-        "",
-    )  # of the token we know nothing but its hash
+    attempt.number, attempt.lease = task.attempt, task.lease or ""
+    attempt.token = ""  # the store knows only its hash
+    return _lease_again(moves, desk, sheet, attempt, message_id, delivery, ticket, task, attempt.render_prompt())
+
+
+def _lease_again(
+    moves: TaskTransitions,
+    desk: LeaseContext,
+    sheet: PlanDefinition,
+    attempt: AttemptBuilder,
+    message_id: str,
+    delivery: int,
+    ticket: int,
+    task: EngineTaskRow,
+    prompt: str,
+) -> LeasedAttempt:
+    """The lease of an attempt that began before. Its task is leased, so only the other reasons could deny it."""
     passage = checkpoints.decide_before_turn(
-        moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True
+        moves, desk.purse, sheet, attempt.node, attempt.command, message_id, (), taken_over=True
     )
     attempt.passage = passage.with_lease(attempt.lease)
-    consumed_at = tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.at
-    job = attempt.build_job(attempt.render_prompt(), TurnHistory(crashes=task.retries, bad_scores=task.sent_back))
-    known = (delivery, message_id, task.retries, task.sent_back, ticket, consumed_at, task.fact, attempt.node)
-    return LeasedAttempt(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
+    consumed_at = moves.tx.run(CONSUMED_AT, id=delivery)[0].consumed_at or moves.at
+    history = TurnHistory(crashes=task.retries, bad_scores=task.sent_back)
+    return attempt.lease_to(prompt, history, delivery, message_id, ticket, consumed_at, task.fact)
 
 
 def _read_command(tx: Tx, desk: LeaseContext, delivery: int) -> tuple[str, Command]:
