@@ -27,7 +27,7 @@ FOLDERS: Final = ("src/agenttalk", "docs", "bench", "contrib", "examples", "test
 SUFFIXES: Final = {".css", ".html", ".js", ".md", ".py", ".sh", ".sql", ".toml", ".yaml", ".yml"}
 BUDGETS: Final[dict[str, int]] = {
     "docs": 100,
-    "src/agenttalk/adapters": 332,
+    "src/agenttalk/adapters": 134,
     "src/agenttalk/contracts": 86,
     "src/agenttalk/demo": 17,
     "src/agenttalk/doors": 278,
