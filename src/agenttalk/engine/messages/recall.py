@@ -1,6 +1,6 @@
-"""Taking commands back: a newer one took their place, or the DAG that they were made for is not in force any more.
+"""Takes commands back: a newer one took their place, or the DAG that they were made for is no longer in force.
 
-One that nobody has claimed vanishes from its inbox. One that waits fails, and its receipt says why. One that runs is
+An unclaimed command vanishes from its inbox. One that waits fails, and its receipt says why. One that runs is
 cancelled by a newer command; a new DAG lets it end.
 """
 
@@ -63,7 +63,7 @@ def recall(tx: Tx, newer: CommandOrder, plan_id: str, dag_sha256: str, deps: Dep
 
 
 def withdraw_outdated(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, new: str, deps: Deps, at: str) -> int:
-    """Withdraw the orders of an earlier DAG that nobody runs; how many there were."""
+    """Withdraw the commands of an earlier DAG that do not run; return how many there were."""
     count = 0
     for task_id in tasks:
         about = {"plan_id": plan_id, "task_id": task_id}
@@ -84,7 +84,7 @@ def withdraw_outdated(tx: Tx, plan_id: str, tasks: Iterable[str], *, old: str, n
 
 
 def _runs(task: MessageTaskRow, order: EarlierOrderRow) -> bool:
-    """Whether a task is being worked on: by a turn of ours, or, as its receipt says, by somebody in a folder."""
+    """Whether a task is being worked on: by a turn of ours, or, as its receipt says, by an agent in a folder."""
     leased = task.lease is not None and task.delivery == order.delivery
     return leased or (order.delivery_state == "claimed" and task.lease is None and task.state == _RUNNING)
 
