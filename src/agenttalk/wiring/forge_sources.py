@@ -163,7 +163,7 @@ def build_registry(settings: Settings) -> ForgeRegistry:
 
 
 def _require_apart(identities: Sequence[ForgeIdentity], engines: Mapping[str, str]) -> None:
-    """Raise UsageError for an account that two have: nobody could tell who did what."""
+    """Raise UsageError for an account with two holders: the forge could not show who did what."""
     holders: dict[tuple[str, str | int], str] = {
         (source, login.lower()): "the engine" for source, login in engines.items()
     }
@@ -232,7 +232,7 @@ def build_task_kind(settings: Settings, **more: Any) -> ToolchainTaskKind:
 
 
 def build_read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
-    """Whoever reads at forges whether something is so."""
+    """The reader that verifies claims at forges."""
     said = settings.toolchain
     hasty = {name for name, each in settings.sources.items() if verification_mode_of(settings, each) != "observed"}
     patience, settling = float(said.verify_patience), float(said.settle_seconds)

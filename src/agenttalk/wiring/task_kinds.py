@@ -28,7 +28,7 @@ _PARTS: Final = (
 
 
 def register_kinds(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
-    """Kinds by their boards. Raises UsageError when two want the same board, or one is none."""
+    """Kinds by their boards. Raises UsageError when two want the same board, or one is not a kind."""
     found: dict[str, TaskKind] = {}
     for kind in kinds:
         lacking = [part for part in _PARTS if not hasattr(kind, part)]
@@ -49,6 +49,6 @@ def load_installed_kinds(points: Iterable[EntryPoint] | None = None) -> list[Tas
     for point in entry_points(group=GROUP) if points is None else points:
         try:
             kinds.append(point.load()())
-        except Exception:  # somebody else's code
+        except Exception:  # foreign code
             LOG.exception("the kind %r cannot be loaded", point.name, extra={"action": "kinds.load"})
     return kinds
