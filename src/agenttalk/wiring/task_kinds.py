@@ -33,7 +33,9 @@ def register_kinds(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
     for kind in kinds:
         lacking = [part for part in _PARTS if not hasattr(kind, part)]
         if lacking:
-            raise UsageError(Code.FIELD_MISSING, f"{type(kind).__name__} is no kind of task: no {', '.join(lacking)}")
+            raise UsageError(
+                Code.FIELD_MISSING, f"{type(kind).__name__} is not a kind of task: it has no {', '.join(lacking)}"
+            )
         if kind.board in found:
             other = found[kind.board].name
             raise UsageError(

@@ -189,6 +189,6 @@ def test_kinds_are_found_by_their_boards_and_a_broken_one_does_not_stop_the_othe
     with pytest.raises(UsageError, match="both want the board") as caught:
         kinds.register_kinds([ours, ToolchainTaskKind(name="second")])
     assert caught.value.code is Code.FIELD_VALUE
-    with pytest.raises(UsageError, match="is no kind of task"):
+    with pytest.raises(UsageError, match="is not a kind of task"):
         kinds.register_kinds([object()])  # type: ignore[list-item]
     assert kinds.load_installed_kinds() == []
