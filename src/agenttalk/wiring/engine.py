@@ -79,7 +79,8 @@ async def serve(
             toolchain = connect_forges(deps, listened, sources, forges)
             running = _assembled(root, deps, settings, performers(deps), forges, toolchain)
             # With its plan it ends, and it would end what it began of others.
-            running.dispatcher.only_new = job is not None
+            if job is not None:
+                running.dispatcher.ignore_open_plans()
             collector = GarbageCollector(deps, settings.gc.keeps)
             _equip(running, root, deps, settings, collector)
             await _trace(running, root, deps, settings)

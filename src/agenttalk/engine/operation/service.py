@@ -163,14 +163,14 @@ class Service:
         await submission.store_check_files(self.deps, boards.DEFAULT, dag, files)
         also = trace_context.make_parent_recorder(dag.plan_id, traceparent)
         new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
-        await self._dispatching().adopt_plan(dag.plan_id)
+        await self._dispatching().operator.adopt_plan(dag.plan_id)
         if not new:
-            await self._dispatching().check_branch(dag.plan_id)  # what it proved may not hold any more
+            await self._dispatching().operator.check_branch(dag.plan_id)  # what it proved may not hold any more
         return new
 
     async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
         """What people should know of a plan that works on a repository before it begins there."""
-        return await self._dispatching().remarks(dag, manifest)
+        return await self._dispatching().operator.remarks(dag, manifest)
 
     async def apply(
         self,
@@ -183,7 +183,7 @@ class Service:
     ) -> dict[str, Any]:
         """Put a new revision of a plan in force."""
         await submission.store_check_files(self.deps, (await boards.board_of(self.deps, dag.plan_id)).name, dag, files)
-        found = await self._dispatching().apply(dag, manifest, profiles, by=by)
+        found = await self._dispatching().operator.apply(dag, manifest, profiles, by=by)
         return found.as_json()
 
     async def read_plan_status(self, plan_id: str) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class Service:
 
     async def verify(self, plan_id: str, task_id: str | None = None, *, by: str) -> dict[str, Any]:
         """Look now whether what a plan, or a task of it, proved still holds, because somebody wants to know."""
-        told = await self._dispatching().verify(plan_id, task_id)
+        told = await self._dispatching().operator.verify(plan_id, task_id)
         board = await boards.board_of(self.deps, plan_id)
         await board.transact(lambda tx: tx.record("verify.asked", plan_id, {"by": by, "task_id": task_id}))
         return told
@@ -232,13 +232,17 @@ class Service:
         if self._dispatcher is None:
             return
         try:
-            await (self._dispatcher.check_all_branches() if plan_id is None else self._dispatcher.check_branch(plan_id))
+            await (
+                self._dispatcher.operator.check_all_branches()
+                if plan_id is None
+                else self._dispatcher.operator.check_branch(plan_id)
+            )
         except AgentTalkError as error:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
 
     async def record_merge(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
         """Write down that a person merged what a plan has done."""
-        await self._dispatching().record_merge(plan_id, by=by, commit=commit, into=into, stale=stale)
+        await self._dispatching().operator.record_merge(plan_id, by=by, commit=commit, into=into, stale=stale)
 
     async def repository(self, plan_id: str) -> dict[str, Any]:
         """The repository that a plan works on."""

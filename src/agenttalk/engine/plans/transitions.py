@@ -394,15 +394,15 @@ class TaskTransitions(PlanTransaction):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
 
-    def mark_all_completed(self, ended: Sequence[tuple[PlanDefinition, str]]) -> None:
-        """Tasks that somebody ran are completed, without a word on who goes on: everybody who waited for them does.
+    def mark_all_ended(self, ended: Sequence[tuple[PlanDefinition, str, Cause]]) -> None:
+        """Let everything continue that waited for tasks whose turns ended.
 
-        The same as `ended` for each of them, only that what they make ready is looked at together.
+        The same as `mark_ended` for each of them, except that what they make ready is handled together.
         """
         held: list[tuple[PlanDefinition, str, bool]] = []
         self._held = held
-        for sheet, task_id in ended:
-            self.mark_ended(sheet, task_id, "FULFILLED")
+        for sheet, task_id, cause in ended:
+            self.mark_ended(sheet, task_id, cause)
         self._held = None
         room = self.room
         self.has_more_due = self.has_more_due or len(held) > room
