@@ -60,14 +60,13 @@ def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
 
 def to_json(row: ObjectionRow) -> dict[str, Any]:
     """One of them, for people and programs."""
-    task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
     told = {
-        "task_id": task_id,
-        "checkpoint": checkpoint,
-        "allowed": severity == "warning" or by is not None,
-        "severity": severity,
-        "reasons": wire.read(bytes(reasons)),
-        "trace_id": trace_id,
-        "at": at,
+        "task_id": row.task_id,
+        "checkpoint": row.checkpoint,
+        "allowed": row.severity == "warning" or row.overridden_by is not None,
+        "severity": row.severity,
+        "reasons": wire.read(bytes(row.reasons)),
+        "trace_id": row.trace_id,
+        "at": row.at,
     }
-    return told if by is None else {**told, "overridden_by": by, "why": why}
+    return told if row.overridden_by is None else {**told, "overridden_by": row.overridden_by, "why": row.why}

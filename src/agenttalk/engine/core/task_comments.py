@@ -209,6 +209,5 @@ def _unknown(task: TaskName) -> UsageError:
 
 
 def _remark(row: CommentRow) -> dict[str, Any]:
-    number, _, author, type_, body, claims, epoch, at = row
-    shown = {"id": number, "author": author, "type": type_, "body": body, "epoch": epoch, "at": at}
-    return {**shown, "claims": wire.read(bytes(claims))} if claims else shown
+    shown = {"id": row.id, "author": row.author, "type": row.type, "body": row.body, "epoch": row.epoch, "at": row.at}
+    return {**shown, "claims": wire.read(bytes(row.claims))} if row.claims else shown

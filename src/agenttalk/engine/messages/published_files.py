@@ -340,20 +340,19 @@ async def publish_status(deps: Deps, board: Store, plan_id: str, seen: StatusMar
 
 
 def _task(row: PlanTaskRow) -> dict[str, Any]:
-    task_id, agent_id, state, updated_at, _, _, attempt, since, missing, request_id, rounds, progress = row
     task: dict[str, Any] = {
-        "task_id": task_id,
-        "assigned_agent_id": agent_id,
-        "state": state,
-        "updated_at": updated_at,
-        "attempts": {"reexecute_count": rounds, "retry_count": max(0, attempt - 1)},
+        "task_id": row.task_id,
+        "assigned_agent_id": row.agent_id,
+        "state": row.state,
+        "updated_at": row.updated_at,
+        "attempts": {"reexecute_count": row.reexecutions, "retry_count": max(0, row.attempt - 1)},
     }
-    if state in _BLOCKED:
-        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[state].lower()}"}
-        blocking |= {"started_at": since} if since else {}
-        blocking |= {"missing": wire.read(bytes(missing))} if missing else {}
-        blocking |= {"request_id": request_id} if request_id else {}
+    if row.state in _BLOCKED:
+        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[row.state].lower()}"}
+        blocking |= {"started_at": row.waiting_since} if row.waiting_since else {}
+        blocking |= {"missing": wire.read(bytes(row.missing))} if row.missing else {}
+        blocking |= {"request_id": row.request_id} if row.request_id else {}
         task["blocking"] = blocking
-    if progress:
-        task["progress"] = wire.read(bytes(progress))
+    if row.progress:
+        task["progress"] = wire.read(bytes(row.progress))
     return task

@@ -218,11 +218,23 @@ async def find_question(deps: Deps, request_id: str) -> tuple[Store, HumanQuesti
 
 
 def _request(board: str, row: RequestRow) -> HumanQuestion:
-    request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by, proof = row
-    document = HumanInterventionRequest.from_bytes(bytes(body))
-    answer: Any = wire.read(bytes(response)) if response else None
-    shown = proof_from_row(row) if proof else None
-    return HumanQuestion(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
+    document = HumanInterventionRequest.from_bytes(bytes(row.body))
+    answer: Any = wire.read(bytes(row.response)) if row.response else None
+    shown = proof_from_row(row) if row.proof else None
+    return HumanQuestion(
+        board,
+        row.request_id,
+        row.plan_id,
+        row.task_id,
+        row.agent_id,
+        row.sha256,
+        row.at,
+        row.state,
+        document,
+        answer,
+        row.answered_by,
+        shown,
+    )
 
 
 def proof_from_row(row: RequestRow) -> AnswerProof:

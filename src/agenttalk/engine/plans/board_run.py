@@ -248,8 +248,9 @@ async def _tell_away(kind: TaskKind, store: Store, granted: LeasedAttempt, why: 
 
 
 def _read_comments(row: CommentRow) -> Submission:
-    _, kind, author, type_, body, claims, _, at = row
-    return Submission(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
+    return Submission(
+        row.kind, row.author, row.type, row.body, wire.read(bytes(row.claims)) if row.claims else None, row.at
+    )
 
 
 async def refresh_run(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:

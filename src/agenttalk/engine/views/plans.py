@@ -149,13 +149,12 @@ def _place(text: str) -> _PlanCursor:
 
 
 async def _run(store: Store, row: RunPageRow) -> dict[str, Any]:
-    plan_id, state, still_open, completed, failed, skipped, began_at, ended_at = row
-    counts = dict(zip(_COUNTS, (still_open, completed, failed, skipped), strict=True))
-    [(counts["unproven"],)] = await store.read(UNPROVEN_IN, plan_id=plan_id)
-    [(counts["not_isolated"],)] = await store.read(UNISOLATED_IN, plan_id=plan_id)
-    about = {"plan_id": plan_id, "board": store.name, "origin": "engine", "state": state, "halted": None}
-    about["result"] = await plan_status.result_of(store, plan_id, state, counts)
-    return {**about, "counts": counts, "began_at": began_at, "ended_at": ended_at}
+    counts = dict(zip(_COUNTS, (row.open, row.completed, row.failed, row.skipped), strict=True))
+    [(counts["unproven"],)] = await store.read(UNPROVEN_IN, plan_id=row.plan_id)
+    [(counts["not_isolated"],)] = await store.read(UNISOLATED_IN, plan_id=row.plan_id)
+    about = {"plan_id": row.plan_id, "board": store.name, "origin": "engine", "state": row.state, "halted": None}
+    about["result"] = await plan_status.result_of(store, row.plan_id, row.state, counts)
+    return {**about, "counts": counts, "began_at": row.began_at, "ended_at": row.ended_at}
 
 
 async def _foreign(store: Store, plan_id: str, halted: str | None) -> dict[str, Any]:
@@ -347,10 +346,17 @@ async def list_artifacts(deps: Deps, plan_id: str, *, after: int = 0, limit: int
 
 
 def _artifact(row: PlanArtifactRow) -> dict[str, Any]:
-    _, message_id, task_id, output_name, seq, producer, state, at, envelope = row
-    files = [{"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(envelope))]
-    about = {"message_id": message_id, "task_id": task_id, "output_name": output_name, "seq": seq, "agent_id": producer}
-    return {**about, "state": state, "at": at, "files": files}
+    files = [
+        {"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(row.envelope))
+    ]
+    about = {
+        "message_id": row.message_id,
+        "task_id": row.task_id,
+        "output_name": row.output_name,
+        "seq": row.seq,
+        "agent_id": row.producer,
+    }
+    return {**about, "state": row.state, "at": row.accepted_at, "files": files}
 
 
 async def describe_repository(deps: Deps, plan_id: str) -> dict[str, Any]:
