@@ -1,6 +1,6 @@
 """What the engine needs of the world. The docstrings are the specification; adapters live elsewhere.
 
-A name is loaded when it is first asked for: whoever needs a store does not pay for agents and proof.
+A name is loaded when it is first asked for: a module that needs a store does not load agents and proof.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ProcessIdentity(NamedTuple):
-    """A process, so that nobody mistakes another one for it after it died or the machine restarted."""
+    """A process, told apart from later processes with its number, also after a restart of the machine."""
 
     boot_id: str
     pid: int
@@ -71,17 +71,17 @@ class Confinement:
 
 
 class ProgramInput(Protocol):
-    """The standard input of a program with which somebody speaks."""
+    """The standard input of a program, open during its turn."""
 
     def write(self, data: bytes) -> None:
-        """Say something. It is said as fast as the program reads; what a dead one is told is lost."""
+        """Write to the program, as fast as it reads. Data for a dead program is lost."""
 
     def close(self) -> None:
         """Say nothing any more: the program is to end by itself, and is ended soon if it does not."""
 
 
 class StdioClient(Protocol):
-    """Somebody who speaks with a program, by its standard input and the lines that it prints. All in the loop's thread.
+    """Speaks with a program through its standard input and the lines that it prints. Runs in the loop's thread.
 
     `hear` of the turn gets the lines.
     """
@@ -90,12 +90,12 @@ class StdioClient(Protocol):
         """The program was asked for, and may be spoken to."""
 
     def request_end(self) -> None:
-        """It is to end, because its time is over or somebody wants it so. The pen still writes for a moment."""
+        """Ask the program to end: its time is over, or the turn is cancelled. The pen still writes for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceBudget:
-    """What all processes of a turn may use together. It is looked at while they run; who uses more is ended."""
+    """What all processes of a turn may use together. The driver measures it, and ends a turn that uses more."""
 
     disk: int
     """Bytes that files take on the disk, those without a name included."""
@@ -114,7 +114,7 @@ class ResourceBudget:
     kept: tuple[Path, ...] = ()
     """What in those is not removed."""
     exact: bool = False
-    """Whether it is also looked at when a turn was too short to be watched."""
+    """Whether it is also measured after a turn that was too short to be watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class ProgramTurn:
     timeout: float
     """Seconds until the whole tree is killed."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """AGENTTALK_* variables, and whatever the profile hands over. Nothing else of ours reaches the program."""
+    """AGENTTALK_* variables, and what the profile passes on. Nothing else of ours reaches the program."""
     keep: int = 1024 * 1024
     """How many bytes of standard output are kept; of standard error the last 16 KiB."""
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -142,9 +142,9 @@ class ProgramTurn:
     confinement: Confinement | None = None
     """What the processes may touch; None lets them do what this user may do."""
     pieces: Callable[[bytes], None] | None = None
-    """Gets all of standard output, piece by piece as it comes. Whoever listens may have the turn cancelled for it."""
+    """Gets all of standard output, piece by piece as it comes. The listener may cancel the turn."""
     hear: Callable[[bytes], None] | None = None
-    """Gets each line of standard output as it comes. Whoever listens may have the turn cancelled for it."""
+    """Gets each line of standard output as it comes. The listener may cancel the turn."""
     longest: int | None = None
     """Bytes of a line that `hear` gets. When it is said, `hear` gets the last line also if it has no end."""
     talk: StdioClient | None = None
@@ -203,7 +203,7 @@ class InputContent(NamedTuple):
 
 
 class JobMonitor(Protocol):
-    """Whoever looks on while a job is carried out, and stops it when it uses too much or gets nowhere.
+    """Watches a job, and stops it when it uses too much or makes no progress.
 
     A performer tells what it hears; it is cancelled when that is a reason to stop. Tell it in the loop's thread.
     """
@@ -220,7 +220,7 @@ class JobMonitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One attempt at a task, for whoever carries it out."""
+    """One attempt at a task, as its performer gets it."""
 
     plan_id: str
     task_id: str
@@ -253,7 +253,7 @@ class Job:
     readonly: tuple[Path, ...] = ()
     """What that place needs from elsewhere, to be read."""
     watch: JobMonitor | None = None
-    """Who is told what is used and done meanwhile."""
+    """Gets what is used and done meanwhile."""
     others: Mapping[str, StoredOutput] = field(default_factory=dict)
     """Outputs of other tasks that the promise wants to see, as they are stored."""
     neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
@@ -270,7 +270,7 @@ class Job:
 
     @property
     def needs_proof(self) -> bool:
-        """Whether somebody else than the agent has to look at its work."""
+        """Whether the prover has to check the work."""
         return self.repo is not None or self.has_checks
 
 

@@ -42,7 +42,7 @@ class PermissionRequest(NamedTuple):
 
 
 class Dialogue(Protocol):
-    """One prompt from its beginning to its end, whatever the other side does. Nothing raises for what it says."""
+    """One prompt from its beginning to its end. No input from the agent makes a method raise."""
 
     @property
     def over(self) -> bool:

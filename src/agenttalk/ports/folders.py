@@ -20,7 +20,7 @@ class FolderEntry(NamedTuple):
     mtime_ns: int
     nlink: int
     ctime_ns: int = 0
-    """When it was changed last, its name and rights included; 0 if nobody asked."""
+    """When it was changed last, its name and rights included; 0 if it was not read."""
 
     @property
     def is_text(self) -> bool:
@@ -72,7 +72,7 @@ class Folder(Protocol):
     def stream(self, relative: str, limit: int, *, linked: bool = False) -> AbstractContextManager[BinaryIO]:
         """A file that has at most `limit` bytes, to be read piece by piece.
 
-        If `linked`, it may have other names: then it may be somebody else's file, and only be looked at.
+        If `linked`, it may have other names: then it may be a file of another program: only read it.
         """
 
     def digest(self, relative: str, limit: int) -> Digest:
@@ -90,7 +90,7 @@ class Folder(Protocol):
         """Write at the end of a file, which is `at`; what lies behind it is cut off. Not atomic."""
 
     def move(self, relative: str, target: Self, new: str, *, replace: bool = False) -> bool:
-        """Move whatever has this name. False, and nothing done, if the target exists."""
+        """Move the entry of this name. False, and nothing done, if the target exists."""
 
     def remove(self, relative: str) -> bool:
         """Remove a file or an empty folder. False if there was none."""

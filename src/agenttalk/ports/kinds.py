@@ -86,13 +86,13 @@ class KindTurn:
     at: str
     """Now."""
     confirm: Confirmer | None = None
-    """Asks a person about what the turn left; None where nobody can be asked."""
+    """Asks a person about what the turn left; None where no person can be asked."""
     read: QueryReader | None = None
     """Reads the kind's own board."""
     wait: ForgeWaiter | None = None
-    """Waits, with the agent free for other tasks: why, and for what at the longest; None where nobody waits."""
+    """Waits, with the agent free for other tasks: why, and for what at the longest; None where it cannot wait."""
     away: OutageReporter | None = None
-    """Tells whoever has to know, and why, that what has to be asked is out of order; None where nobody can be told."""
+    """Reports that the forge cannot be asked, and why; None where no report is possible."""
 
 
 class KindOutcome(NamedTuple):
@@ -110,7 +110,7 @@ class KindOutcome(NamedTuple):
     """What verification came to, in a word of `rules.toolchain.read_back`: no_action, claim_denied, verify_error, …"""
     detail: str = ""
     infrastructure: bool = False
-    """Whether the forge could not be asked, which is nobody's fault who worked on the task."""
+    """Whether the forge could not be asked, which is not the fault of the agent."""
 
 
 class FollowUp(NamedTuple):
@@ -136,7 +136,7 @@ class TaskKind(Protocol):
         """The board on which its tasks live. Its run has the same name and never ends."""
 
     def task(self, tx: Tx, task_id: str) -> KindTask | None:
-        """A task of its board, from its own row; None when it is none of its."""
+        """A task of its board, from its own row; None when it belongs to another kind."""
 
     def wants_run(self, task: KindTask) -> bool:
         """Whether an agent has to do anything. If not, being stored is all: the evidence `delivered` decides."""
@@ -157,7 +157,7 @@ class TaskKind(Protocol):
         """A turn begins, with a prompt that was made of the task: note what that shows. In the same transaction."""
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
-        """What is found of the work after a turn. Whoever raises has found nothing: that is not done."""
+        """What is found of the work after a turn. A kind that raises has found nothing, so the task is not done."""
 
     def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
         """What follows when a turn did not fulfil the promise; queued in the commit that ends the turn."""

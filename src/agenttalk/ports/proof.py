@@ -1,4 +1,4 @@
-"""Proof: what is looked at before a task is done, and what comes of it."""
+"""Proof: what is checked before a task is done, and the results."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Baseline:
     onto: str
     """The tip of the plan's branch where the first attempt began; empty without a repository."""
     results: Mapping[str, CheckResult] = field(default_factory=dict)
-    """By the ids of the checks that were looked at."""
+    """By the ids of the checks that were made."""
 
 
 class CheckResultStore(Protocol):
     """What was found out before, kept where the next start finds it. Only the engine writes here."""
 
     async def find_baseline(self, job: Job) -> Baseline | None:
-        """How the checks of a job's task stood before its work; None if nobody has looked yet."""
+        """How the checks of a job's task stood before its work; None before the first look."""
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that. The tip that was kept first stays."""
@@ -149,7 +149,7 @@ class Prover(Protocol):
         """An attempt is over. Those go on who waited for it because it had conflicted with others before."""
 
     async def find_head(self, plan_id: str, repo: Workspace) -> str:
-        """Where the branch of a plan stands; empty when it is gone. Nothing is made, and nothing else looked at."""
+        """Where the branch of a plan stands; empty when it is gone. It makes nothing and reads nothing else."""
 
     async def find_tip(self, job: Job, globs: Sequence[str]) -> BranchTip:
         """Where the branch of a job's plan stands now, and what each glob matches there."""
@@ -163,5 +163,5 @@ class Prover(Protocol):
     async def list_arrivals(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
         """What came onto the plan's branch behind a commit, the oldest first, each with the task whose work it is.
 
-        None stands for what somebody else put there. There is nothing if the commit does not lead to the tip.
+        None stands for commits that no task made. There is nothing if the commit does not lead to the tip.
         """

@@ -57,7 +57,7 @@ class Tx(Protocol):
         """The id of a row that is to be inserted into a table with this transaction."""
 
     def reserve_ids(self, many: int) -> None:
-        """So many messages, deliveries and facts are about to be written: ids that must be asked for are, at once."""
+        """Reserve ids for so many messages, deliveries and facts, where the database gives them."""
 
     def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
         """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction.
@@ -97,11 +97,11 @@ class Store(Protocol):
 
         Raises MachineError when the commit failed. STORE_IN_DOUBT says that it may have happened all the
         same; every other code says that nothing was stored. Once handed over, a work is carried out even
-        when whoever awaits it is cancelled.
+        when its caller is cancelled.
         """
 
     def submit(self, work: Callable[[Tx], T]) -> UncancellableFuture[T]:
-        """The same as `transact`, begun at once. It cannot be cancelled: whoever awaits it is when it is done."""
+        """The same as `transact`, begun at once. A task that awaits it is cancelled only when it is done."""
 
     async def read(self, query: Statement[R], /, **params: Value) -> list[R]:
         """Run one query on what is committed. Sees every work whose `transact` has returned."""
@@ -146,7 +146,7 @@ class Ids(Protocol):
     """New names."""
 
     def new(self, prefix: str) -> str:
-        """An id that nobody else has, e.g. `msg_9f…`."""
+        """Make a unique id, e.g. `msg_9f…`."""
 
 
 class Stores(Protocol):

@@ -27,7 +27,7 @@ PAGE: Final = 2_000
 _ONE_VIEW: Final[dict[DialectName, str]] = {"sqlite": "BEGIN", "postgres": "BEGIN ISOLATION LEVEL REPEATABLE READ"}
 """Begins one view of it all, though an engine may be writing."""
 Witnesses = dict[str, dict[int, bytes]]
-"""Chain → place → hash, as somebody else keeps it."""
+"""Chain → place → hash, as an anchor or the system's chain has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _messages(entry: LedgerEntry, command_id: str) -> Iterator[str]:
 
 
 def write_anchor(reports: list[ChainReport]) -> bytes:
-    """The heads of all chains as a document, to be kept where nobody who can write the root can write."""
+    """Write the heads of all chains as a document. Keep it where writers of the root cannot write."""
     heads = {r.chain: {"link": r.verdict.head.link, "hash": _hash(r.verdict.head.hash)} for r in reports}
     return wire.write({"schema_version": "1.0", "heads": heads}) + b"\n"
 
@@ -199,7 +199,7 @@ def _report(chain: str, dialect: Dialect | None, witnesses: Witnesses, *, collec
 
 
 def _stray(reader: LedgerReader, seen: int) -> ChainBreak | None:
-    """Entries that are neither in the chain nor waiting for it were put there by somebody else."""
+    """Find entries that are neither in the chain nor waiting for it: no engine wrote them."""
     [count] = reader.read(COUNT_FACTS)
     if count.facts == seen:
         return None

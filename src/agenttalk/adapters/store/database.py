@@ -41,7 +41,7 @@ class Database:
         self._listening = False
 
     def listen(self) -> None:
-        """Hear of the effects of other servers, from the first time that somebody wants to know."""
+        """Listen for effects of other servers. The first caller of `wait_for_effects` starts it."""
         if not self._listening:
             self._listening = True
             self._listener = self.dialect.listen(self.signal.fire)
@@ -120,7 +120,7 @@ class DatabaseReader(BatchWorker[Question]):
             try:
                 rows = self._ask(self._queries[query.name], {**params, "board": job.board})
                 job.value = list(map(query.make_row, rows))
-            except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
+            except Exception as error:  # noqa: BLE001 - the caller gets it
                 job.error = self._dialect.translate_error(error) or error
 
     def end(self) -> None:

@@ -18,7 +18,7 @@ class DatabaseConnection(Protocol):
     """One connection, used by one thread at a time. Raises the database's own errors; see `Dialect.translate_error`."""
 
     def begin(self) -> None:
-        """Begin to write. With SQLite nobody else writes from here on."""
+        """Begin a transaction that writes. SQLite lets no other connection write until its end."""
 
     def commit(self) -> None:
         """Make it durable: returns when it is synced."""
@@ -42,7 +42,7 @@ class DatabaseConnection(Protocol):
         """Run statements, each for each of its parameters; how many rows each of them wrote."""
 
     def version(self) -> int | None:
-        """A number that stays the same until somebody else has written; None where that cannot be told."""
+        """A number that stays the same until another connection writes; None where the database has none."""
 
     def lock(self, name: str) -> None:
         """Hold a lock between servers until the transaction ends. SQLite's `begin` is one already."""
@@ -76,14 +76,14 @@ class Dialect(Protocol):
         """A new connection; raises AgentTalkError."""
 
     def listen(self, heard: Callable[[], None]) -> Listener | None:
-        """Call `heard`, from any thread, whenever somebody queued effects; None when nobody else can."""
+        """Call `heard`, from any thread, when another process queued effects; None when no other process can."""
 
     def translate_error(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
         """What a foreign error means; None for a fault of the program, which is raised as it is."""
 
 
 class ErrorTranslator:
-    """Foreign errors leave the block in our words, all others as they are."""
+    """Translates errors of the database that leave the block. Other errors pass unchanged."""
 
     __slots__ = ("_committing", "_dialect")
 
@@ -92,10 +92,10 @@ class ErrorTranslator:
         self._committing = committing
 
     def __enter__(self) -> None:
-        """Nothing is to be done before."""
+        """Do nothing yet."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Say in our words what went wrong."""
+        """Raise what the error means, if the dialect knows it."""
         if isinstance(error, Exception):
             meaning = self._dialect.translate_error(error, committing=self._committing)
             if meaning is not None:

@@ -42,7 +42,7 @@ def close_to_others(root: Path) -> None:
             rights = stat.S_IMODE(path.lstat().st_mode)
             if rights & 0o077 and not path.is_symlink():
                 path.chmod(rights & ~0o077)
-        except OSError:  # it is not there, or it is somebody else's
+        except OSError:  # it is missing, or another user owns it
             continue
 
 
@@ -56,7 +56,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class DraftFile:
-    """A file in the making, under a name that nobody else uses. `place` makes it durable and visible at once."""
+    """A file in the making, under a name that no other file has. `place` makes it durable and visible at once."""
 
     def __init__(self, folder: Path) -> None:
         make_folder(folder)

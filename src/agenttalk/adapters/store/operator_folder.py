@@ -46,7 +46,7 @@ def token_of(root: Path) -> str | None:
 
 
 def ensure_token(root: Path) -> str:
-    """The operator's token of a root, made when there is none. Nobody else can read its file."""
+    """The operator's token of a root, made when there is none. Other users cannot read its file."""
     folder = ensure_folder(root)
     found = token_of(root)
     if found is not None:
@@ -55,7 +55,7 @@ def ensure_token(root: Path) -> str:
     draft = folder / f".{secrets.token_hex(12)}.tmp"
     try:
         write_private(draft, f"op_{secrets.token_urlsafe(32)}\n".encode())
-        with suppress(FileExistsError):  # somebody else was quicker: theirs is the token
+        with suppress(FileExistsError):  # another process was quicker: its token counts
             os.link(draft, path)
         files.sync_folder(folder)
     except OSError as error:
@@ -78,7 +78,7 @@ def agent_token_of(root: Path, agent_id: str) -> str | None:
 
 
 def keep_agent_token(root: Path, agent_id: str, token: str) -> Path:
-    """Keep the token of an agent elsewhere, so that nobody else can read it, in the place of an older one."""
+    """Keep the token of an agent elsewhere, readable for this user only. It replaces an older one."""
     folder, path = ensure_folder(root), _agent_token_file(root, agent_id)
     draft = folder / f".{secrets.token_hex(12)}.tmp"
     try:

@@ -41,7 +41,7 @@ def load_statements(dialect: DialectName) -> dict[str, str]:
 
 @cache
 def load_silent_statements(dialect: DialectName) -> dict[str, str]:
-    """The same without what they return, for when nobody asks: a statement that returns rows takes twice as long."""
+    """The statements without RETURNING, for callers that need no rows: returning rows takes twice as long."""
     return {name: _RETURNED.sub("", text) for name, text in load_statements(dialect).items()}
 
 

@@ -68,13 +68,13 @@ def open_postgres(url: str, schema: str) -> Postgres:
 
 
 class Witness(Protocol):
-    """Somebody outside of the root who writes down how far its chains have come. Called from several threads."""
+    """Keeps the heads of the chains outside of the root. Called from several threads."""
 
     def find_head(self, chain: str) -> ChainHead | None:
         """What was written down before."""
 
     def dispute(self, chain: str) -> None:
-        """The chain does not hold what was written down: that stays, so that everybody sees it."""
+        """Keep the known head of a chain that does not contain it any more, so that the difference stays visible."""
 
     def note(self, chain: str, head: ChainHead) -> None:
         """Write down how far it has come now."""

@@ -1,6 +1,6 @@
 """One engine per root: a lock on the root's folder and on `data/engine.lock`; `data/engine.json` tells who holds it.
 
-A file can be deleted while it is locked, and then another one of its name be locked by somebody else. The folder itself
+A file can be deleted while it is locked, and then another one of its name be locked by another. The folder itself
 stays what it is. Where folders cannot be locked (some network file systems), the file alone has to do.
 """
 
@@ -184,7 +184,7 @@ def running_parts(root: Path) -> list[str]:
             found.append(f"{path.stem} (process {pid})")
         except FileNotFoundError:
             continue  # it ended just now
-        except OSError as error:  # then nobody knows, and it may well run
+        except OSError as error:  # it cannot be asked, so it may run
             found.append(f"{path.stem} ({path}: {error.strerror})")
     return found
 

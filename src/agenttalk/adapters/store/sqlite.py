@@ -34,7 +34,7 @@ class SqliteConnection:
         self._cursor = connection.cursor()
 
     def begin(self) -> None:
-        """Take the write lock at once: a deferred one could fail later whatever the busy timeout."""
+        """Take the write lock at once: a deferred one could fail later in spite of the busy timeout."""
         self._cursor.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -81,7 +81,7 @@ class SqliteConnection:
         """`begin` holds the only lock there is."""
 
     def notify(self) -> None:
-        """Nobody else is there to hear it."""
+        """Do nothing: one process uses the file."""
 
     def close(self) -> None:
         """Close it; the last one to close puts the log into the database."""
@@ -89,7 +89,7 @@ class SqliteConnection:
 
 
 class Sqlite:
-    """One database file. `offline` is for a copy that nobody writes: reading it leaves no trace beside it."""
+    """One database file. `offline` is for a copy without writers: reading it leaves no trace beside it."""
 
     name: DialectName = "sqlite"
     shared = False
@@ -105,7 +105,7 @@ class Sqlite:
             return SqliteConnection(self._reader() if readonly else self._writer())
 
     def listen(self, heard: Callable[[], None]) -> Listener | None:  # noqa: ARG002 - part of the seam
-        """One process writes a SQLite file, or tells nobody."""
+        """Return None: SQLite sends no notifications."""
         return None
 
     def translate_error(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
@@ -132,7 +132,7 @@ class Sqlite:
                 return None
 
     def connect_beside(self) -> apsw.Connection:
-        """A plain connection to a database that is there, for whoever copies it while others write."""
+        """A plain connection to a database that is there, to copy it while others write."""
         connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
         _prepare(connection)
         return connection

@@ -12,7 +12,7 @@ class WakeSignal:
     """Counts how often it fired."""
 
     def __init__(self) -> None:
-        self._count = 1  # so that somebody who has seen nothing (0) looks at once
+        self._count = 1  # so that a caller that has seen nothing (0) looks at once
         self._waiters: list[asyncio.Future[None]] = []
         self._lock = threading.Lock()
 

@@ -48,7 +48,7 @@ class BatchWorker(ABC, Generic[Ask]):
         self._put(WorkItem(board, ask, future))
 
     def post(self, board: str, ask: Ask) -> None:
-        """Hand something over from any thread; nobody waits for the answer."""
+        """Hand something over from any thread, without waiting for the answer."""
         self._put(WorkItem(board, ask, None))
 
     def stop(self) -> None:
@@ -117,7 +117,7 @@ def settle(jobs: list[WorkItem[Any]]) -> None:
 
 
 def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
-    """Call something in a loop, unless the loop is closed: then nobody waits there any more."""
+    """Call something in a loop, unless the loop is closed."""
     try:
         loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:
@@ -128,7 +128,7 @@ def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arg
 def _resolve(jobs: list[WorkItem[Any]]) -> None:
     for job in jobs:
         future = job.future
-        if future is None or future.done():  # cancelled: carried out all the same, but nobody asks any more
+        if future is None or future.done():  # the waiter was cancelled; the work was done anyway
             continue
         if job.error is None:
             future.set_result(job.value)

@@ -48,7 +48,7 @@ class DatabaseState(NamedTuple):
     """What a batch knows of the database in its end."""
 
     version: int
-    """What the connection counts: the same until somebody else has written."""
+    """The version that the connection reports: the same until another connection writes."""
     chain: tuple[ChainHead, int] | None
     """The newest entry of the ledger and its number."""
     free: dict[str, Iterator[int]]
@@ -82,7 +82,7 @@ class WriteBatch:
     def __init__(
         self, dialect: Dialect, connection: DatabaseConnection, at: str, known: DatabaseState | None = None
     ) -> None:
-        """`known` is what the batch before knew in the end, if nobody else has written since."""
+        """`known` is the state at the end of the previous batch, if no other connection has written since."""
         self._dialect = dialect
         self._connection = connection
         self._queries = queries.load_statements(dialect.name)
@@ -103,7 +103,7 @@ class WriteBatch:
         self._known = known
         self.version: int | None = None
         self.chain: tuple[ChainHead, int] | None = None
-        """The newest entry of the ledger and its number, once somebody asked; undone with the work that moved it."""
+        """The newest entry of the ledger and its number, once it was read; undone with the work that moved it."""
         self.failed: Exception | None = None
 
     def run(self, statement: Statement[R], /, **params: Value) -> list[R]:
@@ -157,7 +157,7 @@ class WriteBatch:
         return any(rows is mark for rows in self._waiting.values())
 
     def next_id(self, table: Literal["messages", "deliveries"]) -> int:
-        """The id of a new row. Where nobody else writes, it is the one after the last."""
+        """Take the id of a new row. With a single writer it is the one after the last."""
         found = next(self._free.get(table, _NONE), None)
         if found is None:
             query = FREE_MESSAGES if table == "messages" else FREE_DELIVERIES
@@ -169,7 +169,7 @@ class WriteBatch:
         return found
 
     def reserve_ids(self, many: int) -> None:
-        """Ask for ids at once. Where nobody else writes, they need not be asked for."""
+        """Reserve ids in one query. A single writer counts them itself."""
         if self._dialect.shared:
             rows = self._connection.execute(self._queries[FREE_ROWS.name], {"many": many})
             messages, deliveries, facts = zip(*rows, strict=True)
@@ -202,7 +202,7 @@ class WriteBatch:
                 raise lost if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
 
     def read_state(self) -> DatabaseState | None:
-        """What the next batch need not look for, if this one is committed and nobody else writes meanwhile."""
+        """Read what the next batch can reuse, if this one is committed and no other connection writes meanwhile."""
         if self.version is None:
             return None
         return DatabaseState(
@@ -232,7 +232,7 @@ class WriteBatch:
             raise self.failed from error
 
     def record(self, kind: str, subject: str, body: wire.JsonValue | bytes) -> int:
-        """Append a fact: where nobody else writes meanwhile, sealed at once."""
+        """Append a fact. A single writer seals it at once; several servers seal apart."""
         self.facts = True
         data = body if isinstance(body, bytes) else wire.write(body)
         if self._dialect.shared:
@@ -293,12 +293,12 @@ class WriteBatch:
 
 
 class CommitHooks(NamedTuple):
-    """Whom the writer tells, from its own thread, after a commit."""
+    """Functions that the writer calls after a commit, from its own thread."""
 
     effects: Callable[[], None]
-    """There is something to do."""
+    """Called when effects were queued."""
     head: Callable[[ChainHead], None] | None = None
-    """How far the chain has come; at most once a second."""
+    """Called with the head of the chain, at most once a second."""
 
 
 class DatabaseWriter(BatchWorker[Work]):
@@ -326,7 +326,7 @@ class DatabaseWriter(BatchWorker[Work]):
         """Run a batch and commit it. When that fails, every job of it fails and the next batch begins anew."""
         try:
             self._commit(jobs)
-        except Exception as error:  # noqa: BLE001 - the top of the loop: nobody may wait for ever
+        except Exception as error:  # noqa: BLE001 - the top of the loop: no waiter may hang
             for job in jobs:
                 job.error = _copied(error) if job.error is None or job.error is error else job.error
         self.works += len(jobs)
@@ -336,14 +336,14 @@ class DatabaseWriter(BatchWorker[Work]):
         return None if self._due is None else self._due - time.monotonic()
 
     def upkeep(self) -> None:
-        """Seal what was not sealed in its own commit, and hand the head to whoever keeps copies."""
+        """Seal what was not sealed in its own commit, and hand the head to the witnesses."""
         self._due = None
         try:
             while self._dialect.shared and self._seal_apart():
                 pass
             if self._hooks.head and (rows := self._begin().run(LEDGER_HEAD)):
                 self._hooks.head(ChainHead(rows[0].link, rows[0].hash))
-        except AgentTalkError as error:  # the database is away, which is nothing to look for in our code
+        except AgentTalkError as error:  # the database is unreachable; a traceback would not help
             LOG.warning("cannot seal the ledger; trying again: %s", error, extra={"action": "ledger.seal"})
             self._due = time.monotonic() + SEAL_SECONDS if self._open else None
         except Exception:
@@ -385,7 +385,7 @@ class DatabaseWriter(BatchWorker[Work]):
                 job.value = job.ask(batch)
                 batch.write_waiting()
                 job.error = batch.failed
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed over the work
+            except BaseException as error:  # noqa: BLE001 - the caller of the work gets it
                 job.error = error
             if job.error or self._dialect.shared:
                 batch.forget()
@@ -438,7 +438,7 @@ class DatabaseWriter(BatchWorker[Work]):
         try:
             if self._connection:
                 self._connection.rollback()
-        except Exception:  # noqa: BLE001 - whatever it is, a new connection is the answer
+        except Exception:  # noqa: BLE001 - any error: a new connection is the answer
             self._drop()
 
     def _drop(self) -> None:

@@ -2,7 +2,7 @@
 
 Files are copied first, then the databases, then what they refer to: what an outbox still holds may be accepted
 already (and then counts once), and nothing that a database names is missing. All databases are of one moment: for
-that moment nobody else writes. What is being written has another name; it gets its own when it was read again.
+that moment no other process writes. What is being written has another name; it gets its own when it was read again.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def copy_databases(root: Path, into: Path) -> dict[str, Path]:
 
 
 def _views(stack: ExitStack, sources: dict[str, Sqlite]) -> dict[str, apsw.Connection]:
-    """A view of each database, all of one moment: while they begin, nobody writes to any of them."""
+    """A view of each database, all of one moment: while they begin, no process writes to any of them."""
     views: dict[str, apsw.Connection] = {}
     with ExitStack() as held:
         for source in sources.values():

@@ -17,7 +17,7 @@ _HASH: Final = re.compile(rb"[0-9a-f]{64}")
 def find_references(root: Path) -> set[str]:
     """The hex digits of all hashes that are written down. Contents that are kept in a database are read, too.
 
-    Read-only, beside whoever writes. It takes as long as reading everything does.
+    Read-only, also while others write. It takes as long as reading everything does.
     """
     found: set[bytes] = set()
     for path in list_databases(root).values():

@@ -1,6 +1,5 @@
 -- What agents elsewhere hand in.
 
--- What agents that work elsewhere hand in.
 -- name: hand_in
 INSERT INTO elsewhere (board, plan_id, task_id, epoch, kind, name, path, sha256, size, body, at)
 VALUES (:board, :plan_id, :task_id, :epoch, :kind, :name, :path, :sha256, :size, :body, :at)

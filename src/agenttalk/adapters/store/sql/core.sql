@@ -6,7 +6,7 @@ SELECT t.agent_id, t.epoch, t.lease, t.token, d.receiver, t.phase
 FROM tasks AS t LEFT JOIN deliveries AS d ON d.board = t.board AND d.id = t.delivery
 WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id = :task_id
 
--- Whether an attempt still has its task. It writes, so that nobody can end the lease until this is committed.
+-- Whether an attempt still has its task. It writes, so that no other transaction ends the lease before this commit.
 -- name: hold_attempt
 UPDATE tasks SET token = token
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND token = :token

@@ -1,6 +1,5 @@
 -- What an agent's heartbeat asks for and writes.
 
--- What an agent's heartbeat asks for and writes.
 -- name: plans_of_agent
 SELECT plan_id FROM deliveries
 WHERE board = :board AND receiver = :agent_id AND state IN ('delivered', 'claimed')
@@ -88,7 +87,7 @@ WHERE d.board = :board AND d.receiver = :receiver AND d.plan_id = :plan_id AND d
 ORDER BY d.id
 LIMIT :limit
 
--- The end of a delivery. Nothing is written when somebody else ended it.
+-- The end of a delivery. Writes nothing if the delivery has ended before.
 -- name: finish_delivery
 UPDATE deliveries
 SET state = :state, ack = :ack, finished_at = :at, details = :details,
@@ -188,7 +187,7 @@ SELECT d.injected_at, d.prompt_sha256, d.acted_at
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE m.board = :board AND m.plan_id = :plan_id AND m.message_id = :message_id AND d.receiver = :receiver
 
--- What the token of an attempt is checked against; none while nobody runs the task.
+-- What the token of an attempt is checked against; NULL while the task does not run.
 -- name: attempt_token
 SELECT epoch, token FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 

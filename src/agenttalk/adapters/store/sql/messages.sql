@@ -388,7 +388,7 @@ WHERE board || '' = :board AND shown <> version
 ORDER BY rank, path
 LIMIT :limit
 
--- Whoever wrote an older version may have written it over a newer one: then it has to be written once more.
+-- The writer of an older version may have overwritten a newer one: then it has to be written once more.
 -- name: view_shown
 UPDATE views SET shown = CASE WHEN version = :version THEN :version ELSE 0 END
 WHERE board = :board AND path = :path AND (shown < :version OR version <> :version)
@@ -405,7 +405,7 @@ ORDER BY path
 -- name: journal_state
 SELECT seq, base, size FROM journals WHERE board = :board AND plan_id = :plan_id AND base IS NOT NULL
 
--- What is known to be behind stays so, whatever comes on top: so a row changes once, and not with every step.
+-- What is known to be behind stays so when more comes: so a row changes once, and not with every step.
 -- name: journal_grown
 INSERT INTO journals (board, plan_id, latest)
 VALUES (:board, :plan_id, :seq)

@@ -1,6 +1,6 @@
 -- Schedules, sessions, fsck, garbage collection, restores and traces.
 
--- Who is logged in to the pages. What has expired is gone when somebody else logs in.
+-- Who is logged in to the pages. Expired sessions are deleted at the next login.
 -- name: add_session
 INSERT INTO sessions (hash, role, name, at, expires_at) VALUES (:hash, :role, :name, :at, :expires_at)
 
@@ -89,7 +89,7 @@ RETURNING plan_id, task_id
 UPDATE outgoing SET tries = 1 WHERE board = :board AND state = 'waiting' AND tries = 0
 RETURNING id
 
--- Notices that waited may have been sent since; nobody is told twice.
+-- Notices that waited may have been sent since, so they are dropped.
 -- name: drop_notices
 UPDATE effects SET state = 'done'
 WHERE board = :board AND kind >= 'notify.' AND kind < 'notify/' AND state <> 'done'
@@ -114,7 +114,7 @@ UPDATE schedules SET paused = 1 WHERE name = :name AND paused = 0 RETURNING name
 -- name: resume_schedule
 UPDATE schedules SET paused = 0, since = :since WHERE name = :name AND paused = 1 RETURNING name
 
--- Whoever comes second, from the same time on, finds it done.
+-- The second process that claims the same time finds it done.
 -- name: claim_schedule
 UPDATE schedules SET since = :slot, plan_id = :plan_id, state = 'due', why = ''
 WHERE name = :name AND since = :since AND paused = 0 AND state = 'idle'

@@ -1,6 +1,5 @@
 -- Questions to people.
 
--- Questions to people.
 -- name: add_request
 INSERT INTO requests (board, request_id, plan_id, task_id, agent_id, body, sha256, at)
 VALUES (:board, :request_id, :plan_id, :task_id, :agent_id, :body, :sha256, :at)

@@ -133,7 +133,7 @@ SELECT agent_id, state, epoch, lease, delivery, attempt, unmet, phase, cause, re
     reexecutions, missing, request_id, waiting_since, held, fact
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- One dependency less for everybody who waits for a task. Those for whom it was the last one are told apart by `unmet`.
+-- One dependency less for all dependants of a task. `unmet` is 0 where it was the last one.
 -- name: meet
 UPDATE tasks SET unmet = unmet - 1
 WHERE board = :board AND plan_id = :plan_id AND unmet > 0 AND task_id IN (
@@ -154,7 +154,7 @@ UPDATE tasks SET unmet = unmet - 1, held = 0
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND held = 1
 RETURNING unmet, state
 
--- Tasks that nothing holds up any more and that nobody has looked at.
+-- Tasks that wait for nothing and were not considered yet.
 -- name: due_tasks
 SELECT task_id, delivery FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id IN (
@@ -214,7 +214,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'a
     AND producer <> :gateway AND state IN ('stored', 'delivered')
 ORDER BY output_name DESC, seq DESC, id DESC
 
--- What a task had made before a message was written, the newest version of each output first, whatever became of it.
+-- What a task had made before a message was written, the newest version of each output first, withdrawn ones included.
 -- name: versions_before
 SELECT output_name, message_id, seq, state, producer, envelope FROM messages
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'artifact' AND output_name IS NOT NULL
@@ -240,7 +240,7 @@ RETURNING lease
 -- name: set_unmet
 UPDATE tasks SET unmet = :unmet WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- Whoever has not begun waits for a task again.
+-- Dependants that have not begun wait for a task again.
 -- name: unmeet
 UPDATE tasks SET unmet = unmet + 1
 WHERE board = :board AND plan_id = :plan_id AND (state = 'PENDING' OR unmet > 0) AND task_id IN (
@@ -432,7 +432,7 @@ INSERT INTO refusals (board, refusal_id, plan_id, task_id, agent_id, body, at)
 VALUES (:board, :refusal_id, :plan_id, :task_id, :agent_id, :body, :at)
 ON CONFLICT (board, refusal_id) DO NOTHING
 
--- A receipt that nobody wrote, because what was asked for is there all the same.
+-- A receipt that the agent did not write, although the outputs are there.
 -- name: acknowledge_by_hand
 UPDATE deliveries
 SET state = 'processed', ack = :ack, finished_at = :at, consumed_at = coalesce(consumed_at, :at), details = :details,

@@ -90,7 +90,7 @@ RETURNING epoch
 -- name: consumed_at
 SELECT consumed_at FROM deliveries WHERE board = :board AND id = :id
 
--- Whether what was proven still holds. What was looked at may have been replaced meanwhile: then nothing is written.
+-- Whether what was proven still holds. Writes nothing if the evidence was replaced meanwhile.
 -- name: renew_evidence
 UPDATE evidence
 SET commit_id = :commit_id, tree = :tree, result = :result, key = :key, fresh = 1, at = :at
@@ -135,7 +135,7 @@ INSERT INTO joined_checks (board, plan_id, task_id, owner, check_id, body, at)
 VALUES (:board, :plan_id, :task_id, :owner, :check_id, :body, :at)
 ON CONFLICT (board, plan_id, task_id, owner, check_id) DO UPDATE SET body = excluded.body, at = excluded.at
 
--- A task that is another one now keeps nothing, and nobody keeps its checks.
+-- A task that has changed keeps no checks of others, and others do not keep its checks.
 -- name: drop_joined
 DELETE FROM joined_checks
 WHERE board = :board AND plan_id = :plan_id AND (task_id = :task_id OR owner = :task_id)

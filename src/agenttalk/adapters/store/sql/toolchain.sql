@@ -57,7 +57,7 @@ WHERE o.board = :board AND o.source = :source AND o.state = 'waiting' AND o.not_
     )
 ORDER BY +o.id LIMIT :limit
 
--- Nobody else may begin it meanwhile.
+-- Claims the post, so that no other server begins it.
 -- name: begin_outgoing
 UPDATE outgoing SET tries = tries + 1, not_before = :until
 WHERE id = :id AND state = 'waiting' AND tries = :tries

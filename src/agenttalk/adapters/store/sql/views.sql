@@ -1,7 +1,6 @@
 -- What people and programs look at, page by page, and what is counted from the ledger.
 
--- What the pages show, and what those who follow the ledger are told.
--- Facts behind a number, in their order. Very long bodies are left out: nobody is told of them.
+-- Facts behind a number, in their order. Very long bodies are left out.
 -- name: facts_after
 SELECT seq, at, kind, subject, CASE WHEN length(body) < 20000 THEN body END AS body
 FROM ledger
@@ -39,7 +38,6 @@ ORDER BY task_id
 -- name: run_counts
 SELECT state, open, completed, failed, skipped FROM runs WHERE board = :board AND plan_id = :plan_id
 
--- What people and programs look at, page by page, and what is counted from the ledger.
 -- Facts that say how far agents could be believed, in the order of the chain.
 -- name: facts_to_count
 SELECT link, kind, subject, body
