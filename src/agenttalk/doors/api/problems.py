@@ -46,7 +46,9 @@ STATUS: Final = {
 
 def to_json_response(value: wire.JsonValue | Mapping[str, object], status: int = 200) -> Response:
     """Make an answer of a JSON value. No cache stores it."""
-    return Response(wire.write(cast("wire.JsonValue", value)), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
+    return Response(
+        wire.write(cast("wire.JsonValue", value)), status, headers={"Cache-Control": "no-store"}, media_type=JSON
+    )
 
 
 def to_problem_response(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from agenttalk.contracts.core import wire
 
@@ -38,7 +38,7 @@ def list_overridden_reasons(tx: Tx, plan_id: str, task_id: str, checkpoint: str)
     )
 
 
-def find_active_denial(rows: list[Row]) -> dict[str, Any] | None:
+def find_active_denial(rows: list[Row]) -> GateDenial | None:
     """The denial that holds a task up: the last that nobody has overridden."""
     found = [to_json(row) for row in rows if row[2] == "soft-deny" and row[6] is None]
     return found[-1] if found else None
@@ -57,16 +57,33 @@ def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
     return True
 
 
-def to_json(row: Row) -> dict[str, Any]:
-    """One of them, for people and programs."""
+class GateDenial(TypedDict):
+    """What a checkpoint held against a task."""
+
+    task_id: str
+    checkpoint: str
+    allowed: bool
+    severity: str
+    reasons: list[str]
+    trace_id: str | None
+    at: str
+    overridden_by: NotRequired[str]
+    why: NotRequired[str | None]
+
+
+def to_json(row: Row) -> GateDenial:
+    """Return a denial as JSON has it."""
     task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
-    told = {
+    reasons_given: Any = wire.read(bytes(reasons))
+    denial: GateDenial = {
         "task_id": task_id,
         "checkpoint": checkpoint,
         "allowed": severity == "warning" or by is not None,
         "severity": severity,
-        "reasons": wire.read(bytes(reasons)),
+        "reasons": reasons_given,
         "trace_id": trace_id,
         "at": at,
     }
-    return told if by is None else {**told, "overridden_by": by, "why": why}
+    if by is not None:
+        denial |= {"overridden_by": by, "why": why}
+    return denial

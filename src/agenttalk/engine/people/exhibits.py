@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.budgets import denials
+from agenttalk.engine.budgets.denials import GateDenial
 from agenttalk.engine.core import records
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.people import questions
@@ -75,7 +76,7 @@ async def read_exhibit(deps: Deps, request: questions.HumanQuestion) -> dict[str
     }
 
 
-async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[dict[str, Any]]:
+async def _gates(deps: Deps, request: questions.HumanQuestion) -> list[GateDenial]:
     """What checkpoints hold against the task that the question is about, and nobody has overridden."""
     if request.task_id is None or request.document.type != "APPROVAL":
         return []

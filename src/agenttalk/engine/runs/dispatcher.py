@@ -63,6 +63,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         prover: Prover | None = None,
         slots: Slots | None = None,
         day_cost_usd: float | None = None,
+        only_new: bool = False,
     ) -> None:
         self._deps = deps
         self._performers = performers
@@ -78,7 +79,7 @@ class Dispatcher(TurnRunner, OperatorActions, Recovery):
         self._turns: dict[str, asyncio.Task[None]] = {}
         self.watches = TurnMonitors()
         self.days = day_limit.DayLimitTracker(deps, purse, day_cost_usd, self.watches)
-        self.only_new = False
+        self.only_new = only_new
         """Whether plans that were open before it began are left as they are, until somebody takes them up."""
         self._closings: dict[str, asyncio.Task[None]] = {}
         self._ours: set[str] = set()

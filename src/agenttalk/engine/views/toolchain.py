@@ -14,6 +14,7 @@ from agenttalk.engine.core.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.core.boards import open_if_readable
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import TaskName
+from agenttalk.engine.views.models.toolchain import BoardSummary, ToolchainWarning, WarningPage
 from agenttalk.ports import Row, Store
 from agenttalk.rules.core import task_states
 
@@ -167,18 +168,25 @@ def is_proven(state: Any, why: Any) -> bool | None:
     return why != "claimed" if state == "COMPLETED" else None
 
 
-async def list_warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
-    """What operators should know of events that nobody could be given."""
+async def list_warnings(deps: Deps, after: int = 0) -> WarningPage:
+    """List events that no agent could be given."""
     if not deps.stores.has_board(BOARD):
         return {"warnings": [], "next": None}
     store = await deps.stores.board(BOARD)
     rows = await store.read("toolchain_warnings", after=after, limit=PAGE)
-    found = [
-        {"id": each[0], "code": each[1], "message": each[2], "hint": each[3], "times": each[4], "first_at": each[5]}
-        | {"last_at": each[6]}
-        for each in rows
+    warnings: list[ToolchainWarning] = [
+        {
+            "id": number,
+            "code": code,
+            "message": message,
+            "hint": hint,
+            "times": times,
+            "first_at": first_at,
+            "last_at": last_at,
+        }
+        for number, code, message, hint, times, first_at, last_at in rows
     ]
-    return {"warnings": found, "next": rows[-1][0] if len(rows) == PAGE else None}
+    return {"warnings": warnings, "next": rows[-1][0] if len(rows) == PAGE else None}
 
 
 async def list_outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
@@ -202,11 +210,10 @@ _OUTGOING: Final = (
 )  # fmt: skip
 
 
-async def summarize_board(deps: Deps) -> dict[str, Any]:
-    """What an overview says of the board; nothing where there is none, or it cannot be read."""
+async def summarize_board(deps: Deps) -> BoardSummary | None:
+    """Return the board in brief; None where there is none, or it cannot be read."""
     store = await open_if_readable(deps, BOARD) if deps.stores.has_board(BOARD) else None
     if store is None:
-        return {}
+        return None
     rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)
-    told = (await list_warnings(deps))["warnings"]
-    return {"toolchain": {"open_tasks": len(rows), "warnings": told}}
+    return {"open_tasks": len(rows), "warnings": (await list_warnings(deps))["warnings"]}
