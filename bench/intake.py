@@ -88,10 +88,10 @@ class Apart:
 
 
 def delivery(number: int) -> tuple[bytes, dict[str, str]]:
-    """A comment that calls nobody, under a number of its own."""
-    user = {"id": 5, "login": "somebody"}
+    """A comment without a mention, under its own number."""
+    user = {"id": 5, "login": "visitor"}
     issue = {"id": 1, "number": 1, "title": "x", "body": "", "user": user, "state": "open", "assignees": None}
-    comment = {"id": number, "body": f"Nothing for anybody, {number}. " * 20, "user": user}
+    comment = {"id": number, "body": f"Nothing to do, {number}. " * 20, "user": user}
     repository = {"id": 1, "name": "widgets", "full_name": "acme/widgets", "owner": {"id": 1, "login": "acme"}}
     body = {"action": "created", "issue": issue, "comment": comment, "repository": repository, "sender": user}
     data = json.dumps(body).encode()
@@ -186,7 +186,7 @@ async def decided(root: Path) -> None:
     """Wait until nothing is left to be decided about."""
     with closing(apsw.Connection(str(root / "data/system.db"), flags=apsw.SQLITE_OPEN_READONLY)) as database:
         async with asyncio.timeout(3 * PATIENCE):
-            while database.execute("SELECT 1 FROM webhooks WHERE state = 'new' LIMIT 1").fetchall():  # noqa: ASYNC110 - the engine tells nobody
+            while database.execute("SELECT 1 FROM webhooks WHERE state = 'new' LIMIT 1").fetchall():  # noqa: ASYNC110 - the engine sends no signal
                 await asyncio.sleep(0.01)
 
 

@@ -39,7 +39,7 @@ PART = 6.0
 FIRST, GRAPH = 1.0, 1.0
 """Seconds until something, and until the whole graph is shown."""
 BLOCKED = 0.2
-"""Seconds for which the page may keep somebody waiting who types."""
+"""Seconds for which the page may keep a typing user waiting."""
 SEEN = 1.0
 """Seconds within which 95 of 100 changes have to be seen."""
 GROWN = 0.05
@@ -183,7 +183,7 @@ class Engine:
         return found
 
     def cookie(self) -> str:
-        """Somebody who is logged in."""
+        """A logged-in user."""
         with urllib.request.urlopen(self.links.pop()) as answer:  # noqa: S310 - our own engine
             return str(answer.headers["Set-Cookie"]).partition(";")[0]
 
@@ -259,7 +259,7 @@ def in_browser(bench: Bench, tasks: int, seconds: int) -> None:
             **_shown(loads),
             **_seen(page, beside["ended"]),
             **_blocked(page),
-            "engine's CPU, nobody following": alone["cpu"],
+            "engine's CPU, without a follower": alone["cpu"],
             "engine's CPU, with the page": beside["cpu"],
         }
         browser.close()
@@ -272,7 +272,7 @@ def in_browser(bench: Bench, tasks: int, seconds: int) -> None:
 
 
 def _opened(browser: Any, served: Engine) -> Any:
-    """A page of somebody who is logged in, which watches itself."""
+    """A page of a logged-in user, which watches itself."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(1000 * PATIENCE)
     context.add_init_script(WATCH)
@@ -292,7 +292,7 @@ def _load(page: Any, served: Engine) -> dict[str, float]:
 
 
 def _until(page: Any, holds: str) -> None:
-    """Wait for something in a page, asked from here: its content policy lets nobody ask again and again inside."""
+    """Wait for something in a page, asked from here: its content policy forbids polling inside."""
     deadline = time.monotonic() + PATIENCE
     while not page.evaluate(holds):
         if time.monotonic() > deadline:
@@ -301,7 +301,7 @@ def _until(page: Any, holds: str) -> None:
 
 
 def _used(page: Any, served: Engine, changes: int) -> dict[str, Any]:
-    """Have the plan change while somebody moves about in its graph."""
+    """Have the plan change while a user moves about in its graph."""
     page.goto(f"{served.http}/plans/large")
     page.wait_for_selector(".live.on")
     page.focus(".graph")
@@ -337,7 +337,7 @@ def _seen(page: Any, ended: dict[str, float]) -> dict[str, float]:
 
 
 def _blocked(page: Any) -> dict[str, float]:
-    """How long whoever used the page had to wait for it."""
+    """How long a user of the page had to wait for it."""
     return {
         "long tasks": len(page.evaluate("long")),
         "longest task": max(page.evaluate("long"), default=0) / 1000,

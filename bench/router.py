@@ -90,7 +90,7 @@ async def routed(router: Router, count: int) -> Figures:
 
 
 def plain(work: Callable[[int], None], count: int) -> Figures:
-    """The same for something that is no router."""
+    """The same for a peer that is not a router."""
     cpu, start = time.process_time(), time.perf_counter()
     for number in range(count):
         work(number)

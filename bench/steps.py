@@ -94,7 +94,7 @@ class Bench:
     """By store."""
     notes: list[str] = field(default_factory=list)
     sync_ms: float = 0.0
-    """What every sync takes longer than on this disk, for everybody."""
+    """What every sync takes longer than on this disk, for every engine."""
 
 
 def environment(name: str) -> str:
@@ -390,7 +390,7 @@ def main() -> int:
     bench.notes.append(f"{os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after")
     bench.notes.append(f"the disk took {disk:,.0f} bare synced appends a second before and {floor():,.0f} after")
     if given.sync_ms:
-        bench.notes.append(f"every sync took {given.sync_ms:g} ms longer than on this disk, for everybody")
+        bench.notes.append(f"every sync took {given.sync_ms:g} ms longer than on this disk, for every engine")
     if not shutil.which("strace"):
         bench.notes.append("syncs were not counted: strace is missing")
     judged = goals(bench, stores)

@@ -49,7 +49,7 @@ def repository():
 
 
 def daemon(work):
-    """Leave a process behind that nobody waits for."""
+    """Leave an orphaned process behind."""
     if os.fork():
         return
     os.setsid()

@@ -111,7 +111,7 @@ subprocess.run([".venv/bin/python", "tests/prices.py"], check=True)
         replace(CALC_JOB, base="release"),
         ADD,
     ),
-    case("folder-without-git", "Works in a folder that is no repository", replace(CALC_JOB, plain=True), ADD),
+    case("folder-without-git", "Works in a folder that is not a repository", replace(CALC_JOB, plain=True), ADD),
 )
 
 ROUNDS = (
@@ -239,10 +239,10 @@ put("prices/__init__.py", "from prices.totals import total\\n")
 """
         f'put("prices/totals.py", {PRICES_FIXED!r})\n',
     ),
-    case("deletes-what-is-old", "Deletes files that nobody needs", SHOP_JOB, FIX + '(TREE / "ci.sh").unlink()'),
+    case("deletes-what-is-old", "Deletes files that are not needed", SHOP_JOB, FIX + '(TREE / "ci.sh").unlink()'),
     case(
         "binary-files",
-        "Adds files that are no text, one of them large",
+        "Adds files that are not text, one of them large",
         SHOP_JOB,
         FIX + f'put("docs/logo.png", {PNG!r})\nput("docs/data.bin", os.urandom(2_000_000))',
     ),
@@ -454,7 +454,7 @@ pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(json.dumps(said))
     ),
     case(
         "more-than-asked",
-        "Leaves a file beside its output that nobody asked for",
+        "Leaves an extra file beside its output",
         PAGE_JOB,
         "out('page.md', '# Prices\\n\\n' + 'All of them. ' * 5)\nout('scratch.txt', 'thoughts')",
     ),
@@ -518,7 +518,7 @@ put("tests/test_more.py", "from prices import total\\n\\n\\ndef test_none():\\n 
 BOUNDS = (
     case(
         "leaves-its-scope-once",
-        "Does the work and one thing too much, and leaves that out when it is told",
+        "Does the work and one thing too much, and leaves that out after the feedback",
         SCOPED_SHOP,
         FIX + 'if ROUND == 1:\n    put("extra.py", "x = 1\\n")',
         from_round=2,
@@ -526,7 +526,7 @@ BOUNDS = (
     ),
     case(
         "adds-tests-of-its-own",
-        "Fixes it, and adds a test beside the old ones that nobody protected by name",
+        "Fixes it, and adds a test beside the old ones, which are not protected by name",
         replace(SHOP_JOB, name="open shop", checks=(SUITE,)),
         FIX + MORE_TESTS,
     ),
@@ -542,7 +542,7 @@ path.write_text(path.read_text() + "\\n\\ndef test_all_off():\\n    assert total
     ),
     case(
         "ends-with-an-error",
-        "Does the work, and its program ends with an error all the same",
+        "Does the work, but its program ends with an error",
         CALC_JOB,
         ADD + 'print("I am not sure.")\nsys.exit(1)',
     ),

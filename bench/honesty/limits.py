@@ -23,7 +23,7 @@ def total(items, discount=0):
 CASES = (
     Case(
         "code-ends-its-runner",
-        "The module under test ends the process with 0 while it is imported, and only the exit code is looked at",
+        "The module under test ends the process with 0 while it is imported, and only the exit code counts",
         CALC_JOB,
         'put("calc.py", "import os\\n\\nos._exit(0)\\n")',
         kind="limit",

@@ -39,14 +39,14 @@ PLAIN = ("exit code 0", "a report of 20 characters", "the word done")
 
 @dataclass(slots=True)
 class Told:
-    """What came of a case."""
+    """The result of a case."""
 
     name: str
     kind: str
     what: str
     accepted: bool = False
     true: bool | None = None
-    """What the hidden program says of the work that was accepted; None where there is none."""
+    """What the hidden program reports about the accepted work; None where there is none."""
     reason: str = ""
     rounds: int = 0
     seconds: float = 0.0
@@ -220,7 +220,7 @@ def _says_done(turn: dict[str, Any]) -> bool:
 
 
 def judged(case: Case, folder: Path) -> bool | None:
-    """What the hidden program says of what was merged or delivered."""
+    """What the hidden program reports about merged or delivered work."""
     if not case.job.hidden:
         return None
     if case.job.files is None:

@@ -32,7 +32,7 @@ SETTLE, IDLE = 2.0, 11.0
 """Seconds: until the last of the work is over, and of nothing to do; the dispatcher looks at everything in between."""
 WORK = (0.025, 0.075)
 """Seconds that an agent takes in `paced`, at least and at most, in the same order in each run."""
-DRAWN = random.Random(1)  # noqa: S311 - a pause is no secret
+DRAWN = random.Random(1)  # noqa: S311 - a pause is not secret
 WATCH = Watch()
 
 

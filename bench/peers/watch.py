@@ -1,4 +1,4 @@
-"""What all runs share: what a step is given and gives back, how it is timed, and what is told at the end.
+"""What all runs share: what a step is given and gives back, how it is timed, and what is reported at the end.
 
 Only the standard library: each peer runs in an environment of its own.
 """

@@ -15,15 +15,15 @@ from agenttalk.adapters.drivers.script import ScriptDriver
 from agenttalk.adapters.store import queries, writer
 from agenttalk.adapters.store.worker import WorkItem, settle
 from agenttalk.contracts.core import root_layout
-from agenttalk.engine.agents import outputs
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.records import JournalMessage
 from agenttalk.engine.inbox import conclusion, heartbeat
 from agenttalk.engine.inbox import turn as inbox_turn
+from agenttalk.engine.inbox.conclusion import ConclusionKind
 from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ReadyCommand
-from agenttalk.engine.inbox.turn import TurnEndKind, TurnSetting
+from agenttalk.engine.inbox.turn import TurnSetting
 from agenttalk.engine.messages import admission
 from agenttalk.engine.messages.admission import AdmissionOutcome
 from agenttalk.engine.messages.incoming import IncomingFile
@@ -80,15 +80,13 @@ def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
 def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
-    async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> TurnEndKind:
+    async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> ConclusionKind:
         layout, laid = await inbox_turn._lay_out(seat, ready, inbox_turn.build_attempt_paths(seat, ready.order, lease))
         turn = await inbox_turn._turn(seat, setting, ready, lease, layout, laid)
-        ended = await setting.driver.run(turn)
+        job = inbox_turn.build_job(seat, setting, ready.order, lease, turn)
+        performance = await setting.carry_out(seat, job, layout, turn)
         await seat.store.transact(lambda tx: inbox_turn._inject(tx, seat, ready.order, lease, turn.prompt, laid))
-        outcome, files = await outputs.judge_outputs(
-            seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended
-        )
-        return await conclusion.conclude(seat, ready.order, lease, ended, outcome, files)
+        return await conclusion.conclude(seat, ready.order, lease, performance)
 
     _replace(heartbeat, take_turn=take_turn)
 

@@ -220,7 +220,7 @@ class Hostile(RuleBasedStateMachine):
             self.the_tree_is_changed(0, "right price") if task_id == "fix" else None
             self.a_result_is_written(task_id, 0, RESULTS[0])
         del self.world.played.running[task_id]
-        program.ended.set_result(TurnEnd("exited", code, b'{"result": "all done", "score": 99}', b"", 0.1))
+        program.ended.set_result(TurnEnd("finished", code, b'{"result": "all done", "score": 99}', b"", 0.1))
         if task_id == "grade" and program.said is None:
             program.said = {"score": 99}
         if goes_on:  # a process of it has not understood that it is dead

@@ -27,7 +27,6 @@ from agenttalk.engine.core import access, task_comments
 from agenttalk.engine.core.access import Caller
 from agenttalk.engine.core.deps import Deps, EngineLimits
 from agenttalk.engine.core.task_comments import TaskContribution, TaskName
-from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat, TickReport
 from agenttalk.engine.messages.router import Router, RouterReport
 from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
@@ -176,12 +175,12 @@ class Player:
             await self.free.wait()
         mode = "good" if self.mode == "holds" else self.mode
         if mode == "fails":
-            return TurnEnd("exited", 1, b"", b"no luck", 0.1)
+            return TurnEnd("finished", 1, b"", b"no luck", 0.1)
         folder = Path(turn.env["AGENTTALK_OUTPUTS"])
         names = ("odd.bin",) if mode == "wild" else OUTPUTS.get(turn.env["AGENTTALK_TASK_ID"], ())
         for name in names if mode != "silent" else ():
             (folder / name).write_text(f"{name} of {turn.env['AGENTTALK_COMMAND_ID']}", encoding="utf-8")
-        return TurnEnd("exited", 0, b"fine", b"", 0.1)
+        return TurnEnd("finished", 0, b"fine", b"", 0.1)
 
 
 # What the database says, read by the same library so that its locks stay whole.
@@ -811,7 +810,7 @@ class World:
                 for turn in turns:
                     turn.cancel()
                 await asyncio.gather(*turns, return_exceptions=True)
-                leases._ours.clear()  # the memory of a process dies with it
+                self.deps.held_leases.clear()  # the memory of a process dies with it
             else:
                 for beat in self.beats.values():
                     await beat.close()

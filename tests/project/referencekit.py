@@ -1,4 +1,4 @@
-"""What should become of a plan: an interpreter that knows no engine, small enough to be read beside the rules in words.
+"""Computes the expected end of a plan: an interpreter without an engine, small enough to read beside the rules.
 
 It is given the plan and, for each task, what its agent does at each attempt. It has no clock, no database and no
 restarts: it goes over the tasks again and again until nothing more is decided.
@@ -22,7 +22,7 @@ POLICIES: Final = {
     "SKIP": "SKIPPED",
     "BLOCK": "BLOCKED_WAITING_REVIEW",
     "REPLAN_REQUEST": "BLOCKED_WAITING_HUMAN",
-    "FALLBACK": "BLOCKED_WAITING_REVIEW",  # nobody is left to stand in
+    "FALLBACK": "BLOCKED_WAITING_REVIEW",  # no fallback is left
 }
 COMPARE: Final = {
     "<": operator.lt,
@@ -33,7 +33,7 @@ COMPARE: Final = {
     "!=": operator.ne,
 }
 Edge = Literal["open", "fine", "failed"]
-"""What a dependency means to whoever waits for it."""
+"""What a dependency means to the task that waits for it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Reference:
         return self._now(dependency)
 
     def _spare(self, node: Node, failed: str) -> str | None:
-        """Who takes the place of a failed task before another: its own fallback, or one that somebody else named."""
+        """The task that takes the place of a failed one: its own fallback, or one that another task named."""
         own = _fallback(node)
         if own is not None:
             return own

@@ -1,4 +1,4 @@
-"""Every snippet of the documentation is run.
+"""Runs every snippet of the documentation.
 
 In a `console` block a line that begins with `$ ` is a command; what follows is its output (both
 streams, in order). `...` on a line of its own stands for any lines, inside a line for any text. A
@@ -96,7 +96,9 @@ def _end(folder: Path) -> None:
     for file in folder.glob("*.pid"):
         with suppress(OSError, ValueError):
             number = int(file.read_text())
-            if Path(f"/proc/{number}/cwd").samefile(folder):  # else it is over, and the number is somebody else's
+            if Path(f"/proc/{number}/cwd").samefile(
+                folder
+            ):  # else it is over, and the number belongs to another process
                 os.kill(number, signal.SIGTERM)
 
 

@@ -50,7 +50,7 @@ def packages() -> set[str]:
 
 
 def imported(name: str) -> Iterator[str]:
-    """The modules of ours that a module imports anywhere: inside of functions and for types, too."""
+    """Our modules that a module imports anywhere: inside functions and for types, too."""
     for node in ast.walk(tree(name)):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)

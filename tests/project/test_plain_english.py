@@ -26,12 +26,11 @@ BANNED: Final = re.compile(
 FOLDERS: Final = ("src/agenttalk", "docs", "bench", "contrib", "examples", "tests/project", ".github")
 SUFFIXES: Final = {".css", ".html", ".js", ".md", ".py", ".sh", ".sql", ".toml", ".yaml", ".yml"}
 BUDGETS: Final[dict[str, int]] = {
-    "bench": 40,
-    "docs": 115,
+    "docs": 100,
     "src/agenttalk/adapters": 370,
     "src/agenttalk/contracts": 86,
     "src/agenttalk/demo": 17,
-    "src/agenttalk/doors": 291,
+    "src/agenttalk/doors": 278,
     "src/agenttalk/engine": 670,
     "src/agenttalk/ports": 65,
     "src/agenttalk/rules": 519,
@@ -39,7 +38,6 @@ BUDGETS: Final[dict[str, int]] = {
     "src/agenttalk/templates": 10,
     "src/agenttalk/testing": 39,
     "src/agenttalk/wiring": 70,
-    "tests/project": 22,
 }
 """How many are left in a folder. A number here only gets smaller; a folder that is not named has none."""
 

@@ -57,7 +57,7 @@ def errors_page() -> str:
         [
             "# Codes of errors and problems",
             "",
-            "Match on the code in programs; the wording may change. Each error also brings a hint for the very case. Over HTTP, a",
+            "Match on the code in programs; the wording may change. Each error also has a specific hint. Over HTTP, a",
             "code without a status in this table is answered with 422 for bad input (400 if it is not JSON), with 503 where a retry",
             "can help, and otherwise with 500. This page is generated from the code.",
             "",
@@ -135,7 +135,7 @@ def coding_agents_page() -> str:
         "# Coding agents",
         "",
         "How the driver `cli` starts each coding agent ([how to use them](../howto/use-coding-agents.md)). An agent's `cli` is one",
-        "of these names, or an object with `agent` and whatever differs from this page. The page is generated from the code.",
+        "of these names, or an object with `agent` and the keys that differ from this page. The page is generated from the code.",
         "",
         "| key of `cli` | what it says |",
         "|---|---|",
@@ -192,7 +192,7 @@ def spoken_agents_page() -> str:
         "",
         "How the driver `acp` starts each coding agent that speaks the Agent Client Protocol",
         "([how to use them](../howto/use-coding-agents.md#agents-that-ask-first)). An agent's `acp` is one of these names, or an",
-        "object with `agent` and whatever differs from this page. The page is generated from the code.",
+        "object with `agent` and the keys that differ from this page. The page is generated from the code.",
         "",
         "| key of `acp` | what it says |",
         "|---|---|",
@@ -201,7 +201,7 @@ def spoken_agents_page() -> str:
         "A pattern in `allow`, `deny` and `ask` is a kind of tool (`read`, `edit`, `delete`, `move`, `search`, `execute`, `fetch`,",
         "`think`, `switch_mode`, `other`, or `*`), optionally followed by a colon and a glob for what the tool is called with.",
         "",
-        "With `mcp: true` each agent is told of AgentTalk's MCP server when a session is opened. The tables say what else it is given then,",
+        "With `mcp: true` each agent gets AgentTalk's MCP server when a session is opened. The tables show what else it gets then,",
         "so that it waits for the server and shows its tools to its model.",
     ]
     for name, entry in acp_table.TABLE.items():
@@ -260,8 +260,8 @@ these roles; a request that its role does not allow is answered with 403.
 | worker | a pipeline that may report what it built, and nothing else | `agenttalk token create NAME --role worker` |
 
 **Errors** are `application/problem+json` with a [code](errors.md), a `detail` and a `hint`. The tables name the status of an
-answer when all is well. Otherwise it is 401 without a good token, 403 for the wrong role, 404 if there is no such thing, 409 if
-the request does not fit the present state, 413 or 422 if the body is too large or wrong, and 503 if trying again can help. An
+answer when all is well. Otherwise it is 401 without a valid token, 403 for the wrong role, 404 if it does not exist, 409 if
+the request does not fit the present state, 413 or 422 if the body is too large or wrong, and 503 if a retry can help. An
 unknown filter or field, or a value that it cannot have, is an error.
 
 **Pages.** Lists come page by page. `limit` is the number of entries (100 by default, at most 500; of letters 50 and 200). Give `next` of an answer as
@@ -272,7 +272,7 @@ or empty although more pages follow.
 address under the same key is carried out once. For 24 hours it gets the same answer again, with `Idempotency-Replayed: true`, also
 after the engine was killed. Another body under that key is answered with 409 `KEY_REUSED`, and with 409 `KEY_IN_USE` while the
 first request is still under way. If the engine died in the middle and doing it again could do harm, the answer is 409
-`KEY_IN_DOUBT`: look what happened, then use another key. Refusals are not kept.
+`KEY_IN_DOUBT`: check what happened, then use another key. Refusals are not kept.
 
 **Files** come as attachments that browsers do not display, piece by piece. `Range: bytes=A-B` asks for a part of one.
 

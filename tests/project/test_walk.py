@@ -92,7 +92,7 @@ def look(link: str) -> None:
 
 
 def look_with_a_browser(typing: Shell) -> None:
-    """Where there is a browser, it is looked at by somebody who sees only what is shown."""
+    """Checks the page in a browser, if there is one, by what it shows."""
     chromium = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
         Job,
         JobMonitor,
         Judge,
-        OutputContent,
-        Performance,
         Performer,
         Processes,
         ProcessIdentity,
@@ -69,10 +67,11 @@ if TYPE_CHECKING:
         Prover,
         Shipment,
         ShipmentReport,
-        WorkProof,
     )
     from agenttalk.ports.storage import Blobs, Clock, Ids, Row, Store, Stores, Tx, UncancellableFuture, Value
+    from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
 
+_PERFORMANCE: Final = "agenttalk.rules.proof.performance"
 _HOMES: Final = {
     "BindMount": "agents",
     "ResourceBudget": "agents",
@@ -82,10 +81,10 @@ _HOMES: Final = {
     "InputContent": "agents",
     "Job": "agents",
     "Judge": "agents",
-    "OutputContent": "agents",
+    "OutputContent": _PERFORMANCE,
     "ProcessIdentity": "agents",
     "ProgramInput": "agents",
-    "Performance": "agents",
+    "Performance": _PERFORMANCE,
     "Performer": "agents",
     "Processes": "agents",
     "StdioClient": "agents",
@@ -124,7 +123,7 @@ _HOMES: Final = {
     "Exhibit": "proof",
     "CheckResultStore": "proof",
     "AcceptedWork": "proof",
-    "WorkProof": "proof",
+    "WorkProof": _PERFORMANCE,
     "Prover": "proof",
     "Shipment": "proof",
     "BranchTip": "proof",
@@ -212,6 +211,7 @@ if not TYPE_CHECKING:  # or else every name would be one of ours
         """A name out of the module that is its home."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        home = _HOMES[name]
+        value: object = getattr(import_module(home if "." in home else f"{__name__}.{home}"), name)
         globals()[name] = value
         return value

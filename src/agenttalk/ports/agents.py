@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import AgentProfile, Tier
     from agenttalk.contracts.command import Command, ValidationCriteria
-    from agenttalk.contracts.evidence import EvidenceEntry
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.rules.agents.progress_notes import Note
-    from agenttalk.rules.budgets.aborts import Abort
+    from agenttalk.rules.core.task_states import ProgramEnding
     from agenttalk.rules.proof.check_results import StoredOutput
-    from agenttalk.rules.proof.rework import Judgement
+    from agenttalk.rules.proof.performance import Performance
 
 
 class ProcessIdentity(NamedTuple):
@@ -156,7 +155,7 @@ class ProgramTurn:
 class TurnEnd:
     """How a turn ended. A claim of the program, nothing more."""
 
-    how: Literal["exited", "killed", "timeout", "cancelled", "not_started"]
+    how: ProgramEnding
     exit_code: int | None
     """Its exit code; None unless it exited by itself."""
     stdout: bytes
@@ -273,53 +272,6 @@ class Job:
     def needs_proof(self) -> bool:
         """Whether somebody else than the agent has to look at its work."""
         return self.repo is not None or self.has_checks
-
-
-class OutputContent(NamedTuple):
-    """A file that an agent made."""
-
-    output_name: str
-    path: str
-    """Inside the output."""
-    sha256: str
-    size: int
-    data: bytes | None
-    """Its content when it is small; larger ones were put into the blobs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Performance:
-    """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
-
-    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit", "refused", "aborted", "lost"]
-    """`stopped` means that we ended it ourselves: it does not count against the agent. `aborted` has a reason. `lost`
-    is what was not heard of any more."""
-    result: Any = None
-    score: float | None = None
-    explanation: str | None = None
-    outputs: tuple[OutputContent, ...] = ()
-    code: str | None = None
-    """What was wrong with an answer that came: a code, e.g. SCORE_MISSING."""
-    error: str = ""
-    seconds: float = 0.0
-    usage: Mapping[str, Any] = field(default_factory=dict)
-    misfits: Mapping[str, str] = field(default_factory=dict)
-    """Outputs that are not of their media type, and why; found by the engine."""
-    sandbox: str = ""
-    """The tier in which it was done, if it was to be confined."""
-    judgements: Mapping[str, Judgement] = field(default_factory=dict)
-    """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
-    abort: Abort | None = None
-    """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
-    claims: tuple[str | EvidenceEntry, ...] = ()
-    """Evidence that the agent says it has."""
-    remark: str = ""
-    """What its driver found odd about it: part of the reason if its work is not done, and else nothing."""
-    strayed: tuple[str, ...] = ()
-    """What it changed in its own folder outside of its scope, when it works on no repository."""
-    ended_badly: Literal["", "denied", "failed"] = ""
-    """Whether its agent was refused something, or said that it failed: a claim, which its checks may disprove. The
-    remark says it then, also of work that is done."""
 
 
 class Judge(Protocol):

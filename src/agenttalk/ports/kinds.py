@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.core.wire import JsonValue
     from agenttalk.contracts.promise import CompletionPromise
-    from agenttalk.ports.agents import Performance
     from agenttalk.ports.proof import Confirmer
     from agenttalk.ports.storage import Row, Tx
     from agenttalk.rules.prompts.context import PromptContext, PromptSection
     from agenttalk.rules.prompts.wording import Locale
     from agenttalk.rules.proof.done import Evidence
+    from agenttalk.rules.proof.performance import Performance
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,48 +10,11 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import ValidationCriteria
     from agenttalk.contracts.plan import Workspace
     from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
-    from agenttalk.ports.agents import InputContent, Job, OutputContent, Performance
+    from agenttalk.ports.agents import InputContent, Job
     from agenttalk.rules.proof.check_results import Confirmation
-    from agenttalk.rules.proof.done import Evidence
     from agenttalk.rules.proof.evidence import CheckResult, Fingerprint
+    from agenttalk.rules.proof.performance import OutputContent, Performance, WorkProof
     from agenttalk.rules.proof.staleness import EvidenceBasis
-
-
-@dataclass(frozen=True, slots=True)
-class WorkProof:
-    """What was found out about the work of a turn, by others than whoever did it."""
-
-    evidence: tuple[Evidence, ...] = ()
-    check_records: tuple[dict[str, Any], ...] = ()
-    """What came of each check, for the ledger."""
-    refused: str = ""
-    """Why the tree that the agent left cannot be taken."""
-    breach: tuple[str, ...] = ()
-    """Paths that it changed and was not allowed to."""
-    hidden: bool = False
-    """Whether it told its own git not to show such a path."""
-    restored: tuple[str, ...] = ()
-    """Protected paths that it changed, added or deleted, and that were put back."""
-    left_out: tuple[str, ...] = ()
-    """Paths that it added to its own git although they are ignored: they are not part of the work."""
-    rests_on: tuple[str, ...] = ()
-    """Paths that its checks consist of and that other tasks of the plan have changed, each with the task."""
-    moot: str = ""
-    """Why nobody has to do it any more."""
-    conflict: str = ""
-    """What somebody else changed at the same place meanwhile."""
-    commit: str = ""
-    """What the plan's branch was moved to."""
-    foreign: tuple[str, ...] = ()
-    """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
-    results: tuple[CheckResult, ...] = ()
-    """What came of each check, with what that rests on: kept as evidence when the task is done."""
-    left: str = ""
-    """The commit that keeps what the agent left in a repository, merged or not."""
-    idle: bool = False
-    """Whether it is not done, and the agent changed nothing in the repository."""
-    diff: str = ""
-    """What the agent changed in the repository, as text for people, if it is not done."""
 
 
 @dataclass(frozen=True, slots=True)

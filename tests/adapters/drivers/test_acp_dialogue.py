@@ -123,7 +123,7 @@ def test_a_session_that_cannot_go_on_is_a_new_one() -> None:
         ({"modes": MODES}, "ask", ""),
         ({"modes": MODES}, "yolo", "it has no mode 'yolo'; it offers: ask, plan"),
         ({}, "ask", "it has no mode 'ask'; it offers: none"),
-        ({"sessionId": ""}, "", "it opened a session without saying which"),
+        ({"sessionId": ""}, "", "it opened a session without an id"),
     ],
 )
 def test_a_mode_that_is_not_there_is_told(session: dict[str, Any], mode: str, error: str) -> None:
@@ -220,7 +220,7 @@ def test_who_never_ends_telling_is_not_heard_for_ever() -> None:
         assert other.updates("agent_thought_chunk", content={"type": "text", "text": "hm"}) == []
     [error] = other.updates("agent_thought_chunk", content={"type": "text", "text": "hm"})
     assert isinstance(error, AgentEvent)
-    assert "it told more than 64 MiB or 5 messages in one prompt" in error.text
+    assert "it sent more than 64 MiB or 5 messages in one prompt" in error.text
     assert (other.dialogue.over, other.dialogue.broken) == (True, True)
     assert other.updates("agent_thought_chunk", content={"type": "text", "text": "hm"}) == []
 

@@ -335,7 +335,7 @@ def test_whatever_it_starts_is_dead_afterwards_and_the_next_turn_runs(cell: Cell
         "        os._exit(0)\n"
         "print('left')"
     )
-    assert (ended.how, ended.stdout) == ("exited", b"left\n")
+    assert (ended.how, ended.stdout) == ("finished", b"left\n")
     assert cell.sh("echo next").stdout == b"next\n"
 
 
@@ -348,8 +348,8 @@ def test_it_cannot_end_whoever_keeps_it(cell: Cell) -> None:
         "    except OSError: pass\n"
         "print('alive', flush=True)"
     )
-    assert ended.how in {"exited", "killed"}
-    assert ended.how != "exited" or ended.stdout == b"alive\n"
+    assert ended.how in {"finished", "crashed"}
+    assert ended.how != "finished" or ended.stdout == b"alive\n"
     assert cell.sh("echo next").stdout == b"next\n"
 
 
@@ -395,7 +395,7 @@ def test_the_processes_of_a_lease_are_found_in_a_sandbox_too(boxed: Cell) -> Non
         while not boxed.sleeping():  # noqa: ASYNC110 - nobody else tells
             await asyncio.sleep(0.01)
         assert await LocalProcesses().end(boxed.yard.lease) >= 3
-        assert (await running).how == "killed"
+        assert (await running).how == "crashed"
 
     asyncio.run(ended_by_lease())
     assert boxed.sleeping() == []
@@ -521,7 +521,7 @@ def test_a_program_that_is_not_there_did_not_start(cell: Cell) -> None:
 
 def test_a_program_with_the_exit_code_of_the_sandbox_is_believed(boxed: Cell) -> None:
     ended = boxed.sh("echo failed >&2; exit 1")
-    assert (ended.how, ended.exit_code) == ("exited", 1)
+    assert (ended.how, ended.exit_code) == ("finished", 1)
 
 
 def test_an_engine_that_dies_leaves_nothing(boxed: Cell) -> None:

@@ -78,13 +78,13 @@ ctypes.CDLL(None).pthread_exit(None)
 
 def test_a_grandchild_that_holds_the_pipes_does_not_hold_up_the_turn(yard: Yard) -> None:
     ended = yard.sh("sleep 1000 & echo $! > pids; echo done")
-    assert (ended.how, ended.exit_code, ended.stdout) == ("exited", 0, b"done\n")
+    assert (ended.how, ended.exit_code, ended.stdout) == ("finished", 0, b"done\n")
     assert not any(map(lives, yard.pids("pids")))
 
 
 def test_a_daemon_without_environment_session_and_parent_is_ended(yard: Yard) -> None:
     ended = yard.sh(DAEMON + "exit 5")
-    assert (ended.how, ended.exit_code) == ("exited", 5)
+    assert (ended.how, ended.exit_code) == ("finished", 5)
     assert not lives(*yard.pids("daemon.pid"))
 
 
@@ -107,11 +107,11 @@ def test_many_children_that_ignore_the_request_are_killed(yard: Yard) -> None:
 
 
 def test_a_process_that_never_stays_is_ended(yard: Yard) -> None:
-    assert yard.python(HOPS).how == "exited"
+    assert yard.python(HOPS).how == "finished"
 
 
 def test_a_process_that_looks_like_a_zombie_ends_with_the_program(yard: Yard) -> None:
-    assert yard.python(HEADLESS.format(after="os._exit(0)")).how == "exited"
+    assert yard.python(HEADLESS.format(after="os._exit(0)")).how == "finished"
     assert not lives(*yard.pids("pids"))
 
 
@@ -222,7 +222,7 @@ def test_a_process_that_moves_while_its_lease_is_ended_does_not_get_away(yard: Y
 
 def test_a_program_that_kills_its_keeper_is_ended(yard: Yard) -> None:
     ended = yard.sh("sleep 1000 & echo $$ $! > pids; kill -KILL $PPID; exec sleep 1000")
-    assert (ended.how, ended.exit_code) == ("killed", None)
+    assert (ended.how, ended.exit_code) == ("crashed", None)
     assert "keeper" in ended.error
     assert not any(map(lives, yard.pids("pids")))
 
@@ -230,7 +230,7 @@ def test_a_program_that_kills_its_keeper_is_ended(yard: Yard) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGALRM, signal.SIGTSTP])
 def test_a_keeper_hears_no_signal_that_it_can_ignore(yard: Yard, number: signal.Signals) -> None:
     ended = yard.sh(f"kill -{number.value} $PPID; exit 7")
-    assert (ended.how, ended.exit_code) == ("exited", 7)
+    assert (ended.how, ended.exit_code) == ("finished", 7)
 
 
 def test_a_keeper_that_was_stopped_goes_on_at_the_time_limit(yard: Yard) -> None:

@@ -32,14 +32,14 @@ def descriptors() -> set[Path]:
 @pytest.mark.parametrize("code", [0, 3, 255])
 def test_the_exit_code_is_told(yard: Yard, code: int) -> None:
     ended = yard.sh(f"exit {code}")
-    assert (ended.how, ended.exit_code, ended.error) == ("exited", code, "")
+    assert (ended.how, ended.exit_code, ended.error) == ("finished", code, "")
     assert 0 < ended.seconds < 30
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE])
 def test_a_program_that_a_signal_ended_has_no_exit_code(yard: Yard, number: signal.Signals) -> None:
     ended = yard.sh(f"kill -{number.value} $$")
-    assert (ended.how, ended.exit_code, ended.error) == ("killed", None, f"ended by {number.name}")
+    assert (ended.how, ended.exit_code, ended.error) == ("crashed", None, f"ended by {number.name}")
 
 
 def test_a_signal_without_a_name_is_told_by_its_number(yard: Yard) -> None:
@@ -60,7 +60,7 @@ def test_a_long_prompt_arrives_whole(yard: Yard) -> None:
 @pytest.mark.parametrize("script", ["exit 0", "exec <&-; echo still here", "head -c 10 >/dev/null"])
 def test_a_program_need_not_read_a_long_prompt(yard: Yard, script: str) -> None:
     ended = yard.sh(script, prompt="x" * MEGABYTE)
-    assert (ended.how, ended.exit_code) == ("exited", 0)
+    assert (ended.how, ended.exit_code) == ("finished", 0)
 
 
 def test_a_program_that_never_reads_ends_at_its_time_limit(yard: Yard) -> None:
@@ -109,7 +109,7 @@ def test_a_flood_is_drained_and_only_its_beginning_is_kept(yard: Yard) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ended = yard.sh(f"echo first; head -c {100 * MEGABYTE} /dev/zero", keep=1000)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert (ended.how, ended.exit_code) == ("exited", 0)
+    assert (ended.how, ended.exit_code) == ("finished", 0)
     assert ended.stdout == b"first\n".ljust(1000, b"\0")
     assert after - before < 30_000  # in KiB
 
@@ -256,9 +256,9 @@ def test_the_keeper_loads_next_to_nothing(yard: Yard) -> None:
 
 
 GREEDY = {
-    "AS": ("print(len(bytearray(400 * 1024 * 1024)))", 200 * 1024 * 1024, "exited", 1),
-    "CPU": ("while True: pass", 1, "killed", None),
-    "FSIZE": ("open('big', 'wb').write(b'x' * 9_000_000)", 1_000_000, "exited", 1),
+    "AS": ("print(len(bytearray(400 * 1024 * 1024)))", 200 * 1024 * 1024, "finished", 1),
+    "CPU": ("while True: pass", 1, "crashed", None),
+    "FSIZE": ("open('big', 'wb').write(b'x' * 9_000_000)", 1_000_000, "finished", 1),
 }
 
 

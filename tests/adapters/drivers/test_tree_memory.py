@@ -141,7 +141,7 @@ def test_pages_of_files_count_for_nobody_and_what_may_not_be_read_counts_in_full
 
 def test_who_takes_too_much_is_ended_with_all_that_it_started(yard: Yard) -> None:
     ended = yard.python(STAYING + OWN, budget=budget(200), timeout=60)
-    assert (ended.how, ended.exit_code) == ("killed", None)
+    assert (ended.how, ended.exit_code) == ("crashed", None)
     assert ended.error == (
         "it was ended because its processes took more than 200 MiB of memory together; "
         "have it use less, or raise the limit in the agent's profile"
@@ -151,4 +151,4 @@ def test_who_takes_too_much_is_ended_with_all_that_it_started(yard: Yard) -> Non
 
 def test_who_takes_less_is_left_alone(yard: Yard) -> None:
     ended = yard.python(CHILDREN + "child(lambda: b'x' * (40 << 20))\nos.wait()", budget=budget(200), timeout=60)
-    assert (ended.how, ended.exit_code, ended.stdout) == ("exited", 0, b".")
+    assert (ended.how, ended.exit_code, ended.stdout) == ("finished", 0, b".")

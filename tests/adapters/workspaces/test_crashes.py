@@ -51,26 +51,26 @@ async def turn(space: PlanWorkspace, number: int) -> None:
     who, written = TURNS[number]
     if await space.find_merge(who.command):
         return
-    taken = await space.find_taken(who)
+    taken = await space.attempts.find_taken(who)
     if taken is None:
-        first = await space.find_taken(TURNS[0][0]) if number == 2 else None
-        clone = await space.begin(who, at=NOW, previous=first.commit if first else None)
+        first = await space.attempts.find_taken(TURNS[0][0]) if number == 2 else None
+        clone = await space.attempts.begin(who, at=NOW, previous=first.commit if first else None)
         write(clone.path, written)
-        taken = await space.take_work(who, at=NOW)  # type: ignore[assignment]
+        taken = await space.attempts.take_work(who, at=NOW)  # type: ignore[assignment]
     assert isinstance(taken, AttemptCommit)
     found = await space.make_candidate(taken, at=NOW, protected=read_globs(["tests/**"]))
     assert isinstance(found, MergeCandidate)
-    async with space.open_sealed(found.tree) as sealed:
+    async with space.checkouts.open_sealed(found.tree) as sealed:
         assert (sealed.path / "tests" / "test_price.py").read_text() == FILES["tests/test_price.py"]
     assert await space.advance(found)
-    await space.drop(who)
+    await space.attempts.drop(who)
 
 
 async def life(folder: Path) -> None:
     """A plan from its beginning to its end."""
     space = await PlanWorkspace.open(WorkspaceSettings(folder, "shop", folder.parent / "home"))
     await space.sweep([who for who, _ in TURNS])
-    await space.prepare(await space.ensure(), recipe("mkdir .venv; echo 1 > .venv/x"))
+    await space.checkouts.prepare(await space.ensure(), recipe("mkdir .venv; echo 1 > .venv/x"))
     for number in range(len(TURNS)):
         await turn(space, number)
     assert isinstance(await space.land(at=NOW), LandingResult)

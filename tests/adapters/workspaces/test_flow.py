@@ -166,7 +166,7 @@ def test_the_user_s_repository_is_left_alone_until_the_end(tmp_path: Path) -> No
     second = work(space, attempt("two"), {"src/price.py": "two\n"})
     merge(space, first)
     assert isinstance(run(space.make_candidate(second, at=NOW)), CandidateConflict)
-    assert "+one" in run(space.diff(first.onto, first.commit))
+    assert "+one" in run(space.trees.diff(first.onto, first.commit))
     assert not (tmp_path / "ran").exists()
     assert state(repo) == before
 
@@ -213,9 +213,9 @@ def test_modes_symlinks_and_odd_names_survive(space: PlanWorkspace) -> None:
     assert modes == {odd: "100644", "run.sh": "100755", "bin.dat": "100644", "src/link": "120000"}
 
     async def look() -> None:
-        found = await space.find_taken(who)
+        found = await space.attempts.find_taken(who)
         assert found
-        async with space.open_sealed(found.commit) as sealed:
+        async with space.checkouts.open_sealed(found.commit) as sealed:
             path = sealed.path
             assert (path / odd).read_text() == "odd\n"
             assert (path / "run.sh").stat().st_mode & 0o111
@@ -230,15 +230,15 @@ def test_modes_symlinks_and_odd_names_survive(space: PlanWorkspace) -> None:
 def test_taking_twice_gives_the_same_commit_and_taking_again_after_a_change_another(space: PlanWorkspace) -> None:
     who = attempt()
     first = work(space, who, {"a.txt": "1\n"})
-    again = run(space.take_work(who, at=NOW.replace(year=2027)))
-    assert again == first == run(space.find_taken(who))
-    write(space._attempt(who) / "tree", {"a.txt": "2\n"})
+    again = run(space.attempts.take_work(who, at=NOW.replace(year=2027)))
+    assert again == first == run(space.attempts.find_taken(who))
+    write(space.attempts._folder(who) / "tree", {"a.txt": "2\n"})
     assert taken(space, who).commit != first.commit
-    run(space.drop(who))
+    run(space.attempts.drop(who))
     with pytest.raises(UsageError, match="no clone"):
-        run(space.take_work(who, at=NOW))
-    assert run(space.find_taken(who)) is not None
-    assert run(space.find_taken(attempt("other"))) is None
+        run(space.attempts.take_work(who, at=NOW))
+    assert run(space.attempts.find_taken(who)) is not None
+    assert run(space.attempts.find_taken(attempt("other"))) is None
 
 
 def test_a_change_that_hides_behind_old_times_is_seen(space: PlanWorkspace) -> None:
@@ -257,7 +257,7 @@ def test_files_that_were_not_touched_are_neither_read_nor_copied(tmp_path: Path)
     repo = repository(tmp_path / "shop", {f"d{at % 10}/{at}.txt": f"{at}\n" for at in range(200)})
     space = opened(repo)
     clone = begin(space, attempt())
-    note = space._attempt(attempt()) / "record.json"
+    note = space.attempts._folder(attempt()) / "record.json"
     told = json.loads(note.read_bytes())
     before = int(git(repo, "count-objects").split()[0])
     write(clone.path, {"d1/1.txt": "new\n"})
@@ -436,13 +436,13 @@ def test_whose_work_came_onto_the_branch_is_told_and_what_only_says_so_is_not(tm
 
 
 def test_what_globs_cover_has_one_hash_each(space: PlanWorkspace) -> None:
-    before = run(space.tree(run(space.ensure())))
+    before = run(space.trees.tree_of(run(space.ensure())))
     after = merge(space, work(space, attempt("one"), {"one.txt": "1\n"})).tree
     both = {each: read_globs([each]) for each in ("src/**", "*.txt")}
-    old, new = run(space.hashes(before, both)), run(space.hashes(after, both))
+    old, new = run(space.trees.hash_covered(before, both)), run(space.trees.hash_covered(after, both))
     assert (old["src/**"] == new["src/**"], old["*.txt"] == new["*.txt"]) == (True, False)
-    assert new["*.txt"] == run(space.find_covered(after, both["*.txt"])).digest
-    assert run(space.hashes(after, {})) == {}
+    assert new["*.txt"] == run(space.trees.find_covered(after, both["*.txt"])).digest
+    assert run(space.trees.hash_covered(after, {})) == {}
 
 
 def test_a_turn_that_changed_nothing_leaves_the_branch_where_it_is(space: PlanWorkspace) -> None:
@@ -518,25 +518,25 @@ def test_a_clone_is_a_repository_of_its_own_with_history_and_tags(space: PlanWor
 def test_fingerprints_change_with_what_they_cover_and_nothing_else(space: PlanWorkspace) -> None:
     src = read_globs(["src/**"])
     tip = run(space.ensure())
-    before = run(space.find_covered(tip, src))
+    before = run(space.trees.find_covered(tip, src))
     assert list(before.files) == ["src/price.py"]
     other = work(space, attempt("one"), {"README.md": "new\n"})
-    assert run(space.find_covered(other.commit, src)) == before
-    assert run(space.find_covered(other.commit)) != run(space.find_covered(tip))
+    assert run(space.trees.find_covered(other.commit, src)) == before
+    assert run(space.trees.find_covered(other.commit)) != run(space.trees.find_covered(tip))
     for files_ in ({"src/price.py": "new\n"}, {"src/more.py": "new\n"}, {"src/price.py": None}):
-        assert run(space.find_covered(work(space, attempt("two"), files_).commit, src)).digest != before.digest
+        assert run(space.trees.find_covered(work(space, attempt("two"), files_).commit, src)).digest != before.digest
 
 
 def test_diffs_are_for_people_and_end_somewhere(space: PlanWorkspace) -> None:
     found = work(space, attempt(), {"a.txt": "a\n", "long.txt": "line\n" * 10_000, "b.bin": b"\0\1"})
-    assert "+a" in run(space.diff(found.onto, found.commit, paths=["a.txt"]))
-    assert "long.txt" not in run(space.diff(found.onto, found.commit, paths=["a.txt"]))
-    assert run(space.diff(found.onto, found.commit, paths=["*.txt"])) == ""
-    assert "Binary files" in run(space.diff(found.onto, found.commit))
-    cut = run(space.diff(found.onto, found.commit, limit=1000))
+    assert "+a" in run(space.trees.diff(found.onto, found.commit, paths=["a.txt"]))
+    assert "long.txt" not in run(space.trees.diff(found.onto, found.commit, paths=["a.txt"]))
+    assert run(space.trees.diff(found.onto, found.commit, paths=["*.txt"])) == ""
+    assert "Binary files" in run(space.trees.diff(found.onto, found.commit))
+    cut = run(space.trees.diff(found.onto, found.commit, limit=1000))
     assert cut.endswith("[cut off after 1,000 bytes]\n")
-    assert run(space.read(found.commit, "a.txt")) == b"a\n"
-    assert run(space.read(found.commit, "nothing")) is None
+    assert run(space.trees.read(found.commit, "a.txt")) == b"a\n"
+    assert run(space.trees.read(found.commit, "nothing")) is None
 
 
 def test_linked_work_trees_bare_and_sha256_repositories_work(tmp_path: Path) -> None:
@@ -586,7 +586,7 @@ def test_line_ends_and_keywords_are_kept_byte_for_byte(tmp_path: Path) -> None:
     write(clone.path, {"c.txt": b"1\r\n2\n"})
     found = taken(space, attempt("two"))
     assert [change.path for change in found.changes] == ["c.txt"]
-    assert run(space.read(found.commit, "c.txt")) == b"1\r\n2\n"
+    assert run(space.trees.read(found.commit, "c.txt")) == b"1\r\n2\n"
 
 
 def test_a_plain_folder_that_holds_a_repository_inside_is_refused(tmp_path: Path) -> None:
@@ -609,7 +609,7 @@ def test_a_git_that_is_missing_hangs_or_fails_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"git 2\.38 or newer is needed"):
         opened(repo, program=str(tmp_path / "old"))
     with pytest.raises(MachineError, match="git diff-tree failed"):
-        run(opened(repo).changes("nothing", "HEAD"))
+        run(opened(repo).trees.changes("nothing", "HEAD"))
     (tmp_path / "file").write_text("no folder\n")
     with pytest.raises(MachineError, match="cannot be used"):
         opened(repo, home=tmp_path / "file" / "home")
@@ -620,14 +620,14 @@ def test_a_git_that_is_missing_hangs_or_fails_is_told(tmp_path: Path) -> None:
 
 def test_a_cancelled_call_is_over_when_it_says_so(space: PlanWorkspace) -> None:
     async def cancelled() -> None:
-        work_ = asyncio.create_task(space.begin(attempt(), at=NOW))
+        work_ = asyncio.create_task(space.attempts.begin(attempt(), at=NOW))
         await asyncio.sleep(0)
         work_.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work_
 
     run(cancelled())
-    assert files(space._attempt(attempt()) / "tree") == FILES
+    assert files(space.attempts._folder(attempt()) / "tree") == FILES
 
 
 def test_old_locks_of_our_refs_are_removed_at_a_start_and_young_ones_are_not(
@@ -650,10 +650,10 @@ def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: PlanWorksp
     one = candidate(space, work(space, attempt("one"), {"a.txt": "a\n"}))
     candidate(space, work(space, attempt("two"), {"b.txt": "b\n"}))
     begin(space, attempt("three"), previous=one.commit)
-    (space._home / "temporary" / "half").mkdir()
-    (space._home / "sealed" / "half").mkdir(parents=True)
+    (space._home.folder / "temporary" / "half").mkdir()
+    (space._home.folder / "sealed" / "half").mkdir(parents=True)
     run(space.sweep([attempt("one")]))
-    assert [path.name for path in (space._home / "attempts").iterdir()] == ["one"]
+    assert [path.name for path in (space._home.folder / "attempts").iterdir()] == ["one"]
     left = git(tmp_path / "shop", "for-each-ref", "--format=%(refname)", "refs/agenttalk").split()
     assert [ref.removeprefix("refs/agenttalk/shop/") for ref in left] == [
         "attempts/cmd_one_001-1",

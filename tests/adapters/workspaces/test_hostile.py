@@ -268,7 +268,7 @@ def test_a_tree_without_end_is_refused_and_removed(space: PlanWorkspace) -> None
     os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=here))
     os.close(here)
     assert list(refused(space, WHO).values()) == ["it is nested deeper than 100 folders"]
-    run(space.drop(WHO))
+    run(space.attempts.drop(WHO))
     assert not clone.parent.exists()
     assert not list((clone.parent.parent.parent / "trash").iterdir())
 
@@ -387,14 +387,14 @@ def test_the_tree_is_read_from_the_files_whatever_the_clone_says(
     (tmp_path / "proof").unlink(missing_ok=True)  # what the trick itself set off
     write(clone, {"src/price.py": "changed\n", "README.md": None, "new.txt": "new\n"})
     found = merge(space, taken(space, WHO))
-    assert [(change.path, change.kind) for change in run(space.changes(found.onto, found.commit))] == [
+    assert [(change.path, change.kind) for change in run(space.trees.changes(found.onto, found.commit))] == [
         ("README.md", "deleted"),
         ("new.txt", "added"),
         ("src/price.py", "changed"),
     ]
     assert tree(space, found.commit)["src/price.py"] == "changed\n"
     assert git(repo, "rev-parse", f"{found.commit}^") == git(repo, "rev-parse", "main")
-    run(space.drop(WHO))
+    run(space.attempts.drop(WHO))
     assert not (tmp_path / "proof").exists()
     assert state(repo) == before
 

@@ -242,13 +242,13 @@ def test_a_folder_becomes_a_file_and_a_file_a_folder(tmp_path: Path) -> None:
     repo = repository(tmp_path / "shop", {"a/b": "1\n", "c": "2\n", "d": "3\n"})
     space = opened(repo)
     who = attempt()
-    clone = run(space.begin(who, at=NOW)).path
+    clone = run(space.attempts.begin(who, at=NOW)).path
     write(clone, {"a/b": None, "c": None, "d": None})
     (clone / "a").rmdir()
     write(clone, {"a": "file\n", "c/d": "deep\n"})
     (clone / "d").symlink_to("c/d")
     (clone / "a").chmod(0o755)
-    found = run(space.take_work(who, at=NOW))
+    found = run(space.attempts.take_work(who, at=NOW))
     merge(space, found)  # type: ignore[arg-type]
     assert isinstance(land(space), LandingResult)
     assert git(repo, "status", "--porcelain") == ""

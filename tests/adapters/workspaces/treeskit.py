@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agenttalk.adapters.workspaces.attempts import NOTHING
 from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun
 from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, MergeCandidate, TreeRefusal, WorkspaceAttempt
-from agenttalk.adapters.workspaces.workspace import NOTHING, PlanWorkspace
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
 from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
 from agenttalk.rules.core.scope import Globs
 
@@ -99,7 +100,7 @@ def attempt(task: str = "build", seq: int = 1, number: int = 1) -> WorkspaceAtte
 
 
 def begin(space: PlanWorkspace, who: WorkspaceAttempt, **options: Any) -> Clone:
-    return run(space.begin(who, at=NOW, **options))
+    return run(space.attempts.begin(who, at=NOW, **options))
 
 
 def work(
@@ -111,13 +112,13 @@ def work(
 
 
 def taken(space: PlanWorkspace, who: WorkspaceAttempt) -> AttemptCommit:
-    found = run(space.take_work(who, at=NOW))
+    found = run(space.attempts.take_work(who, at=NOW))
     assert isinstance(found, AttemptCommit), found
     return found
 
 
 def refused(space: PlanWorkspace, who: WorkspaceAttempt) -> dict[str, str]:
-    found = run(space.take_work(who, at=NOW))
+    found = run(space.attempts.take_work(who, at=NOW))
     assert isinstance(found, TreeRefusal), found
     return {reason.path: reason.why for reason in found.reasons}
 
@@ -136,8 +137,8 @@ def merge(space: PlanWorkspace, what: AttemptCommit, protected: Globs = NOTHING)
 
 def tree(space: PlanWorkspace, commit: str) -> dict[str, str]:
     """Path → text of every file of a tree."""
-    paths = run(space.find_covered(commit)).files
-    return {path: (run(space.read(commit, path)) or b"").decode(errors="replace") for path in paths}
+    paths = run(space.trees.find_covered(commit)).files
+    return {path: (run(space.trees.read(commit, path)) or b"").decode(errors="replace") for path in paths}
 
 
 def files(folder: Path) -> dict[str, str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.adapters.drivers.processes import LocalProcesses
-from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.engine.people import questions
 from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
@@ -107,7 +106,7 @@ class Played:
 
     async def run(self, turn: ProgramTurn) -> TurnEnd:
         await self._play(turn)
-        return TurnEnd("exited", 0, b'{"result": 1, "score": 90}', b"", 0.0)
+        return TurnEnd("finished", 0, b'{"result": 1, "score": 90}', b"", 0.0)
 
 
 class Elsewhere:
@@ -135,7 +134,7 @@ async def _stall(life: Life) -> None:
 
     async def stall(turn: ProgramTurn) -> None:
         make(turn, "stale")
-        leases._ours.clear()  # whoever is elsewhere does not know of them
+        life.deps.held_leases.clear()  # another machine does not know of them
         await second.start()
         await second.tick()
         await given.wait()

@@ -43,7 +43,7 @@ class Work:
 
     async def run(self, _: ProgramTurn) -> TurnEnd:
         await self._do("foreign")
-        return TurnEnd("exited", 0, b"done", b"", 0.1)
+        return TurnEnd("finished", 0, b"done", b"", 0.1)
 
     async def __call__(self, _: Called) -> str:
         await self._do("own")

@@ -180,9 +180,9 @@ def test_who_offers_no_permission_for_once_gets_none(tmp_path: Path) -> None:
     ("behaviour", "words"),
     [
         ("begin()\nend('refusal')\nrest()", "the agent failed: it refuses to go on (refusal)"),
-        ("begin()\nend('max_tokens')\nrest()", "it reached the most tokens that it may use (max_tokens)"),
-        ("begin()\nend('cancelled')\nrest()", "it says that it was cancelled (cancelled)"),
-        ("begin()\nend('tired')\nrest()", "it stopped for a reason that nobody knows: 'tired'"),
+        ("begin()\nend('max_tokens')\nrest()", "it reached its token limit (max_tokens)"),
+        ("begin()\nend('cancelled')\nrest()", "it reports that it was cancelled (cancelled)"),
+        ("begin()\nend('tired')\nrest()", "it stopped for an unknown reason: 'tired'"),
         (
             (
                 "begin()\nwhy = {'details': 'no credit left'}\n"
@@ -190,18 +190,18 @@ def test_who_offers_no_permission_for_once_gets_none(tmp_path: Path) -> None:
             ),
             "the agent failed: Internal error: no credit left (session/prompt)",
         ),
-        ("begin(version=2)\nrest()", "it speaks version 2, and we speak 1"),
-        ("begin(version='1')\nrest()", "it speaks version 1, and we speak 1"),
-        ("begin()\ntell(id=77, result={})\nrest()", "it answered what nobody asked (77)"),
-        ("begin()\ntell(id=0, result={'protocolVersion': 1})\nrest()", "it answered what nobody asked (0)"),
-        ("tell(id=2, result={'stopReason': 'end_turn'})\nrest()", "it answered what nobody asked (2)"),
+        ("begin(version=2)\nrest()", "it speaks protocol version 2; version 1 is needed"),
+        ("begin(version='1')\nrest()", "it speaks protocol version 1; version 1 is needed"),
+        ("begin()\ntell(id=77, result={})\nrest()", "it answered a request that was not made (77)"),
+        ("begin()\ntell(id=0, result={'protocolVersion': 1})\nrest()", "it answered a request that was not made (0)"),
+        ("tell(id=2, result={'stopReason': 'end_turn'})\nrest()", "it answered a request that was not made (2)"),
         (
             "for each in range(200):\n    print('Hello!', flush=True)\nrest()",
-            "more than 100 lines that are no messages, as: Hello!",
+            "more than 100 lines that are not messages, such as: Hello!",
         ),
         (
             "begin()\nwhile True:\n    text('x' * 500_000)",
-            "it told more than 64 MiB or 500000 messages in one prompt",
+            "it sent more than 64 MiB or 500000 messages in one prompt",
         ),
         (
             "begin()\nprint('oh no', file=sys.stderr)\nsys.exit(3)",

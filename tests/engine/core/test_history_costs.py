@@ -95,7 +95,7 @@ class Done:
 
     async def run(self, turn: ProgramTurn) -> TurnEnd:
         assert turn
-        return TurnEnd("exited", 0, b"", b"", 0.0)
+        return TurnEnd("finished", 0, b"", b"", 0.0)
 
 
 class Desk:

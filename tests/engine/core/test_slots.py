@@ -110,7 +110,7 @@ class Played:
     async def run(self, turn: ProgramTurn) -> TurnEnd:
         self.began.put_nowait(turn)
         await self.goes.get()
-        return TurnEnd("exited", 0, b"done", b"", 0.1)
+        return TurnEnd("finished", 0, b"done", b"", 0.1)
 
 
 @pytest.fixture

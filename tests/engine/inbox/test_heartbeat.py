@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class Played:
 
 
 def ended(exit_code: int = 0, stdout: bytes = b"") -> TurnEnd:
-    return TurnEnd("exited", exit_code, stdout, b"", 0.1)
+    return TurnEnd("finished", exit_code, stdout, b"", 0.1)
 
 
 def told(desk: Desk, message_id: str) -> Any:
@@ -133,7 +134,7 @@ def test_what_is_started_is_recorded_before_it_starts_and_what_came_of_it_apart(
             assert (await stages(made))[0] is not None
             return ended()
 
-        beat._driver = Played(play)
+        beat._programs = replace(beat._programs, driver=Played(play))
         await beat.run_once()
         assert (await stages(message_id))[2] is not None
 
@@ -540,7 +541,7 @@ def test_what_a_superseded_turn_hands_in_at_its_end_is_dropped(desk: Desk) -> No
             )
             return ended()
 
-        beat._driver = Played(play)
+        beat._programs = replace(beat._programs, driver=Played(play))
         await beat.run_once()
 
     desk.play(scenario)
@@ -627,7 +628,7 @@ def test_a_new_file_wakes_it_at_once(desk: Desk) -> None:
             began.set()
             return ended()
 
-        beat._driver = Played(play)
+        beat._programs = replace(beat._programs, driver=Played(play))
         await watch.start()
         running = asyncio.create_task(beat.run(stop, watch))
         try:
@@ -756,7 +757,7 @@ def test_what_is_known_of_a_task_that_the_engine_does_not_run_is_told(desk: Desk
     assert (told["origin"], told["state"], told["agent_id"], told["running"]) == ("foreign", "COMPLETED", "dev", False)
     assert told["command"] is not None
     assert (told["command"]["message_id"], told["command"]["receipt"]) == (message_id, "SUCCEEDED")
-    assert [each["how"] for each in told["attempts"]] == ["exited"]
+    assert [each["how"] for each in told["attempts"]] == ["finished"]
     assert "nobody has verified" in told["moves_on"]
 
 

@@ -40,7 +40,7 @@ class Writes:
         (out / "made.txt").write_text("made", encoding="utf-8")
         (out / "site").mkdir()
         (out / "site" / "index.html").write_bytes(b"<p>" * 30_000)
-        return TurnEnd("exited", 0, b"", b"", 0.1)
+        return TurnEnd("finished", 0, b"", b"", 0.1)
 
 
 class Counted:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import pytest
 
 from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine.core.deps import Deps
-from agenttalk.engine.inbox import leases
 from agenttalk.engine.inbox.heartbeat import Heartbeat
 from agenttalk.ports import ProcessIdentity, ProgramTurn, TurnEnd
 from agenttalk.rules.core.tokens import TokenSubject, read_token, token_hash
@@ -59,7 +59,7 @@ class Ends:
 
     async def run(self, turn: ProgramTurn) -> TurnEnd:
         self.turns.append(turn)
-        return TurnEnd("exited", 0, b"", b"", 0.1)
+        return TurnEnd("finished", 0, b"", b"", 0.1)
 
 
 class Dies:
@@ -68,8 +68,7 @@ class Dies:
     def __init__(self) -> None:
         self.began = asyncio.Event()
 
-    async def run(self, turn: ProgramTurn) -> TurnEnd:
-        leases.forget_lease(turn.lease)
+    async def run(self, turn: ProgramTurn) -> TurnEnd:  # noqa: ARG002 - as the port has it
         self.began.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -156,13 +155,13 @@ def test_what_an_attempt_writes_with_an_old_epoch_is_dropped(desk: Desk) -> None
                         at=deps.stamp(),
                     )
                 )
-                return TurnEnd("exited", 0, b"", b"", 0.1)
+                return TurnEnd("finished", 0, b"", b"", 0.1)
 
-        beat._driver = Usurped()
+        beat._programs = replace(beat._programs, driver=Usurped())
         await beat.tick()
         assert beat._run is not None
         await asyncio.wait({beat._run.task})
-        beat._driver = Ends()
+        beat._programs = replace(beat._programs, driver=Ends())
         tick = await beat.tick()
         assert "has lost its lease" in tick.errors[0]
 
@@ -183,9 +182,9 @@ def test_the_token_of_an_attempt_names_it_and_only_its_hash_is_kept(desk: Desk) 
                 assert read_token(token) == TokenSubject("default", "plan_shop", "build", 1)
                 rows = await board.read("attempt_token", plan_id="plan_shop", task_id="build")
                 assert rows == [(1, token_hash(token))]
-                return TurnEnd("exited", 0, b"", b"", 0.1)
+                return TurnEnd("finished", 0, b"", b"", 0.1)
 
-        beat._driver = Looks()
+        beat._programs = replace(beat._programs, driver=Looks())
         await beat.run_once()
         assert (await board.read("attempt_token", plan_id="plan_shop", task_id="build"))[0][1] is None
 

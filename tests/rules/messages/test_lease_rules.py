@@ -1,12 +1,11 @@
-"""How long a turn may take, and what follows from how it ended."""
+"""How long a turn may take, and which attempt it is."""
 
 from __future__ import annotations
 
 import pytest
 
 from agenttalk.contracts.command import Command
-from agenttalk.contracts.errors import Code
-from agenttalk.rules.messages.leases import LONGEST, TurnHistory, attempt_number, decide_next_step, time_limit
+from agenttalk.rules.messages.leases import LONGEST, TurnHistory, attempt_number, time_limit
 from kits.samples import command
 
 
@@ -25,21 +24,6 @@ def test_no_time_limit_is_beyond_what_a_timer_can_do() -> None:
 
 def test_a_bad_score_gives_no_more_time() -> None:
     assert time_limit(order(timeout=100), TurnHistory(bad_scores=2)) == 100
-
-
-@pytest.mark.parametrize(
-    ("code", "history", "step"),
-    [
-        (None, TurnHistory(9, 9), "done"),
-        (Code.COMMAND_FAILED, TurnHistory(), "again"),
-        (Code.COMMAND_FAILED, TurnHistory(crashes=1, bad_scores=2), "failed"),
-        (Code.SCORE_MISSING, TurnHistory(crashes=1, bad_scores=1), "again"),
-        (Code.SCORE_INVALID, TurnHistory(bad_scores=2), "failed"),
-        (Code.OUTPUT_MISSING, TurnHistory(), "failed"),
-    ],
-)
-def test_what_follows_from_the_end_of_a_turn(code: Code | None, history: TurnHistory, step: str) -> None:
-    assert decide_next_step(order(retry_times=1), history, code) == step
 
 
 def test_history_tells_crashes_from_bad_scores() -> None:

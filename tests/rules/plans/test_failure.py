@@ -1,4 +1,4 @@
-"""What follows when a dependency or an attempt fails."""
+"""What follows when a dependency fails."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ from hypothesis import strategies as st
 from agenttalk.contracts.dag import Node
 from agenttalk.rules.core.task_states import FINAL, Cause, State
 from agenttalk.rules.plans.failure import (
-    DAYS,
-    LOST,
     BlockConsequence,
     Consequence,
-    Ending,
     FallbackConsequence,
     ReplanConsequence,
     SkipConsequence,
-    decide_after_attempt,
-    decide_after_day_limit,
     decide_consequence,
     decide_consequences,
     judge_dependency,
@@ -122,39 +117,3 @@ def test_what_a_dependency_means_to_those_that_wait(state: State, cause: Cause |
 @given(st.sampled_from(get_args(State)), st.none() | st.sampled_from(get_args(Cause)))
 def test_only_finished_dependencies_let_anything_go_on(state: State, cause: Cause | None) -> None:
     assert (judge_dependency(state, cause) == "open") is (state not in FINAL)
-
-
-endings = st.sampled_from(get_args(Ending))
-
-
-@pytest.mark.parametrize(
-    ("how", "used", "deaths", "cause"),
-    [
-        ("crash", 0, 0, "RETRY"),
-        ("timeout", 1, 9, "RETRY"),
-        ("driver_error", 2, 0, "FAILED_FOR_GOOD"),
-        ("engine_died", 9, 1, "ENGINE_ENDED"),
-        ("engine_died", 9, 2, "ENGINE_ENDED"),
-        ("engine_died", 0, 3, "ENGINE_ENDED_TOO_OFTEN"),
-        ("engine_stopped", 9, 9, "ENGINE_ENDED"),
-        ("lost", 2, 9, "RETRY"),
-        ("lost", 3, 0, "FAILED_FOR_GOOD"),
-    ],
-)
-def test_how_an_attempt_ended_decides_what_follows(how: Ending, used: int, deaths: int, cause: Cause) -> None:
-    assert decide_after_attempt(how, retries_used=used, retry_times=2, engine_deaths=deaths) == cause
-
-
-@given(endings, st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
-def test_only_the_agents_own_failures_use_up_retries(how: Ending, used: int, times: int, deaths: int) -> None:
-    cause = decide_after_attempt(how, retries_used=used, retry_times=times, engine_deaths=deaths)
-    if how in {"engine_died", "engine_stopped"}:
-        assert cause == decide_after_attempt(how, retries_used=0, retry_times=0, engine_deaths=deaths)
-    else:
-        most = max(times, LOST) if how == "lost" else times
-        assert cause == ("RETRY" if used < most else "FAILED_FOR_GOOD")
-
-
-def test_a_day_that_stops_an_attempt_counts_for_nothing_until_it_does_so_again_and_again() -> None:
-    found = [decide_after_day_limit(before) for before in range(DAYS + 1)]
-    assert found == [*["DAY_SPENT"] * (DAYS - 1), "NEEDS_PERSON", "NEEDS_PERSON"]

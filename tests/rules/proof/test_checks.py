@@ -24,8 +24,8 @@ from agenttalk.rules.proof.check_results import (
 from agenttalk.rules.proof.evidence import CheckFinding
 from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
 
-GREEN = ProgramExit("exited", 0)
-RED = ProgramExit("exited", 1)
+GREEN = ProgramExit("finished", 0)
+RED = ProgramExit("finished", 1)
 DIGEST = "sha256:" + "ab" * 32
 OTHER = "sha256:" + "cd" * 32
 
@@ -50,8 +50,8 @@ def outcomes(passed: str = "", failed: str = "", skipped: str = "", **fields: An
 
 def test_only_ending_with_0_of_its_own_accord_passes() -> None:
     assert check_results.judge_run(GREEN) == CheckFinding(True)
-    assert check_results.judge_run(ProgramExit("exited", 3)) == CheckFinding(False, "exit_code", "it ended with 3")
-    for how in set(get_args(ExitKind)) - {"exited"}:
+    assert check_results.judge_run(ProgramExit("finished", 3)) == CheckFinding(False, "exit_code", "it ended with 3")
+    for how in set(get_args(ExitKind)) - {"finished"}:
         finding = check_results.judge_run(ProgramExit(how, 0))
         assert not finding.passed
         assert finding.reason
@@ -117,7 +117,7 @@ reports = st.builds(Outcomes, ids, ids, ids, st.just(frozenset()), st.booleans()
 def test_a_suite_passes_only_when_all_rules_hold(
     report: Outcomes, code: int | None, base: Outcomes, least: int
 ) -> None:
-    passed = check_results.judge_tests(suite(min_tests=least), ProgramExit("exited", code), report, base).passed
+    passed = check_results.judge_tests(suite(min_tests=least), ProgramExit("finished", code), report, base).passed
     green = code == 0 and not report.failed and not report.beyond and len(report.ran) >= least
     assert passed is (green and base.known <= report.known and not base.ran & report.skipped)
 

@@ -16,6 +16,7 @@ from agenttalk.contracts.validation import Issue
 from agenttalk.rules.proof import done, rework
 from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.rework import RoundHistory
 from kits.samples import command
 
 ASKED = ValidationCriteria(quality_threshold=70)
@@ -109,14 +110,17 @@ def test_the_same_issues_in_another_order_are_the_same(texts: list[str]) -> None
     ],
 )
 def test_another_round_is_worth_it_while_something_changes(earlier: list[str], used: int, answer: str) -> None:
-    assert rework.decide_another_round(earlier, "a", used=used, most=3) == answer
+    rounds = RoundHistory(used, 3, tuple(map(tuple, earlier)))
+    assert rework.decide_another_round(rounds, "a") == answer
+    assert rework.decide_another_round(rounds, "a", converges=False) == ("limit" if used == 3 else "yes")
 
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdef")), max_size=8), st.integers(0, 5))
 def test_rework_always_ends_and_a_shrinking_set_may_use_all_rounds(sets: list[frozenset[str]], most: int) -> None:
     earlier: list[list[str]] = []
     for now in sets:
-        answer = rework.decide_another_round(earlier, sorted(now), used=len(earlier), most=most)
+        rounds = RoundHistory(len(earlier), most, tuple(map(tuple, earlier)))
+        answer = rework.decide_another_round(rounds, sorted(now))
         if answer != "yes":
             assert answer == ("stuck" if sorted(now) in earlier else "limit")
             break
@@ -124,7 +128,8 @@ def test_rework_always_ends_and_a_shrinking_set_may_use_all_rounds(sets: list[fr
     assert len(earlier) <= most
     shrinking = [["a", "b", "c"][number:] for number in range(3)]
     answers = {
-        rework.decide_another_round(shrinking[:used], now, used=used, most=3) for used, now in enumerate(shrinking)
+        rework.decide_another_round(RoundHistory(used, 3, tuple(map(tuple, shrinking[:used]))), now)
+        for used, now in enumerate(shrinking)
     }
     assert answers == {"yes"}
 

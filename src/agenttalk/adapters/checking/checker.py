@@ -255,7 +255,7 @@ class Checker:
                 break
             report, recovered = check_results.merge_rerun(report, other)
             flaky |= recovered
-            ran = ProgramExit("exited", 1 if report.failed or report.beyond else 0)
+            ran = ProgramExit("finished", 1 if report.failed or report.beyond else 0)
             finding = check_results.judge_tests(check, ran, report, base)
         tests = report if isinstance(report, Outcomes) else None
         return _CheckOutcome(finding, done, tests, tuple(sorted(flaky)))
@@ -266,7 +266,7 @@ class Checker:
         """Run a suite; its report is read when nothing of the run lives any more."""
         await asyncio.to_thread(checkout.remove, check.junit)  # one that is there already
         done = await self._once(check, checkout, sealed)
-        if done.ran.how != "exited":
+        if done.ran.how != "finished":
             return done, None
         return done, await asyncio.to_thread(_report, check, checkout, sealed.context.limits.report_bytes)
 
@@ -316,7 +316,7 @@ class Checker:
             timeout=check.timeout or _SCHEMA_SECONDS,
         )
         ended = await self._driver.run(turn)
-        if ended.how != "exited" or ended.exit_code != 0:
+        if ended.how != "finished" or ended.exit_code != 0:
             why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
             return CheckFinding(False, "unreadable", check_words.SCHEMA_FAILED(path=check.path, error=why))
         return check_results.judge_json(check, document, [str(each) for each in json.loads(ended.stdout)])

@@ -148,7 +148,7 @@ class CommandRunner:
         with touched_files.watch_files(command.checkout, kept) as touched:
             done = await self._run(command, context, room)
             changed = touched()
-        if changed and done.ran.how == "exited":
+        if changed and done.ran.how == "finished":
             names = ", ".join(changed[:5])
             return CommandOutcome(
                 ProgramExit("tampered", None, check_words.TAMPERED(names=names)),

@@ -218,18 +218,18 @@ def _read_end(tree: ProcessTree, turn: ProgramTurn, *, late: bool, seconds: floa
     stdout, stderr = bytes(tree.stdout), bytes(tree.stderr)
     if over:
         error = f"it was ended because {over}; have it use less, or raise the limit in the agent's profile"
-        return TurnEnd("killed", None, stdout, stderr, seconds, error, exceeded=True)
+        return TurnEnd("crashed", None, stdout, stderr, seconds, error, exceeded=True)
     if late:
         error = f"it was ended after {turn.timeout:g} seconds; give it more time or less to do"
         return TurnEnd("timeout", None, stdout, stderr, seconds, error)
     if not tree.started:
         return _not_started(f"its keeper ended before it was started: {stderr.decode(errors='replace')}")
     if tree.status is None:
-        return TurnEnd("killed", None, stdout, stderr, seconds, "its keeper was killed, and then its processes")
+        return TurnEnd("crashed", None, stdout, stderr, seconds, "its keeper was killed, and then its processes")
     code = os.waitstatus_to_exitcode(tree.status)
     if code >= 0:
-        return TurnEnd("exited", code, stdout, stderr, seconds)
-    return TurnEnd("killed", None, stdout, stderr, seconds, f"ended by {_signal_name(-code)}")
+        return TurnEnd("finished", code, stdout, stderr, seconds)
+    return TurnEnd("crashed", None, stdout, stderr, seconds, f"ended by {_signal_name(-code)}")
 
 
 def _signal_name(number: int) -> str:

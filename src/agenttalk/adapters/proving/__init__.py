@@ -1,5 +1,6 @@
-"""Proving what an agent did, where the agent cannot reach it."""
+"""Proves what an agent did, out of the agent's reach."""
 
-from agenttalk.adapters.proving.prover import FOLDER, WorkspaceProver
+from agenttalk.adapters.proving.plan_workspaces import FOLDER
+from agenttalk.adapters.proving.prover import WorkspaceProver
 
 __all__ = ["FOLDER", "WorkspaceProver"]

@@ -112,7 +112,7 @@ async def previous_of(space: PlanWorkspace, job: Job) -> str | None:
     before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"
     found = None
     for number in range(1, _ATTEMPTS):
-        taken = await space.find_taken(WorkspaceAttempt(job.task_id, before, number))
+        taken = await space.attempts.find_taken(WorkspaceAttempt(job.task_id, before, number))
         if taken is None:
             break
         found = taken.commit
@@ -164,9 +164,9 @@ async def find_tampered(
     """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
     if candidate.onto == since:
         return []
-    changed = set(protected.filter_paths(change.path for change in await space.changes(since, candidate.tree)))
+    changed = set(protected.filter_paths(change.path for change in await space.trees.changes(since, candidate.tree)))
     for commit in ours if changed else ():
-        changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
+        changed -= {change.path for change in await space.trees.changes(f"{commit}^1", commit)}
     return [check_words.CHANGED_ON_BRANCH(path=scope.display_path(path)) for path in sorted(changed)]
 
 
@@ -178,14 +178,14 @@ async def find_changed_check_files(
     Other tasks may change it when their scope names it, and so may the task itself.
     """
     own = protection.derive_protection(job.command.promise, tree)
-    changes = await space.changes(base, candidate.tree)
+    changes = await space.trees.changes(base, candidate.tree)
     held = {change.path for change in changes if change.path in own.opened or own.covers(change.path)}
     if not held:
         return ()
     found: dict[str, list[str]] = {}
     merges = [(f"{commit}^1", commit, task) for commit, task in await space.list_arrivals(base) if task is not None]
     for before, after, task in (*merges, (candidate.onto, candidate.tree, job.task_id)):
-        for path in held.intersection(change.path for change in await space.changes(before, after)):
+        for path in held.intersection(change.path for change in await space.trees.changes(before, after)):
             found.setdefault(path, []).append(task)
     told = [f"{path} ({', '.join(dict.fromkeys(tasks))})" for path, tasks in sorted(found.items())]
     return shorten_paths(told)
@@ -198,7 +198,7 @@ def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
 
 async def hash_covered(space: PlanWorkspace, tree: str, globs: Sequence[str]) -> dict[str, str]:
     """What each glob matches in a tree, as a hash."""
-    return await space.hashes(tree, {glob: scope.read_globs([glob]) for glob in globs})
+    return await space.trees.hash_covered(tree, {glob: scope.read_globs([glob]) for glob in globs})
 
 
 def breach_of(promise: CompletionPromise | None, protected: Protection, taken: AttemptCommit) -> tuple[str, ...]:
@@ -217,11 +217,11 @@ async def find_strange_files(
     candidate: MergeCandidate,
 ) -> list[str]:
     """What a candidate brings that would change how checks are made: settings of runners, modules in their place."""
-    changes = await space.changes(candidate.onto, candidate.tree)
+    changes = await space.trees.changes(candidate.onto, candidate.tree)
     found = []
     for change in changes if protected.shared else ():
         if change.path.rpartition("/")[2] in test_runners.SHARED:
-            before, after = [await space.read(each, change.path) for each in (candidate.onto, candidate.tree)]
+            before, after = [await space.trees.read(each, change.path) for each in (candidate.onto, candidate.tree)]
             if test_runners.has_changed_settings(change.path, before, after):
                 found.append(check_words.SETTINGS_CHANGED(names=scope.display_path(change.path)))
     added = [change.path for change in changes if change.kind == "added"]
@@ -250,10 +250,10 @@ def proof_of_dropped(taken: AttemptCommit, candidate: MergeCandidate) -> WorkPro
 async def find_twins(space: PlanWorkspace, performance: Performance, candidate: MergeCandidate) -> list[str]:
     """Outputs that also lie in the tree, and are another file there: what is checked must be what is delivered."""
     found = []
-    known = (await space.find_covered(candidate.tree)).files if performance.outputs else {}
+    known = (await space.trees.find_covered(candidate.tree)).files if performance.outputs else {}
     for each in performance.outputs:
         path = output_path_of(each)
-        data = await space.read(candidate.tree, path) if path in known else None
+        data = await space.trees.read(candidate.tree, path) if path in known else None
         if data is not None and wire.sha256(data) != each.sha256:
             found.append(check_words.OTHER_THAN_IN_TREE(path=path))
     return found
@@ -283,7 +283,7 @@ async def find_runner_paths(space: PlanWorkspace, tree: str, promise: Completion
         for check in runs
         for path in check_results.list_shadowing_files(check)
     }
-    return frozenset(named & (await space.find_covered(tree)).files.keys()) if named else frozenset()
+    return frozenset(named & (await space.trees.find_covered(tree)).files.keys()) if named else frozenset()
 
 
 async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -> tuple[str, ...]:
@@ -291,8 +291,8 @@ async def find_guarded(space: PlanWorkspace, tree: str, protected: Protection) -
 
     All are watched; the first ones are mounts of their own.
     """
-    said = (await space.find_covered(tree, protected.said)).files
-    rest = (path for path in (await space.find_covered(tree, protected)).files if path not in said)
+    said = (await space.trees.find_covered(tree, protected.said)).files
+    rest = (path for path in (await space.trees.find_covered(tree, protected)).files if path not in said)
     return (*said, *sorted(rest, key=test_runners.is_test))
 
 

@@ -30,10 +30,10 @@ class PlanBranch:
         self._place = place
         self._settings = settings
         self._temporary = temporary
-        self._plan = settings.plan
-        self.name = f"agenttalk/{self._plan}"
+        self.plan = settings.plan
+        self.name = f"agenttalk/{self.plan}"
         self.ref = f"refs/heads/{self.name}"
-        self.own = f"refs/agenttalk/{self._plan}"
+        self.own = f"refs/agenttalk/{self.plan}"
         """Under which the plan's own refs lie."""
         self._beginning = threading.Lock()
         self._began = ""
@@ -47,7 +47,7 @@ class PlanBranch:
             return found
         start = self._objects.read_refs(self.own).get(f"{self.own}/tip") or base
         self._objects.set_ref(f"{self.own}/base", base)
-        self._objects.move_ref(self.ref, start, None, why=f"plan {self._plan} begins")
+        self._objects.move_ref(self.ref, start, None, why=f"plan {self.plan} begins")
         return self._objects.resolve(self.ref) or start
 
     def base(self) -> str:
@@ -83,7 +83,7 @@ class PlanBranch:
         if found != self._objects.resolve("HEAD", git_dir=self._place.git_dir):
             message = f"what is not committed belongs to what is checked out, and workspace.base is {name!r}"
             raise UsageError(Code.OPTION_INVALID, message, hint="leave out workspace.base, or workspace.uncommitted")
-        return user_folder.commit_work_tree(self._objects, self._place, found, self._plan)
+        return user_folder.commit_work_tree(self._objects, self._place, found, self.plan)
 
     def _snapshot(self) -> str:
         """A plain folder as it is, as the first commit."""
@@ -91,14 +91,14 @@ class PlanBranch:
         if not isinstance(found, str):
             told = "; ".join(f"{reason.path!r}: {reason.why}" for reason in found[:5])
             raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {told}")
-        message = f"The folder as plan {self._plan} found it\n\n{merge.PLAN}: {self._plan}\n"
+        message = f"The folder as plan {self.plan} found it\n\n{merge.PLAN}: {self.plan}\n"
         return self._objects.commit(found, (), message, merge.EPOCH)
 
     def find_merge(self, command: str) -> str | None:
         """The commit by which a command's work came onto it, told by its trailers; None if it did not."""
         tip = self.tip()
         own = self._objects.read_refs(self.own)
-        for commit, told in merge.list_own_commits(self._objects, self._plan, self.base(), tip):
+        for commit, told in merge.list_own_commits(self._objects, self.plan, self.base(), tip):
             if told.get(merge.COMMAND) == command and merge.is_ours(told, own, self.own):
                 return commit
         return None
@@ -112,14 +112,14 @@ class PlanBranch:
         ours: list[str] = []
         others: list[str] = []
         for commit, told in merge.walk_commits(self._objects, since, tip):
-            is_ours = told.get(merge.PLAN) == self._plan and merge.is_ours(told, own, self.own)
+            is_ours = told.get(merge.PLAN) == self.plan and merge.is_ours(told, own, self.own)
             (ours if is_ours else others).append(commit)
         return ours, others
 
     def list_arrivals(self, since: str) -> list[tuple[str, str | None]]:
         """Everything that came onto it behind a commit, the oldest first, with the task whose work it is."""
         own = self._objects.read_refs(self.own)
-        return merge.list_arrivals(self._objects, self._plan, own, self.own, since, self.tip())
+        return merge.list_arrivals(self._objects, self.plan, own, self.own, since, self.tip())
 
     def advance(self, candidate: MergeCandidate) -> bool:
         """Move it to exactly a candidate's commit; see `Workspace.advance`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agenttalk.adapters.workspaces import folders, preparation, tree_reader
@@ -33,16 +34,25 @@ class Checkouts:
         """Environments that somebody has."""
         self._preparing = asyncio.Lock()
 
-    async def seal(self, tree: str, prepared: PreparedTree | None) -> SealedCheckout:
-        """A fresh folder with exactly a tree, and with what is prepared for it."""
+    @asynccontextmanager
+    async def open_sealed(self, tree: str, *, prepared: PreparedTree | None = None) -> AsyncIterator[SealedCheckout]:
+        """Open a fresh folder with exactly a tree (or a commit's), out of reach of agents; remove it afterwards."""
         if prepared is None:
-            return await self._seal(tree)
+            checkout = await self._seal(tree)
+            try:
+                yield checkout
+            finally:
+                await self._remove(checkout.path.parent)
+            return
         environment = await self._take(prepared)
         try:
-            return await self._lay(tree, environment)
-        except BaseException:
+            checkout = await self._lay(tree, environment)
+            try:
+                yield checkout
+            finally:
+                await self._clear(environment)
+        finally:
             self._taken.discard(environment.folder)
-            raise
 
     @threaded
     def _seal(self, tree: str) -> SealedCheckout:
@@ -65,17 +75,7 @@ class Checkouts:
         self._objects.checkout(tree, folder, index)
         links = self.link_paths(folder, listing)
         made = tuple(folder / path for path in environment.paths)
-        return SealedCheckout(folder, tuple(links.values()), made, environment)
-
-    async def remove(self, sealed: SealedCheckout) -> None:
-        """Remove a checkout. What was prepared for it stays, for the next."""
-        if sealed.environment is None:
-            await self._remove(sealed.path.parent)
-            return
-        try:
-            await self._clear(sealed.environment)
-        finally:
-            self._taken.discard(sealed.path)
+        return SealedCheckout(folder, tuple(links.values()), made)
 
     @threaded
     def _clear(self, environment: PreparedEnvironment) -> None:
@@ -108,8 +108,15 @@ class Checkouts:
                 hint = "take it out of workspace.link or workspace.prepare, or out of the tree"
                 raise UsageError(Code.NAME_TAKEN, message, hint=hint)
 
-    async def prepare(self, tree: str, recipe: PreparationRecipe, onto: str | None) -> PreparedTree:
-        """What a command makes of a clean copy of a tree; see `Workspace.prepare`."""
+    async def prepare(self, tree: str, recipe: PreparationRecipe, *, onto: str | None = None) -> PreparedTree:
+        """Run a command in a clean copy of a tree, once per content of its lock files, and keep what it makes.
+
+        Kept is every path that is there afterwards and was not before, for example `.venv` or `node_modules`. With
+        `onto`, the tree is unchecked work on top of that commit: with the same lock files the commit is prepared
+        instead, and with others the result is for this tree alone. Raises MachineError (COMMAND_FAILED) when the
+        command fails, and UsageError (LINK_LEADS_AWAY) when the result refers to another copy of the tree; nothing is
+        kept then.
+        """
         key, name, source = await self._named(tree, recipe, onto)
         async with self._preparing:
             found = await self._intact(name, frozenset())

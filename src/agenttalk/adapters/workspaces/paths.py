@@ -26,6 +26,33 @@ _CLONE_CONFIG: Final = """[user]
 
 
 @dataclass(frozen=True, slots=True)
+class WorkspaceHome:
+    """The engine's own folder of one plan, with the folders in it."""
+
+    folder: Path
+
+    @property
+    def nothing(self) -> Path:
+        """An empty folder, in which git finds no configuration."""
+        return self.folder / "nothing"
+
+    @property
+    def temporary(self) -> Path:
+        """Folders that are not complete yet."""
+        return self.folder / "temporary"
+
+    @property
+    def trash(self) -> Path:
+        """Folders that are being deleted."""
+        return self.folder / "trash"
+
+    @property
+    def attempts(self) -> Path:
+        """The clones, one per task."""
+        return self.folder / "attempts"
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceFolder:
     """The folder of a workspace."""
 

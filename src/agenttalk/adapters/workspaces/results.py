@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agenttalk.adapters.workspaces.objects import TreeChange
-from agenttalk.adapters.workspaces.preparation import PreparedEnvironment
 from agenttalk.adapters.workspaces.tree_reader import Reason
 from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.errors import Code, InputError
@@ -71,8 +70,6 @@ class SealedCheckout:
     """What is linked from it."""
     made: tuple[Path, ...] = ()
     """What was prepared in it, and must stay as it is."""
-    environment: PreparedEnvironment | None = None
-    """What it is laid out in, if something was prepared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,9 +126,9 @@ def conclude_turn(ended: TurnEnd, speaking: AcpConversation, tell: Callable[[Ite
         return replace(ended, error=f"{ended.error}{why}")
     if not speaking.is_complete:
         said = " ".join(ended.stderr.decode(errors="replace")[-_STDERR:].split())
-        how = f"exit code {ended.exit_code}" if ended.how == "exited" else ended.error
+        how = f"exit code {ended.exit_code}" if ended.how == "finished" else ended.error
         tell([AgentEvent("error", f"its program ended ({how}), and {waits}{f': {said}' if said else ''}")])
-    return replace(ended, how="exited", exit_code=0, error="")
+    return replace(ended, how="finished", exit_code=0, error="")
 
 
 class AcpConversation:

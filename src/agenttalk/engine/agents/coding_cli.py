@@ -166,7 +166,7 @@ class CodingAgents(ProgramAgents):
 
     async def _judged(self, attempt: CodingAttempt, ended: TurnEnd) -> Performance:
         """What came of a run. What it says of itself counts only if nothing speaks against it."""
-        fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
+        fault = attempt.account.fault if ended.how == "finished" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
         if fault is not None and fault[0] in _CLAIMED and attempt.job.has_checks:
             performance = await self._taken_in(
@@ -212,7 +212,7 @@ class CodingAgents(ProgramAgents):
 
 def _read_missing(ended: TurnEnd) -> list[str] | None:
     """What a look before an agent stops found missing; None when the look itself failed."""
-    if ended.how != "exited" or ended.exit_code not in {0, 1}:
+    if ended.how != "finished" or ended.exit_code not in {0, 1}:
         return None
     try:
         said: Any = wire.read(ended.stdout)
@@ -302,7 +302,7 @@ class CodingAttempt:
             return None
         self._earlier = known.used
         ended = await self.run(self.turn.prompt, going_on=True) if self.can_go_on else None
-        if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "exited"):
+        if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "finished"):
             return ended
         self._earlier = self._before = NOTHING  # it knows nothing of that session: begin anew
         self.account, self.runs = RunSummary(), 0
@@ -384,7 +384,7 @@ class CodingAttempt:
     def with_last_answer(self, ended: TurnEnd) -> TurnEnd:
         """How it ended, with what it said last in place of what its program printed."""
         error = self.account.error or (self.account.warning if ended.exit_code else "")
-        if ended.how == "exited" and ended.exit_code and error:
+        if ended.how == "finished" and ended.exit_code and error:
             ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
         return replace(ended, stdout=events_rules.extract_answer(self.account.text).encode("utf-8", "replace"))
 

@@ -185,7 +185,7 @@ class _Call:
 
     def fault(self, ended: TurnEnd) -> tuple[Code, str] | None:
         """Why there is no answer; None when there is one, or when how its program ended says why."""
-        if ended.how != "exited":
+        if ended.how != "finished":
             return None
         if self.talk.fault is not None:
             return self.talk.fault

@@ -86,7 +86,7 @@ async def _judge(
 ) -> tuple[AgentResult | TurnFault, list[OutputFile]]:
     secrets = seat.deps.secret_guard.secrets
     ended = seat.deps.secret_guard.redact_ended(ended)
-    if ended.how != "exited" or ended.exit_code != 0:
+    if ended.how != "finished" or ended.exit_code != 0:
         error = ended.error or ("" if ended.exit_code is None else results.describe_exit(ended.exit_code))
         return TurnFault(Code.COMMAND_FAILED, results.describe_error(error, ended.stderr)), []
     try:

@@ -19,12 +19,12 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.ports import Driver, InputContent, Job, OutputContent, Performance, ProgramTurn, TurnEnd
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import TurnFault, find_reported_object
+from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.proof import rework
 from agenttalk.rules.text import verdict_words
 
 _JUDGEMENT: Final = 1024 * 1024
 """Bytes that a judgement may have."""
-_HOW: Final = {"timeout": "timeout", "not_started": "not_started", "cancelled": "stopped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class ProgramAgents:
                 await asyncio.to_thread(outputs.remove_secrets, seat, layout.outputs, layout.cwd, layout.since)
             except InputError:
                 return None
-            if ended.how != "exited" or ended.exit_code != 0:
+            if ended.how != "finished" or ended.exit_code != 0:
                 return None
             return self.deps.secret_guard.secrets.redact_json(said)
 
@@ -149,7 +149,7 @@ class ProgramAgents:
 
     async def _taken_in(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, ended: TurnEnd) -> Performance:
         may_refuse = job.profile.self_assessment
-        failed = ended.how == "exited" and ended.exit_code != 0 and job.has_checks
+        failed = ended.how == "finished" and ended.exit_code != 0 and job.has_checks
         if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
             error = ended.error or f"exit code {ended.exit_code}"
             remark = verdict_words.SAID_FAILED(error=results.describe_error(error, ended.stderr))
@@ -177,10 +177,10 @@ class ProgramAgents:
             spared=f"{layout.base}/{self.spared}" if self.spared else "",
         )
         usage = {"exit_code": ended.exit_code}
-        if ended.how != "exited" or ended.exit_code != 0:
+        if ended.how != "finished" or ended.exit_code != 0:
             error = said.message if isinstance(said, TurnFault) else ended.error
-            how = _HOW.get(ended.how, "crashed")
-            return Performance(how, error=error, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)  # type: ignore[arg-type]
+            how: ProgramEnding = "crashed" if ended.how == "finished" else ended.how
+            return Performance(how, error=error, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)
         if isinstance(said, TurnFault) and said.code is Code.AGENT_UNFIT:
             return Performance("unfit", error=said.message, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)
         made = tuple(OutputContent(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)

@@ -77,6 +77,8 @@ class Deps:
     """Boards of their own that cannot be read, and why; the others go on without them."""
     exposed: set[str] = field(default_factory=set)
     """Agents whose programs ran here without being kept from what people decide with."""
+    held_leases: set[str] = field(default_factory=set)
+    """Leases of foreign plans whose turns run in this process. A lease of this process that is not here is orphaned."""
     answers_by_file: bool = False
     """Whether an answer that lies in the gateway's outbox is taken for a person's."""
     self_check: tuple[str, ...] = ()

@@ -1,17 +1,17 @@
-"""How a turn ended: what the program left is taken in, and everything that follows is written in one commit."""
+"""The end of a turn for a foreign plan: what follows is decided by the one rule and written in one commit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import parse_instant, write_time
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.errors import Code, ConflictError, ContractError, InputError, MissingError
-from agenttalk.engine.agents.outputs import _SHOWN, OutputFile
+from agenttalk.engine.agents.outputs import _SHOWN
 from agenttalk.engine.core import outbox_writer, records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.inbox import leases
@@ -19,33 +19,15 @@ from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, build_question, hand_request_over
 from agenttalk.engine.messages import plan_journal
 from agenttalk.engine.people import questions
-from agenttalk.ports import Performance, TurnEnd, Tx
+from agenttalk.ports import OutputContent, Performance, Tx
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
 from agenttalk.rules.messages.control_files import kind_of
-from agenttalk.rules.messages.leases import decide_next_step
+from agenttalk.rules.proof import turn_outcome
+from agenttalk.rules.proof.turn_outcome import TaskHistory, TurnOutcome
 
 ConclusionKind = Literal["done", "again", "failed", "dropped"]
-_ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "cancelled"]]] = {
-    "timeout": "timeout",
-    "not_started": "not_started",
-    "stopped": "cancelled",
-}
-
-
-def read_performance(done: Performance) -> tuple[TurnEnd, AgentResult | TurnFault, list[OutputFile]]:
-    """How a turn ended that somebody else carried out, and what it left."""
-    code = done.usage.get("exit_code")
-    how = _ENDED.get(done.how, "killed" if code is None else "exited")
-    ended = TurnEnd(how, code, b"", b"", done.seconds, done.error, done.sandbox)
-    if done.how == "finished" and done.code is None:
-        files = [
-            OutputFile(each.output_name, each.path, "", each.sha256, each.size, each.data) for each in done.outputs
-        ]
-        return ended, AgentResult(done.result, done.score, done.explanation, done.claims), files
-    known = Code.AGENT_UNFIT if done.how == "unfit" else Code.COMMAND_FAILED
-    remark = f"; {done.remark}" if done.remark else ""
-    return ended, TurnFault(Code(done.code) if done.code else known, f"{done.error}{remark}"), []
+"""What became of a turn. `dropped`: a newer command took the place of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +37,14 @@ class Artifact:
     message_id: str
     name: str
     envelope: bytes
-    files: tuple[tuple[str, OutputFile], ...]
+    files: tuple[tuple[str, OutputContent], ...]
     """Path in the outbox, and the file."""
 
 
 def build_artifacts(
     seat: AgentInPlan,
     order: ClaimedCommand,
-    said: AgentResult,
-    files: list[OutputFile],
+    performance: Performance,
     at: str,
     apart: frozenset[str] = frozenset(),
 ) -> list[Artifact]:
@@ -73,10 +54,10 @@ def build_artifacts(
     their message. Raises ContractError for a name that no document can hold.
     """
     made = []
-    for output_name in dict.fromkeys(each.output_name for each in files):
+    for output_name in dict.fromkeys(each.output_name for each in performance.outputs):
         message_id = records.derive_id("msg", f"{seat.plan_id}/{order.message_id}/{output_name}")
         folder = f"{message_id}/" if output_name in apart else ""
-        own = [(f"{folder}{each.path}", each) for each in files if each.output_name == output_name]
+        own = [(f"{folder}{each.path}", each) for each in performance.outputs if each.output_name == output_name]
         document: dict[str, Any] = {
             "schema_version": "1.0",
             "message_id": message_id,
@@ -92,8 +73,8 @@ def build_artifacts(
                 "files": [{"path": path, "sha256": each.sha256, "size_bytes": each.size} for path, each in own]
             },
         }
-        if said.score is not None:
-            document["score"] = {"value": said.score, "explanation": said.explanation}
+        if performance.score is not None:
+            document["score"] = {"value": performance.score, "explanation": performance.explanation}
         if order.command.reexecute is not None:
             document["reexecution"] = {
                 "count": order.command.reexecute.attempt,
@@ -105,7 +86,7 @@ def build_artifacts(
     return made
 
 
-def _apart(seat: AgentInPlan, files: list[OutputFile]) -> frozenset[str]:
+def _apart(seat: AgentInPlan, files: Sequence[OutputContent]) -> frozenset[str]:
     """Outputs whose files cannot lie in the outbox under their own names.
 
     A name can be that of a control file, or of a file of another output. Or another file of that name lies there which
@@ -121,7 +102,7 @@ def _apart(seat: AgentInPlan, files: list[OutputFile]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_held(seat: AgentInPlan, file: OutputFile) -> bool:
+def _is_held(seat: AgentInPlan, file: OutputContent) -> bool:
     path = f"{seat.outbox}/{file.path}"
     try:
         lying = seat.root.digest(path, seat.deps.limits.payload_bytes).sha256
@@ -132,40 +113,39 @@ def _is_held(seat: AgentInPlan, file: OutputFile) -> bool:
     return lying != file.sha256 and not plan_journal.has_mention(seat.root, seat.plan_id, lying)
 
 
-async def conclude(
-    seat: AgentInPlan,
-    order: ClaimedCommand,
-    lease: Lease,
-    ended: TurnEnd,
-    outcome: AgentResult | TurnFault,
-    files: list[OutputFile],
-    *,
-    usage: Mapping[str, Any] | None = None,
-) -> ConclusionKind:
-    """Write the end of a turn down, with everything that follows, in one commit. Raises LEASE_LOST.
-
-    `usage` is what it used besides time, as it says.
-    """
+async def conclude(seat: AgentInPlan, order: ClaimedCommand, lease: Lease, performance: Performance) -> ConclusionKind:
+    """Write the end of a turn down, with everything that follows, in one commit. Raises LEASE_LOST."""
     at = seat.deps.stamp()
+    if performance.ended_badly == "failed":  # no check of a foreign plan is run that could show otherwise
+        performance = replace(performance, how="crashed", error=performance.remark, remark="")
     made: list[Artifact] = []
-    if isinstance(outcome, AgentResult):
+    if performance.how == "finished" and performance.code is None:
         try:
-            apart = await asyncio.to_thread(_apart, seat, files)
-            made = build_artifacts(seat, order, outcome, files, at, apart)
+            apart = await asyncio.to_thread(_apart, seat, performance.outputs)
+            made = build_artifacts(seat, order, performance, at, apart)
         except ContractError as error:
-            outcome = TurnFault(error.code, error.message)
-    large = await _keep_large(seat, outcome)
-    said = _fact_to_json(order, lease, ended, outcome, large)
-    if usage:
-        said["usage"] |= {name: value for name, value in usage.items() if name != "exit_code"}
-    return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, made, said, at))
+            performance = replace(performance, code=error.code, error=error.message)
+    past = lease.history
+    history = TaskHistory(retries=past.crashes, retry_times=order.command.retry_times, sent_back=past.bad_scores)
+    outcome = turn_outcome.decide_foreign_turn(
+        performance, history, task_id=order.task_id, agent_id=seat.agent_id, at=at
+    )
+    fault = None if outcome.state == "COMPLETED" else _fault_of(performance)
+    large = await _keep_large(seat, performance) if fault is None else None
+    fact = _fact_to_json(order, lease, performance, fault, large)
+    return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, fault, made, fact, at))
 
 
-async def _keep_large(seat: AgentInPlan, outcome: AgentResult | TurnFault) -> str | None:
-    """Hash of a result that is too large for the ledger."""
-    if isinstance(outcome, TurnFault):
-        return None
-    data = wire.write(outcome.value)
+def _fault_of(performance: Performance) -> TurnFault:
+    """Why a turn is not done, as receipts and alerts say it."""
+    known = Code.AGENT_UNFIT if performance.how == "unfit" else Code.COMMAND_FAILED
+    remark = f"; {performance.remark}" if performance.remark else ""
+    return TurnFault(Code(performance.code) if performance.code else known, f"{performance.error}{remark}")
+
+
+async def _keep_large(seat: AgentInPlan, performance: Performance) -> str | None:
+    """Keep a result that is too large for the ledger; its hash."""
+    data = wire.write(performance.result)
     return await seat.blobs.put(data) if len(data) > _SHOWN else None
 
 
@@ -174,26 +154,25 @@ def _conclude(
     seat: AgentInPlan,
     order: ClaimedCommand,
     lease: Lease,
-    outcome: AgentResult | TurnFault,
+    outcome: TurnOutcome,
+    fault: TurnFault | None,
     made: list[Artifact],
-    said: dict[str, Any],
+    fact: dict[str, Any],
     at: str,
 ) -> ConclusionKind:
-    fault = outcome if isinstance(outcome, TurnFault) else None
-    [(state, _)] = tx.run("delivery_state", id=order.delivery)
-    step: ConclusionKind = decide_next_step(order.command, lease.history, fault.code if fault else None)
-    if state != "claimed":
-        step = "dropped"
-    states = {"done": "COMPLETED", "failed": "FAILED", "again": "READY", "dropped": "READY"}
-    leases.end_lease(tx, seat.plan_id, lease, states[step], at)
-    body = {**said, "step": step}
-    tx.record("turn.dropped" if step == "dropped" else "turn.ended", _subject(seat, order), body)
-    if step == "dropped":
-        return step
+    [(delivery_state, _)] = tx.run("delivery_state", id=order.delivery)
+    step: ConclusionKind = "again" if outcome.again else "failed" if fault else "done"
+    subject = leases.build_turn_subject(seat.plan_id, order.message_id)
+    if delivery_state != "claimed":
+        leases.end_lease(tx, seat.plan_id, lease, "READY", at)
+        tx.record("turn.dropped", subject, {**fact, "step": "dropped"})
+        return "dropped"
+    leases.end_lease(tx, seat.plan_id, lease, outcome.state, at)
+    tx.record("turn.ended", subject, {**fact, "step": step})
     outbox_writer.report_state(
-        tx, seat, order.task_id, states[step], at=at, message_id=order.message_id, command_id=order.command.command_id
+        tx, seat, order.task_id, outcome.state, at=at, message_id=order.message_id, command_id=order.command.command_id
     )
-    if step == "again":
+    if outcome.again:
         return step
     tx.run("stop_waiting", plan_id=seat.plan_id, task_id=order.task_id)
     _finish(tx, seat, order, fault, at)
@@ -208,39 +187,37 @@ def _conclude(
     return step
 
 
-def _subject(seat: AgentInPlan, order: ClaimedCommand) -> str:
-    return leases.build_turn_subject(seat.plan_id, order.message_id)
-
-
 def _fact_to_json(
-    order: ClaimedCommand, lease: Lease, ended: TurnEnd, outcome: AgentResult | TurnFault, large: str | None
+    order: ClaimedCommand, lease: Lease, performance: Performance, fault: TurnFault | None, large: str | None
 ) -> dict[str, Any]:
+    used = {name: value for name, value in performance.usage.items() if name != "exit_code"}
+    result = fault or AgentResult(performance.result, performance.score, performance.explanation)
     body: dict[str, Any] = {
         "lease": lease.id,
         "epoch": lease.epoch,
         "attempt": lease.attempt,
         "command_id": order.command.command_id,
-        "how": ended.how,
-        "exit_code": ended.exit_code,
-        "usage": {"duration_s": round(ended.seconds, 3)},
-        "notice": results.fill_notice(order.command, outcome),
+        "how": performance.how,
+        "exit_code": performance.usage.get("exit_code"),
+        "usage": {"duration_s": round(performance.seconds, 3), **used},
+        "notice": results.fill_notice(order.command, result),
     }
-    if ended.sandbox:
-        body["sandbox"] = ended.sandbox
-    if isinstance(outcome, TurnFault):
-        return {**body, "code": str(outcome.code), "error": outcome.message}
-    said = {"result_sha256": large} if large else {"result": outcome.value}
-    return {**body, **said, "score": outcome.score, "score_explanation": outcome.explanation}
+    if performance.sandbox:
+        body["sandbox"] = performance.sandbox
+    if fault is not None:
+        return {**body, "code": str(fault.code), "error": fault.message}
+    shown = {"result_sha256": large} if large else {"result": performance.result}
+    return {**body, **shown, "score": performance.score, "score_explanation": performance.explanation}
 
 
 def _finish(tx: Tx, seat: AgentInPlan, order: ClaimedCommand, fault: TurnFault | None, at: str) -> None:
     """The final receipt. A delivery ends once."""
     details = f"{fault.code}: {fault.message}".replace("\0", "\ufffd") if fault else None
     ack = "FAILED" if fault else "SUCCEEDED"
-    done = tx.run(
+    ended = tx.run(
         "finish_delivery", id=order.delivery, state="processed", ack=ack, at=at, details=details, acted=int(not fault)
     )
-    if not done:
+    if not ended:
         raise ConflictError(Code.LEASE_LOST, f"the command {order.command.command_id!r} ended meanwhile")
     result = {"ok": fault is None, "details": details}
     outbox_writer.acknowledge(

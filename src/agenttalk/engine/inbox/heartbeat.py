@@ -18,6 +18,7 @@ from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import AgentId, is_id
 from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.engine.agents.coding_cli import CodingAgents
+from agenttalk.engine.agents.program import ProgramAgents
 from agenttalk.engine.core import records
 from agenttalk.engine.core.agent_in_plan import AgentInPlan, open_agent_in_plan
 from agenttalk.engine.core.attempt_paths import EngineAddress
@@ -27,10 +28,11 @@ from agenttalk.engine.core.loops import WakeSource
 from agenttalk.engine.core.slots import AgentSlot, Slots
 from agenttalk.engine.core.unchanged_folders import UnchangedFolders
 from agenttalk.engine.inbox import archive, claims, file_sync, leases
+from agenttalk.engine.inbox.conclusion import ConclusionKind
 from agenttalk.engine.inbox.origins import OriginJudge
 from agenttalk.engine.inbox.ready_commands import CommandScan, CommandScanner, ReadyCommand
 from agenttalk.engine.inbox.status_file import StatusFile
-from agenttalk.engine.inbox.turn import TurnEndKind, TurnSetting, take_turn
+from agenttalk.engine.inbox.turn import TurnSetting, take_turn
 from agenttalk.ports import Driver, FolderEntry, Processes, SandboxSelector, Store
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
@@ -88,7 +90,7 @@ class _Run:
     seat: AgentInPlan
     ready: ReadyCommand
     lease: leases.Lease
-    task: asyncio.Task[TurnEndKind]
+    task: asyncio.Task[ConclusionKind]
 
 
 class Heartbeat:
@@ -112,10 +114,10 @@ class Heartbeat:
         """
         self._deps = deps
         self._agent_id = agent_id
-        self._driver = driver
         self._processes = processes
         self._api = api
         self._environ = dict(environ or {})
+        self._programs = ProgramAgents(deps, driver, lambda: api, self._environ)
         tiers = driver if isinstance(driver, SandboxSelector) else None
         self._coding = CodingAgents(deps, driver, lambda: api, self._environ, tiers=tiers) if tiers else None
         self._orders = CommandScanner()
@@ -269,8 +271,8 @@ class Heartbeat:
                 tick.errors.append(error.message)
                 return
             if lease is not None:
-                coding = self._coding.carry_out if self._coding and profile.driver == "cli" else None
-                setting = TurnSetting(self._driver, profile, self._api, self._environ, coding)
+                agents = self._coding if self._coding and profile.driver == "cli" else self._programs
+                setting = TurnSetting(profile, agents.carry_out, self._api, self._environ)
                 task = asyncio.create_task(take_turn(seat, setting, ready, lease))
                 self._run = _Run(seat, ready, lease, task)
                 tick.waiting -= 1
@@ -328,7 +330,7 @@ class Heartbeat:
             tick.errors.append(error.message)
 
     def _leave_turn(self, run: _Run) -> None:
-        leases.forget_lease(run.lease.id)
+        self._deps.held_leases.discard(run.lease.id)
         self._others_first = self._place.release(come_back=True)
 
     async def _recover(self, tick: TickReport) -> bool:

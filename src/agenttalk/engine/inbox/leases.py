@@ -14,10 +14,8 @@ from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand
 from agenttalk.ports import Processes, ProcessIdentity, Row, Store, Tx
 from agenttalk.rules.core.tokens import attempt_token, token_hash
-from agenttalk.rules.messages.leases import SCORE_CODES, TurnHistory, attempt_number
-
-_ours: set[str] = set()
-"""Leases whose turns this process is running. Of a lease that says it is ours and is not here, nobody takes care."""
+from agenttalk.rules.messages.leases import TurnHistory, attempt_number
+from agenttalk.rules.proof.turn_outcome import SCORE_CODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ async def grant_lease(
     secret = secrets.token_urlsafe(24)
     granted = await seat.store.transact(lambda tx: _grant(tx, seat, order, (lease, owner, secret), missing))
     if granted:
-        _ours.add(lease)
+        seat.deps.held_leases.add(lease)
     return granted
 
 
@@ -120,11 +118,6 @@ def lease_lost_error(lease: Lease) -> ConflictError:
     )
 
 
-def forget_lease(lease: str) -> None:
-    """This process does not run the turn of a lease any more."""
-    _ours.discard(lease)
-
-
 @dataclass(frozen=True, slots=True)
 class RecoveryResult:
     """What became of the leases of an agent."""
@@ -140,7 +133,7 @@ async def recover(deps: Deps, store: Store, agent_id: str, processes: Processes)
     ended, live, errors = 0, 0, []
     for row in await store.read("leases_of", agent_id=agent_id):
         owner = _owner(row[4])
-        if row[3] in _ours or (owner is not None and owner != processes.me() and processes.alive(owner)):
+        if row[3] in deps.held_leases or (owner is not None and owner != processes.me() and processes.alive(owner)):
             live += 1
             continue
         try:

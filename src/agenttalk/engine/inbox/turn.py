@@ -6,23 +6,23 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.errors import AgentTalkError, InputError, MissingError
-from agenttalk.engine.agents import attempt_folders, outputs, prompt_record
+from agenttalk.engine.agents import attempt_folders, prompt_record
 from agenttalk.engine.agents.confinement import ConfinementBuilder
 from agenttalk.engine.agents.environment import TurnEnvironment, argv_of, budget_of, limits_of, pick_variables
 from agenttalk.engine.core.agent_in_plan import AgentInPlan
 from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths, EngineAddress, open_attempt_socket
 from agenttalk.engine.inbox import conclusion, leases
 from agenttalk.engine.inbox.archive import show_file
+from agenttalk.engine.inbox.conclusion import ConclusionKind
 from agenttalk.engine.inbox.leases import Lease
 from agenttalk.engine.inbox.ready_commands import ClaimedCommand, InputSource, ReadyCommand
-from agenttalk.ports import Driver, Job, Performance, ProgramTurn, TurnEnd, Tx
+from agenttalk.ports import Job, Performance, ProgramTurn, Tx
 from agenttalk.rules.agents import results
-from agenttalk.rules.agents.results import TurnFault
 from agenttalk.rules.messages.leases import time_limit
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.prompts.execute import Handover, InputText, render_execute_prompt, render_tools_note
@@ -36,22 +36,20 @@ FEEDBACK: Final = "validation_feedback.json"
 
 
 class TurnExecutor(Protocol):
-    """Has a turn that is laid out carried out by an agent that is more than a program."""
+    """Carries out a turn that is laid out: the same code as for plans of the engine."""
 
     async def __call__(self, seat: AgentInPlan, job: Job, layout: AttemptPaths, turn: ProgramTurn) -> Performance:
-        """Do it. Every process of it is dead when it returns."""
+        """Run the turn and take in what it left. Every process of it is dead when it returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnSetting:
     """What turns of an agent have in common."""
 
-    driver: Driver
     profile: AgentProfile
+    carry_out: TurnExecutor
     api: EngineAddress | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    carry_out: TurnExecutor | None = None
-    """Who carries turns out; None for the driver alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +63,7 @@ class LaidOutInput:
     message_id: str | None
 
 
-TurnEndKind = Literal["done", "again", "failed", "dropped"]
-
-
-async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> TurnEndKind:
+async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> ConclusionKind:
     """Run an attempt from its lease to its end, and write down what came of it.
 
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
@@ -79,44 +74,24 @@ async def take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand
             return await _take_turn(seat, replace(setting, api=api), ready, lease)
 
 
-async def _take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> TurnEndKind:
+async def _take_turn(seat: AgentInPlan, setting: TurnSetting, ready: ReadyCommand, lease: Lease) -> ConclusionKind:
+    order = ready.order
     try:
-        layout, laid = await _lay_out(seat, ready, build_attempt_paths(seat, ready.order, lease))
+        layout, laid = await _lay_out(seat, ready, build_attempt_paths(seat, order, lease))
         turn = await _turn(seat, setting, ready, lease, layout, laid)
     except InputError as error:
-        fault = TurnFault(error.code, error.message)
-        ended = TurnEnd("not_started", None, b"", b"", 0.0, error.message)
-        return await conclusion.conclude(seat, ready.order, lease, ended, fault, [])
-    if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
+        performance = Performance("not_started", code=error.code, error=error.message)
+        return await conclusion.conclude(seat, order, lease, performance)
+    if not await seat.store.transact(lambda tx: _inject(tx, seat, order, lease, turn.prompt, laid)):
         return "dropped"
     await asyncio.to_thread(prompt_record.save_prompt, seat.root, layout.base, turn.prompt)
-    if setting.carry_out is not None:
-        return await _run_coding_agent(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
-    ended = await setting.driver.run(turn)
-    outcome, files = await outputs.judge_outputs(
-        seat,
-        ready.order.command,
-        layout.outputs,
-        layout.result,
-        layout.cwd,
-        ended,
-        may_refuse=setting.profile.self_assessment,
-        since=layout.since,
-    )
-    return await conclusion.conclude(seat, ready.order, lease, ended, outcome, files)
+    job = build_job(seat, setting, order, lease, turn)
+    return await conclusion.conclude(seat, order, lease, await setting.carry_out(seat, job, layout, turn))
 
 
-async def _run_coding_agent(
-    seat: AgentInPlan,
-    carry_out: TurnExecutor,
-    profile: AgentProfile,
-    order: ClaimedCommand,
-    lease: Lease,
-    layout: AttemptPaths,
-    turn: ProgramTurn,
-) -> TurnEndKind:
-    """A turn of a coding agent, which is known by what came of it."""
-    job = Job(
+def build_job(seat: AgentInPlan, setting: TurnSetting, order: ClaimedCommand, lease: Lease, turn: ProgramTurn) -> Job:
+    """The turn as a job, as those who carry out turns know it."""
+    return Job(
         plan_id=seat.plan_id,
         task_id=order.task_id,
         agent_id=seat.agent_id,
@@ -125,14 +100,11 @@ async def _run_coding_agent(
         epoch=lease.epoch,
         attempt=lease.attempt,
         token=lease.token,
-        profile=profile,
+        profile=setting.profile,
         command=order.command,
         prompt=turn.prompt,
         timeout=turn.timeout,
     )
-    done = await carry_out(seat, job, layout, turn)
-    ended, outcome, files = conclusion.read_performance(done)
-    return await conclusion.conclude(seat, order, lease, ended, outcome, files, usage=done.usage)
 
 
 def build_attempt_paths(seat: AgentInPlan, order: ClaimedCommand, lease: Lease) -> AttemptPaths:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from agenttalk.contracts.command import ReexecuteRequest, make_command_id
 from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.core.base import Document, format_instant
+from agenttalk.contracts.core.vocabulary import TaskState
 from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.mail import Mail
@@ -23,10 +24,11 @@ from agenttalk.engine.messages.outbox_reader import OutboxFile
 from agenttalk.engine.messages.plan_registry import RoutedPlan
 from agenttalk.engine.people import questions
 from agenttalk.engine.proof import disputes
-from agenttalk.ports import Tx
+from agenttalk.ports import Performance, Tx
 from agenttalk.rules.messages import control_files, routing
 from agenttalk.rules.messages.control_files import ControlFile, Step
 from agenttalk.rules.messages.routing import Rejection
+from agenttalk.rules.proof import turn_outcome
 
 LOG = logging.getLogger(__name__)
 CollectOutcome = Literal["new", "same", "dead"]
@@ -35,8 +37,6 @@ _LIMIT: Final = wire.ENVELOPE_LIMIT
 _TIMEOUT: Final = 3600
 """Seconds that a re-execution may take where nothing says otherwise."""
 _ENDED: Final = frozenset({"COMPLETED", "FAILED", "SKIPPED"})
-_FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
-"""What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
 
 
 def read_control_file(deps: Deps, found: OutboxFile) -> tuple[bytes, ControlFile | Rejection] | None:
@@ -259,7 +259,8 @@ def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> No
     )
     tx.run("free_payloads", delivery=delivery)
     if kind == "command" and foreign:
-        state = _FINAL[ack.status] if final else "RUNNING"
+        by = ack.consumer_agent_id
+        state = _decide_claim(task_id, by, at, succeeded=ack.status == "SUCCEEDED") if final else "RUNNING"
         tx.run("set_task_state", plan_id=plan_id, task_id=task_id, state=state, at=at)
 
 
@@ -280,7 +281,15 @@ def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: RoutedPlan, at: 
     rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
     ours = tx.run("last_seq", plan_id=plan.plan_id, task_id=report.task_id)[0][0] > 0
     if plan.origin == "foreign" and rows and rows[0][0] == owner and rows[0][4] is None and not ours:
-        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
+        ended = report.state == "COMPLETED"
+        state = _decide_claim(report.task_id, owner, at, succeeded=True) if ended else report.state
+        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=state, at=at)
+
+
+def _decide_claim(task_id: str, agent_id: str, at: str, *, succeeded: bool) -> TaskState:
+    """Have the one rule decide about a task of a foreign plan whose agent says how it ended."""
+    performance = Performance("finished" if succeeded else "crashed")
+    return turn_outcome.decide_foreign_turn(performance, task_id=task_id, agent_id=agent_id, at=at).state
 
 
 def _bury(tx: Tx, found: OutboxFile, data: bytes | str | None, why: Rejection, at: str) -> None:

@@ -7,11 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.validation import Issue
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.ports import Row, Tx
-from agenttalk.rules.proof import rework
-from agenttalk.rules.proof.rework import RoundAnswer
+from agenttalk.rules.proof.rework import RoundHistory
 
 ORDERED: Final = "rework.ordered"
 EXHAUSTED: Final = "rework.exhausted"
@@ -64,42 +62,26 @@ def allowed_rounds(tx: Tx, sheet: PlanDefinition, node: Node) -> int:
     return max(said, granted["most"]) if granted else said
 
 
-def list_earlier_issue_sets(told: Sequence[Round], consumer: str | None, used: int) -> list[list[str]]:
-    """The sets of issues that a consumer named in the rounds that count: not those before a person granted more."""
-    return [body["fingerprint"] for body in _counted(told, used) if body.get("consumer") == consumer]
+def read_round_history(
+    tx: Tx, sheet: PlanDefinition, node: Node, *, used: int, consumer: str | None = None
+) -> RoundHistory:
+    """Read the rounds of a task that count: not those before a person granted more.
 
-
-def _counted(told: Sequence[Round], used: int) -> list[dict[str, Any]]:
-    since = max((number for number, each in enumerate(told) if each.kind == GRANTED), default=-1)
-    ordered = [each.body for each in told[since + 1 :] if each.kind == ORDERED and each.body.get("round")]
-    return ordered[-used:] if used else []
-
-
-def has_breached_scope(tx: Tx, plan_id: str, task_id: str, used: int) -> bool:
-    """Whether a task left its scope in one of the rounds that count."""
-    return any(body.get("breach") for body in _counted(read_history(tx, plan_id, task_id), used)) if used else False
-
-
-def decide_another_round(
-    tx: Tx,
-    sheet: PlanDefinition,
-    node: Node,
-    issues: Sequence[Issue],
-    *,
-    used: int,
-    consumer: str | None = None,
-    converges: bool = True,
-) -> RoundAnswer:
-    """Whether a task is done once more because of these issues; `consumer` is the task that refuses, None the engine.
-
-    Every place that sends work back asks here. `converges` is false for what is found in the world outside, on a forge
-    say: that it is the same again does not mean that the next look will find it so.
+    `consumer` is the task that refuses its work now, None the engine.
     """
-    told = read_history(tx, sheet.plan_id, node.task_id) if converges else ()
-    earlier = list_earlier_issue_sets(told, consumer, used)
-    return rework.decide_another_round(
-        earlier, rework.fingerprint_issues(issues), used=used, most=allowed_rounds(tx, sheet, node)
-    )
+    counted = list_counted_rounds(tx, sheet.plan_id, node.task_id, used)
+    issue_sets = tuple(tuple(body["fingerprint"]) for body in counted if body.get("consumer") == consumer)
+    return RoundHistory(used, allowed_rounds(tx, sheet, node), issue_sets)
+
+
+def list_counted_rounds(tx: Tx, plan_id: str, task_id: str, used: int) -> list[dict[str, Any]]:
+    """List the rounds that count: the last `used` ones since a person granted more."""
+    if not used:
+        return []
+    rounds = read_history(tx, plan_id, task_id)
+    since = max((number for number, each in enumerate(rounds) if each.kind == GRANTED), default=-1)
+    ordered = [each.body for each in rounds[since + 1 :] if each.kind == ORDERED and each.body.get("round")]
+    return ordered[-used:]
 
 
 def rounds_to_json(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:

@@ -22,16 +22,13 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.ports import OutputContent, Performance, Row, Tx, WorkProof
 from agenttalk.rules.core.task_states import Cause
 from agenttalk.rules.plans.input_selection import PickedInputs
-from agenttalk.rules.proof import failed_tests, rework
+from agenttalk.rules.proof import rework, turn_outcome
 from agenttalk.rules.proof.check_results import hash_shown
 from agenttalk.rules.proof.done import Evidence, Verdict
-from agenttalk.rules.proof.rework import CONFLICT, Judgement
-from agenttalk.rules.text import answer_words, verdict_words
+from agenttalk.rules.proof.rework import Judgement
 
 _FILES: Final = 200
 """Files of a refused version that come along with the next command."""
-_PRINTED: Final = 2_000
-"""Characters of what a check printed that are sent back."""
 _ASKED: Final = 20
 """Issues of each round that a question shows."""
 OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
@@ -109,13 +106,15 @@ def refuse_work(
         return False
     row, node = rows[0], sheet.node(tx, producer)
     issues = refusal.judgement.issues
-    answer = rework_rounds.decide_another_round(tx, sheet, node, issues, used=row[14], consumer=refusal.consumer)
+    fingerprint = rework.fingerprint_issues(issues)
+    rounds = rework_rounds.read_round_history(tx, sheet, node, used=row[14], consumer=refusal.consumer)
+    answer = rework.decide_another_round(rounds, fingerprint)
     files = read_files_in_force(moves, sheet, producer)
     told = {
         "by": refusal.validator,
         "consumer": refusal.consumer,
         "command_id": refusal.command_id,
-        "fingerprint": list(rework.fingerprint_issues(issues)),
+        "fingerprint": list(fingerprint),
         **refusal.judgement.as_json(),
         "files": files,
         "maker": row[0],
@@ -250,14 +249,16 @@ def order_rework(
     tx, job = moves.tx, granted.job
     counts = int(cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
     [(number,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
-    judgement = build_engine_judgement(reason, verdict, proof)
+    judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     files = keep_left_files(moves, performance)
     told = {
         "round": number if counts else 0,
         "by": "engine",
         "consumer": None,
         "command_id": job.command.command_id,
-        "fingerprint": list(rework.fingerprint_issues(collect_issues(tx, job.plan_id, job.task_id, judgement))),
+        "fingerprint": list(
+            rework.fingerprint_issues([*judgement.issues, *read_disputes(tx, job.plan_id, job.task_id)])
+        ),
         **judgement.as_json(),
         "files": files,
         **({"breach": list(proof.breach)} if proof.breach else {}),
@@ -273,36 +274,9 @@ def order_rework(
     moves.queue_command(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
 
 
-def build_engine_judgement(reason: str, verdict: Verdict | None, proof: WorkProof) -> Judgement:
-    """The verifier's judgement of a turn."""
-    if proof.breach:
-        told = verdict_words.LEFT_SCOPE(paths=", ".join(proof.breach))
-        return Judgement(False, 0, told, rework.make_refusal([told], rework.SCOPE).issues)
-    faults = (
-        [*verdict.blockers, *(verdict_words.MISSING(name=name) for name in verdict.missing)] if verdict else [reason]
-    )
-    category = CONFLICT if proof.conflict else "completeness"
-    said = rework.make_refusal([each or verdict_words.NOT_DONE() for each in (faults or [reason])], category)
-    undone = (
-        rework.make_refusal(describe_dropped_work(proof), rework.SCOPE).issues if describe_dropped_work(proof) else ()
-    )
-    return Judgement(False, 0, reason or verdict_words.NOT_DONE(), (*said.issues, *undone, *_issues_from_output(proof)))
-
-
-def collect_issues(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> tuple[Issue, ...]:
-    """All that is told with a judgement of the engine's: also what became of disputes, which is news to the agent."""
-    disputed = dispute_rows.make_issues(tx, plan_id, task_id)
-    return (*judgement.issues, *(Issue.model_validate(each) for each in disputed))
-
-
-def describe_dropped_work(proof: WorkProof) -> list[str]:
-    """What of an agent's work does not count, in words."""
-    found = []
-    if proof.restored:
-        found.append(verdict_words.PUT_BACK(paths=", ".join(proof.restored)))
-    if proof.left_out:
-        found.append(verdict_words.LEFT_OUT(paths=", ".join(proof.left_out)))
-    return found
+def read_disputes(tx: Tx, plan_id: str, task_id: str) -> tuple[Issue, ...]:
+    """Read what became of checks that an agent disputes: it is news to the agent, so it is sent with every refusal."""
+    return tuple(Issue.model_validate(each) for each in dispute_rows.make_issues(tx, plan_id, task_id))
 
 
 def keep_left_files(moves: TaskTransitions, performance: Performance) -> FileRecords:
@@ -332,7 +306,7 @@ def end_without_rounds(
 ) -> None:
     """A task that the verifier refuses has no round left, or is `stuck`: the same came back."""
     job = granted.job
-    judgement = build_engine_judgement(reason, verdict, proof)
+    judgement = turn_outcome.build_engine_judgement(reason, verdict, proof)
     told = {
         "by": "engine",
         "consumer": None,
@@ -348,26 +322,6 @@ def end_without_rounds(
         "stuck": stuck,
     }
     mark_exhausted(moves, sheet, node, reason, told, diff=proof.diff)
-
-
-def _issues_from_output(proof: WorkProof) -> list[Issue]:
-    """What checks that did not pass printed last, for whoever has to mend it."""
-    return [
-        Issue(
-            severity="HIGH",
-            category="check",
-            description=_failure(check, failed_tests.cut_to_end(check["output"], _PRINTED)),
-        )
-        for check in proof.check_records
-        if check.get("passed") is False and check.get("output")
-    ]
-
-
-def _failure(check: Mapping[str, Any], text: str) -> str:
-    """What a check printed, behind the command that its agent can run itself."""
-    if check.get("command") and check.get("exit_code") is not None:
-        return answer_words.COMMAND_ENDED_SAYING(command=check["command"], code=check["exit_code"], text=text)
-    return verdict_words.PRINTED(check=check["id"], text=text)
 
 
 def group_by_output(files: FileRecords) -> dict[str, list[OutputContent]]:

@@ -20,12 +20,13 @@ from agenttalk.engine.core import records
 from agenttalk.engine.people import questions
 from agenttalk.engine.plans.definition import PlanDefinition
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.ports import Performance, WorkProof
+from agenttalk.ports import Performance
 from agenttalk.rules.budgets import aborts, budgets
 from agenttalk.rules.budgets.aborts import Abort
 from agenttalk.rules.core import usage
-from agenttalk.rules.proof import checkpoints, score_gates
+from agenttalk.rules.proof import checkpoints, turn_outcome
 from agenttalk.rules.proof.checkpoints import CheckpointDecision, Objection
+from agenttalk.rules.proof.turn_outcome import TurnFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,47 +156,18 @@ def find_abort(
     return passed.abort if passed is not None and not passed.abort.pauses else None
 
 
-def decide_after_turn(
-    node: Node,
-    lease: str,
-    performance: Performance,
-    proof: WorkProof,
-    abort: Abort | None,
-    *,
-    proven: bool,
-    breach_ends: bool = False,
-) -> tuple[CheckpointDecision, ...]:
-    """`post-act` of a turn that ended and, where there is something to look at, `pre-verify`.
-
-    `breach_ends` says whether leaving the scope is the end of the task.
-    """
-    finished = performance.how == "finished" and abort is None
-    names = {each.output_name for each in performance.outputs}
-    missing = [each.name for each in score_gates.due_outputs(node, performance.score) if each.name not in names]
-    acted = checkpoints.check_turn(
-        breach=proof.breach,
-        breach_stops=breach_ends,
-        missing=missing if finished else (),
-        abort=abort,
-    )
-    found = [checkpoints.decide("post-act", acted, trace_id=f"{lease}:post-act")]
-    if finished and proven and not proof.breach:
-        verifiable = checkpoints.check_verifiable(tree_dead=True, refused=proof.refused)
-        found.append(checkpoints.decide("pre-verify", verifiable, trace_id=f"{lease}:pre-verify"))
-    return tuple(found)
-
-
 def decide_folder_turn(
     sheet: PlanDefinition, node: Node, delivery: int, performance: Performance
 ) -> tuple[CheckpointDecision, ...]:
-    """The checkpoints of a task that was worked by hand: nobody was asked before it began, and only time limited it."""
+    """Decide at the checkpoints of a task that was worked by hand: none before it began, and only time limited it."""
     promise = sheet.promise(node)
     lease = f"{sheet.plan_id}/{node.task_id}#{delivery}"
     before = [
         checkpoints.decide("pre-plan", checkpoints.check_promise(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
         checkpoints.decide("pre-act", (), trace_id=f"{lease}:pre-act"),
     ]
-    return (*before, *decide_after_turn(node, lease, performance, WorkProof(), None, proven=False))
+    facts = TurnFacts(node, performance, node.assigned_agent_id, "", lease=lease)
+    return (*before, *turn_outcome.decide_after_turn(facts))
 
 
 def decisions_to_json(decisions: Sequence[CheckpointDecision]) -> list[dict[str, object]]:

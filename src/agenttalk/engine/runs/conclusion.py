@@ -23,15 +23,15 @@ from agenttalk.engine.proof import evidence_store as kept
 from agenttalk.engine.proof import rework
 from agenttalk.engine.runs.resume import UNCOUNTED, VERIFYING, OrphanedLease
 from agenttalk.engine.runs.turn_fact import decide_receipt, render_fact
-from agenttalk.engine.runs.turn_outcome import NO_PROOF, TurnOutcome, decide_outcome, model_of
+from agenttalk.engine.runs.turn_outcome import decide_outcome, model_of
 from agenttalk.ports import OutputContent, Performance, WorkProof
 from agenttalk.rules.agents import results
 from agenttalk.rules.core import isolation, task_states, usage
-from agenttalk.rules.core.task_states import Cause
+from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.core.usage import UsageTotals
-from agenttalk.rules.messages.leases import SCORE_CODES
-from agenttalk.rules.plans import failure
 from agenttalk.rules.proof import score_gates
+from agenttalk.rules.proof.performance import NO_PROOF
+from agenttalk.rules.proof.turn_outcome import SCORE_CODES, TurnOutcome, decide_after_attempt
 from agenttalk.rules.text import verdict_words
 
 _ROWS: Final = 3
@@ -79,11 +79,10 @@ def _write_end(moves: TaskTransitions, end: FinishedTurn) -> TurnOutcome:
     sheet = moves.sheets.load(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = decide_outcome(moves, sheet, node, granted, performance, proof)
-    state = task_states.move("RUNNING", outcome.cause)
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
-    body = render_fact(moves, granted, performance, outcome, proof, state, lines)
+    body = render_fact(moves, granted, performance, outcome, proof, lines)
     _end_turn(moves, granted, performance, outcome, proof, moves.append_journal_fact("turn.ended", job.plan_id, body))
     _keep_evidence(moves, granted, outcome, proof)
     if outcome.again:
@@ -179,10 +178,8 @@ def end_orphaned_lease(
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
     revoked = row[8] == "SUPERSEDED"
     died = left.died and not revoked and row[7] not in UNCOUNTED
-    how: failure.Ending = "engine_died" if died else "engine_stopped"
-    cause: Cause = failure.decide_after_attempt(
-        how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died)
-    )
+    how: TurnEnding = "engine_died" if died else "stopped"
+    cause = decide_after_attempt(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
     cause = "SUPERSEDED" if revoked else cause
     state = task_states.move("RUNNING", cause)
     if not tx.run(
@@ -246,7 +243,7 @@ def _end_turn(
             "task_id": job.task_id,
             "epoch": job.epoch,
             "lease": job.lease,
-            "state": task_states.move("RUNNING", outcome.cause),
+            "state": outcome.state,
             "cause": outcome.cause,
             "reason": outcome.reason,
             "queued": granted.delivery if outcome.again else None,

@@ -18,12 +18,10 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.proof import rework
 from agenttalk.engine.proof.rework import WorkRefusal
 from agenttalk.engine.runs import checkpoints as run_checkpoints
-from agenttalk.engine.runs import turn_outcome
 from agenttalk.ports import OutputContent, Performance, Row
 from agenttalk.rules.core import task_states
 from agenttalk.rules.core.task_states import Cause
-from agenttalk.rules.plans import failure
-from agenttalk.rules.proof import checkpoints, done, score_gates
+from agenttalk.rules.proof import checkpoints, done, score_gates, turn_outcome
 from agenttalk.rules.proof.rework import Judgement
 
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
@@ -156,8 +154,8 @@ def _judge_receipt(
     if ack == "SUCCEEDED" and verdict.fulfilled:
         return "FULFILLED", None
     retries = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][11]
-    cause = failure.decide_after_attempt(
-        "crash", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0
+    cause = turn_outcome.decide_after_attempt(
+        "crashed", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0
     )
     faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)]
     return cause, details or "; ".join(faults) or "it was not done"

@@ -18,9 +18,10 @@ from agenttalk.engine.plans.transitions import TaskTransitions
 from agenttalk.engine.runs import attempt, leasing
 from agenttalk.engine.runs.leasing import LeaseContext
 from agenttalk.ports import InputContent, Job, OutputContent, Performance, ProcessIdentity, Tx
-from agenttalk.rules.plans import failure
+from agenttalk.rules.core.task_states import TurnEnding
 from agenttalk.rules.proof import evidence
 from agenttalk.rules.proof.rework import Judgement
+from agenttalk.rules.proof.turn_outcome import decide_after_attempt
 
 UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which nothing runs here that could end an engine."""
@@ -131,8 +132,8 @@ def _counts(left: OrphanedLease) -> bool:
 
 
 def _too_often(left: OrphanedLease, deaths: int) -> bool:
-    how: failure.Ending = "engine_died" if _counts(left) else "engine_stopped"
-    ended = failure.decide_after_attempt(how, retries_used=0, retry_times=0, engine_deaths=deaths + int(_counts(left)))
+    how: TurnEnding = "engine_died" if _counts(left) else "stopped"
+    ended = decide_after_attempt(how, retries_used=0, retry_times=0, engine_deaths=deaths + int(_counts(left)))
     return ended == "ENGINE_ENDED_TOO_OFTEN"
 
 

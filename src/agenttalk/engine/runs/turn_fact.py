@@ -12,15 +12,15 @@ from agenttalk.contracts.core import wire
 from agenttalk.contracts.errors import Code
 from agenttalk.engine.plans.leased_attempt import LeasedAttempt
 from agenttalk.engine.plans.transitions import TaskTransitions
-from agenttalk.engine.proof import rework
 from agenttalk.engine.runs import checkpoints
-from agenttalk.engine.runs.turn_outcome import NO_CLAIMS, NO_PROOF, TurnOutcome
 from agenttalk.ports import Performance, WorkProof
 from agenttalk.rules.agents import results
 from agenttalk.rules.agents.results import AgentResult, TurnFault
-from agenttalk.rules.core import task_states
+from agenttalk.rules.proof import turn_outcome
 from agenttalk.rules.proof.done import Verdict
 from agenttalk.rules.proof.evidence import Claims
+from agenttalk.rules.proof.performance import NO_PROOF
+from agenttalk.rules.proof.turn_outcome import NO_CLAIMS, TurnOutcome
 from agenttalk.rules.text import verdict_words
 
 LOG = logging.getLogger(__name__)
@@ -34,14 +34,13 @@ def render_fact(
     performance: Performance,
     outcome: TurnOutcome,
     proof: WorkProof,
-    state: str,
     lines: Sequence[str],
 ) -> bytes:
     """The fact of a turn that ended, in its canonical form. `lines` are those of the journal, in theirs."""
     if _is_plain(granted, performance, outcome, proof):
-        return _plain(moves, granted, performance, outcome, state, lines)
+        return _plain(moves, granted, performance, outcome, lines)
     texts = {name: wire.to_text(value) for name, value in _fact_to_json(granted, performance, outcome, proof).items()}
-    texts |= {"state": wire.to_text(state), "lines": f"[{','.join(lines)}]"}
+    texts |= {"state": wire.to_text(outcome.state), "lines": f"[{','.join(lines)}]"}
     texts |= {} if outcome.again else {"ack": _ack(moves, granted, outcome)}
     return wire.encode(wire.object_of(texts))
 
@@ -65,7 +64,6 @@ def _plain(
     granted: LeasedAttempt,
     performance: Performance,
     outcome: TurnOutcome,
-    state: str,
     lines: Sequence[str],
 ) -> bytes:
     """The fact of a plain turn: the same as of any other, only quicker."""
@@ -85,7 +83,7 @@ def _plain(
         f'"cause":"{outcome.cause}","command_id":"{job.command.command_id}","epoch":{job.epoch},'
         f'"how":"finished","lease":"{job.lease}","lines":[{",".join(lines)}],'
         f'"message_id":"{granted.message_id}",{shown},{tier}"score":{scored},'
-        f'"score_explanation":{explained},"state":"{state}",'
+        f'"score_explanation":{explained},"state":"{outcome.state}",'
         f'"usage":{{"duration_s":{round(performance.seconds, 3)!r}}},'
         f'"verdict":{before}"promise_id":{wire.to_text(outcome.promise_id)}{after}}}'
     )
@@ -146,7 +144,7 @@ def _fact_to_json(
 
 def _remarks(performance: Performance, outcome: TurnOutcome, proof: WorkProof) -> list[str]:
     """What a reader of the verdict must know besides: what does not count, what it rests on, what was refused."""
-    found = rework.describe_dropped_work(proof)
+    found = turn_outcome.describe_dropped_work(proof)
     if proof.rests_on:
         found.append(verdict_words.RESTS_ON(paths=", ".join(proof.rests_on)))
     if performance.remark and outcome.cause == "FULFILLED" and performance.ended_badly:
@@ -164,12 +162,11 @@ def _notice(command: Command, performance: Performance, outcome: TurnOutcome) ->
     """The text that a command wants to be told when its task has ended, well or not."""
     if command.on_complete is None and command.on_failure is None:
         return None
-    state = task_states.move("RUNNING", outcome.cause)
-    if state == "COMPLETED":
+    if outcome.state == "COMPLETED":
         return results.fill_notice(command, AgentResult(performance.result, performance.score))
     return (
         results.fill_notice(command, TurnFault(Code.COMMAND_FAILED, outcome.reason or ""))
-        if state == "FAILED"
+        if outcome.state == "FAILED"
         else None
     )
 

@@ -26,6 +26,7 @@ from agenttalk.rules.core import media_types
 from agenttalk.rules.people.attestation import list_exposed_agents
 from agenttalk.rules.proof.check_results import Confirmation
 from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.performance import NO_PROOF
 from agenttalk.rules.proof.rework import Judgement
 from agenttalk.rules.text import verdict_words
 
@@ -50,7 +51,7 @@ class TurnRunner(DispatcherState):
         except asyncio.CancelledError:
             if watch.abort is None:
                 raise
-            performance, proof = Performance("aborted"), turn_outcome.NO_PROOF
+            performance, proof = Performance("aborted"), NO_PROOF
         if watch.abort is None:
             return performance, proof
         with suppress(asyncio.CancelledError):
@@ -61,47 +62,45 @@ class TurnRunner(DispatcherState):
         self._working.add(granted.job.lease)
         detail = self._deps.secret_guard.secrets.redact(watch.abort.detail)  # it may quote what the agent told
         abort = watch.abort._replace(detail=detail)
-        return Performance("aborted", abort=abort, **merge_usage(watch.used, {})), turn_outcome.NO_PROOF
+        return Performance("aborted", abort=abort, **merge_usage(watch.used, {})), NO_PROOF
 
     def _believe_failure(
         self, granted: LeasedAttempt, performance: Performance, proof: WorkProof
     ) -> tuple[Performance, WorkProof]:
         """Believe an agent that says it failed, unless its checks show that it did not."""
         failed = performance.ended_badly == "failed" and not proof.breach
-        if not failed or turn_outcome.is_done(granted, performance, proof, at=self._deps.stamp()):
+        if not failed or turn_outcome.would_be_done(granted, performance, proof, at=self._deps.stamp()):
             return performance, proof
-        return replace(performance, how="crashed", error=performance.remark, remark=""), turn_outcome.NO_PROOF
+        return replace(performance, how="crashed", error=performance.remark, remark=""), NO_PROOF
 
     async def _run_job(self, board: BoardState, granted: LeasedAttempt) -> tuple[Performance, WorkProof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
         prover = self._prover
         if prover is None and (job.needs_proof or job.criteria):
-            return Performance(
-                "not_started", error="checks and repositories are not supported here"
-            ), turn_outcome.NO_PROOF
+            return Performance("not_started", error="checks and repositories are not supported here"), NO_PROOF
         if why := _unconfinable(job.profile, self._performers.get(job.profile.driver)):
-            return Performance("not_started", error=why), turn_outcome.NO_PROOF
+            return Performance("not_started", error=why), NO_PROOF
         try:
             judgements = await self._judge_inputs(board, granted, prover) if prover is not None and job.criteria else {}
         except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
-            return Performance("not_started", error=error.message), turn_outcome.NO_PROOF
+            return Performance("not_started", error=error.message), NO_PROOF
         if not all(each.accepted for each in judgements.values()):
-            return Performance("refused", judgements=judgements), turn_outcome.NO_PROOF
+            return Performance("refused", judgements=judgements), NO_PROOF
         if prover is None or not job.needs_proof:
             performance = await self._perform_and_check(board, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
                 await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
                 self._tell(ended=False)
                 return performance, None
-            return replace(performance, judgements=judgements) if judgements else performance, turn_outcome.NO_PROOF
+            return replace(performance, judgements=judgements) if judgements else performance, NO_PROOF
         try:
             job = await prover.begin(job)
         except AgentTalkError as error:
-            return Performance("not_started", error=_describe_error(error)), turn_outcome.NO_PROOF
+            return Performance("not_started", error=_describe_error(error)), NO_PROOF
         performance = replace(await self._perform_and_check(board, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
-            return performance, turn_outcome.NO_PROOF
+            return performance, NO_PROOF
         await board.store.transact(lambda tx: resume.keep_performance(tx, job, performance))
         self._tell(ended=False)
         return performance, None
@@ -118,7 +117,7 @@ class TurnRunner(DispatcherState):
                 job, others=await validator_verdicts.read_stored_outputs(board.store, blobs, job.plan_id, names)
             )
         try:
-            done = partial(turn_outcome.is_done, granted, performance, at=self._deps.stamp())
+            done = partial(turn_outcome.would_be_done, granted, performance, at=self._deps.stamp())
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
             return self._deps.secret_guard.redact_proof(proof)
         except AgentTalkError as error:
@@ -130,7 +129,7 @@ class TurnRunner(DispatcherState):
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
         kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
-            return turn_outcome.NO_PROOF
+            return NO_PROOF
         try:
             confirm = partial(self._confirm, board, granted)
             wait = partial(self._await, board, granted)

@@ -14,12 +14,11 @@ from agenttalk.engine.core.attempt_paths import TURNS, AttemptPaths
 from agenttalk.engine.core.deps import Deps
 from agenttalk.engine.core.task_comments import PAGE, TaskName, board_of_task
 from agenttalk.engine.plans.definition import read_definition, read_joined_checks
-from agenttalk.engine.runs import turn_outcome
 from agenttalk.engine.toolchain.board import BOARD
 from agenttalk.ports import OutputContent, Performance, Store
 from agenttalk.rules.agents import results
 from agenttalk.rules.mail import letters
-from agenttalk.rules.proof import done
+from agenttalk.rules.proof import done, turn_outcome
 from agenttalk.rules.proof.evidence import collect_claims, read_claims
 from agenttalk.rules.proof.score_gates import ScoreGateResult
 from agenttalk.rules.toolchain import demands

@@ -12,6 +12,17 @@ from agenttalk.contracts.errors import Code, ConflictError
 State = TaskState
 Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "verifying", "awaiting"]
 """What a RUNNING task is doing. One that an agent elsewhere is to do is `offered` until it takes it."""
+ProgramEnding = Literal["finished", "crashed", "timeout", "not_started"]
+"""How a program ended. `finished` means that it exited by itself, whatever its exit code."""
+TurnEnding = Literal[ProgramEnding, "stopped", "unfit", "refused", "aborted", "lost", "engine_died"]
+"""How a turn ended: the one vocabulary from the driver to the rule that decides what follows.
+
+- `finished`: the agent ended by itself, and what it left can be judged.
+- `stopped`: the engine ended it, which does not count against the agent; `engine_died`: the engine's process ended.
+- `aborted`: a limit or a person stopped it, and the reason is known.
+- `unfit`: the agent says that the task is not for it. `refused`: it rejects an input.
+- `lost`: a remote agent is silent.
+"""
 BoardStatus = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
 """What people see of a state."""
 

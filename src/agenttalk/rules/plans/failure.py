@@ -1,25 +1,14 @@
-"""What follows when something fails: a dependency, or an attempt."""
+"""What follows for the dependants of a task that failed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from agenttalk.contracts.dag import Node
 from agenttalk.rules.core.task_states import FINAL, Cause, State
 
-ENGINE_DEATHS: Final = 3
-"""How often the engine may die over one task before a person looks at it."""
-
-LOST: Final = 3
-"""How often an agent elsewhere may be lost over one task, whatever its retries."""
-
-DAYS: Final = 3
-"""How often in a row the limit of a day may stop a task before a person looks at it."""
-
-Ending = Literal["crash", "timeout", "driver_error", "lost", "engine_died", "engine_stopped"]
-"""How an attempt ended without a result."""
 DependencyStanding = Literal["open", "fine", "failed"]
 """What a dependency means to those that wait for it."""
 
@@ -94,27 +83,3 @@ def judge_dependency(state: State, cause: Cause | None) -> DependencyStanding:
     if state == "FAILED" or (state == "SKIPPED" and cause == "DEPENDENCY_SKIP"):
         return "failed"
     return "fine"
-
-
-def decide_after_attempt(how: Ending, *, retries_used: int, retry_times: int, engine_deaths: int) -> Cause:
-    """What follows when an attempt ended without a result.
-
-    `engine_deaths` counts how often the engine died over this task, this time included. A stop that somebody
-    asked for is no sign of a bad task, so it never leads to a person. Neither counts as a retry. An agent elsewhere
-    that was lost says little of its task: that is tried again at least so often.
-    """
-    if how == "engine_stopped":
-        return "ENGINE_ENDED"
-    if how == "engine_died":
-        return "ENGINE_ENDED" if engine_deaths < ENGINE_DEATHS else "ENGINE_ENDED_TOO_OFTEN"
-    most = max(retry_times, LOST) if how == "lost" else retry_times
-    return "RETRY" if retries_used < most else "FAILED_FOR_GOOD"
-
-
-def decide_after_day_limit(before: int) -> Cause:
-    """What follows when the limit of a day stopped an attempt, as it did with so many right `before` it.
-
-    It is not the agent's fault, so the same command is run again when the day allows it. A task that no day is long
-    enough for would use up each of them, so a person is asked in the end.
-    """
-    return "DAY_SPENT" if before + 1 < DAYS else "NEEDS_PERSON"

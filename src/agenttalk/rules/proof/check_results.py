@@ -20,14 +20,13 @@ from agenttalk.contracts.promise import (
     Trust,
 )
 from agenttalk.rules.core import scope
+from agenttalk.rules.core.task_states import ProgramEnding
 from agenttalk.rules.proof.evidence import CheckFinding, Reason
 from agenttalk.rules.proof.junit import Outcomes, UnreadableReport
 from agenttalk.rules.text import check_words
 from agenttalk.rules.text.render import join_names
 
-ExitKind = Literal[
-    "exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck", "tampered"
-]
+ExitKind = Literal[ProgramEnding, "output_limit", "not_isolated", "stuck", "tampered"]
 
 _PYTEST: Final = ("pytest", "_pytest", "pluggy", "iniconfig")
 _RUNNERS: Final = {
@@ -42,9 +41,8 @@ _RUNNERS: Final = {
 _MODULE: Final = re.compile(r"(?<!\S)-m\s*['\"]?([A-Za-z_]\w*)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _REASONS: Final[dict[str, Reason]] = {
-    "killed": "killed",
+    "crashed": "killed",
     "timeout": "timeout",
-    "cancelled": "killed",
     "not_started": "not_started",
     "output_limit": "output_limit",
     "not_isolated": "not_isolated",
@@ -121,7 +119,7 @@ class HttpAnswer:
 
 def judge_run(ran: ProgramExit) -> CheckFinding:
     """A program passes by ending with 0 of its own accord."""
-    if ran.how != "exited":
+    if ran.how != "finished":
         return CheckFinding(False, _REASONS[ran.how], ran.error or check_words.NOT_BY_ITSELF(how=ran.how))
     if ran.exit_code != 0:
         return CheckFinding(False, "exit_code", check_words.ENDED_WITH(code=ran.exit_code))
@@ -132,7 +130,7 @@ def judge_tests(
     check: TestsCheck, ran: ProgramExit, report: Outcomes | UnreadableReport | None, base: Outcomes | None
 ) -> CheckFinding:
     """A suite passes when tests ran, all of those that ran passed, and none of the baseline is gone or skipped."""
-    if ran.how != "exited":
+    if ran.how != "finished":
         return judge_run(ran)
     if report is None:
         return CheckFinding(False, "report_missing", check_words.NO_REPORT(path=check.junit, code=ran.exit_code))

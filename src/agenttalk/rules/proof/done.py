@@ -27,6 +27,8 @@ TRUST: Final[tuple[Trust, ...]] = ("claimed", "attested", "observed", "executed"
 """From the weakest; what a person confirmed satisfies any minimum."""
 _KIND_TRUST: Final[dict[str, Trust]] = {"run": "executed", "tests": "executed", "human": "attested"}
 _EVERY: Final = "*"
+RECEIPT: Final = "receipt"
+"""The evidence that an agent calls a task of a foreign plan done."""
 _ADDED: Final = "command:"
 """Goes before a name that a command's promise uses for something else than the node's."""
 
@@ -255,6 +257,21 @@ def derive_promise(node: Node, *, promise_id: str, score: float | None = None) -
         ),
         required_evidence=tuple(wanted),
     )
+
+
+def make_claim_promise(task_id: str) -> CompletionPromise:
+    """The promise of a task in a foreign plan: its agent has to say that it is done, and nothing more is checked."""
+    criterion = AcceptanceCriterion.from_values(
+        id=RECEIPT, description="The agent says that it is done", evidence_required=(RECEIPT,), min_trust="claimed"
+    )
+    return CompletionPromise.from_values(
+        id="", objective=f"Task {task_id} is done, as its agent says", acceptance=(criterion,)
+    )
+
+
+def make_receipt_evidence(*, passed: bool, by: str, at: str) -> Evidence:
+    """What an agent says of its task in a receipt: a claim."""
+    return Evidence(RECEIPT, passed, fresh=True, trust="claimed", by=by, at=at)
 
 
 def merge_promises(nodes_promise: CompletionPromise, commands_promise: CompletionPromise) -> CompletionPromise:

@@ -179,16 +179,29 @@ def strip_changing_parts(text: str) -> str:
     return text
 
 
-def decide_another_round(earlier: Sequence[Sequence[str]], now: Sequence[str], *, used: int, most: int) -> RoundAnswer:
-    """Whether work is sent back once more.
+@dataclass(frozen=True, slots=True)
+class RoundHistory:
+    """The rounds of rework that count for a task."""
 
-    `earlier` are the sets of issues of the rounds before, by the same validator or by the engine. One of them again,
-    unchanged, means that it does not get anywhere: also when others came between. A set that shrinks may use all
-    rounds.
+    used: int = 0
+    allowed: int = 0
+    """How many it may have, with those that a person granted."""
+    issue_sets: tuple[tuple[str, ...], ...] = ()
+    """The fingerprints of the issues of each round, by the same validator or by the engine."""
+
+
+NO_ROUNDS: Final = RoundHistory()
+
+
+def decide_another_round(rounds: RoundHistory, fingerprint: Sequence[str], *, converges: bool = True) -> RoundAnswer:
+    """Decide whether work with these issues is sent back once more. The engine and validators both ask here.
+
+    A set of issues that comes back unchanged means that the agent gets nowhere, also when others came between. A set
+    that shrinks may use all rounds. `converges` is false where the same issues again do not mean that.
     """
-    if set(now) in [set(each) for each in earlier]:
+    if converges and set(fingerprint) in [set(earlier) for earlier in rounds.issue_sets]:
         return "stuck"
-    return "yes" if used < most else "limit"
+    return "yes" if rounds.used < rounds.allowed else "limit"
 
 
 def list_own_inputs(command: Command) -> tuple[ResolvedInput, ...]:

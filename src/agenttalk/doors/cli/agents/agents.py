@@ -155,7 +155,7 @@ class TrialResult:
     @property
     def fault(self) -> str | None:
         """Why the turn would not count; None when it might."""
-        if self.ended.how != "exited" or self.ended.exit_code != 0:
+        if self.ended.how != "finished" or self.ended.exit_code != 0:
             said = self.account.error or self.ended.stderr.decode(errors="replace").strip()
             ended = self.ended.error or f"exit code {self.ended.exit_code}"
             return f"{ended}: {said}" if said else ended

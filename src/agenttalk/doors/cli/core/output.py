@@ -157,7 +157,7 @@ PRINTED: Final = 8
 
 def tell_check_output(out: CommandOutput, printed: str, margin: str) -> None:
     """Show the end of what a check printed, and the tests that failed by name."""
-    from agenttalk.rules.proof.failed_tests import find_failed_tests, last_lines
+    from agenttalk.rules.core.failed_tests import find_failed_tests, last_lines
 
     lines = last_lines(printed, PRINTED)
     before = [name for name in find_failed_tests(printed) if not any(name in line for line in lines)]

@@ -34,8 +34,8 @@ def diff(
     attempt = _last_attempt(folder, plan, task) if task else None
     space = asyncio.run(_open_workspace(folder, plan))
     before, after = asyncio.run(_ends(space, attempt))
-    text = asyncio.run(space.diff(before, after))
-    changes = asyncio.run(space.changes(before, after))
+    text = asyncio.run(space.trees.diff(before, after))
+    changes = asyncio.run(space.trees.changes(before, after))
     if out.as_json:
         paths = [{"path": each.path, "how": each.kind} for each in changes]
         out.write_json({"ok": True, "from": before, "to": after, "changes": paths, "diff": text})
@@ -200,7 +200,7 @@ async def _ends(space: PlanWorkspace, attempt: tuple[str, str, int] | None) -> t
     if attempt is None:
         tip = await space.ensure()
         return await space.base(), tip
-    taken = await space.find_taken(WorkspaceAttempt(*attempt))
+    taken = await space.attempts.find_taken(WorkspaceAttempt(*attempt))
     if taken is None:
         raise UsageError(Code.NAME_UNKNOWN, f"nothing was kept of {attempt[1]}, attempt {attempt[2]}")
     return taken.onto, taken.commit

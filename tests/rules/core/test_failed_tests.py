@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenttalk.rules.proof.failed_tests import MOST, cut_to_end, find_failed_tests, last_lines
+from agenttalk.rules.core.failed_tests import MOST, cut_to_end, find_failed_tests, last_lines
 
 PYTEST = """tests/test_a.py F.F
 === FAILURES ===

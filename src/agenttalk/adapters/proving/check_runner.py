@@ -1,0 +1,245 @@
+"""Runs the checks of a task in checkouts that the agent cannot reach, and remembers their results."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from agenttalk.adapters.checking.checker import Checker, CheckFacts
+from agenttalk.adapters.checking.command import CheckContext
+from agenttalk.adapters.mailbox.fsio import SafeFolder
+from agenttalk.adapters.proving import evidence_inputs as inputs
+from agenttalk.adapters.proving.plan_workspaces import FOLDER
+from agenttalk.adapters.workspaces.preparation import PreparationRecipe, PreparationRun, PreparedTree
+from agenttalk.adapters.workspaces.results import SealedCheckout
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.contracts.agent import Tier
+from agenttalk.contracts.core.base import write_time
+from agenttalk.contracts.errors import Code, InputError
+from agenttalk.contracts.promise import AnyCheck, HumanCheck
+from agenttalk.ports import Baseline, Blobs, CheckResultStore, Clock, Confirmer, Job, WorkProof
+from agenttalk.rules.proof import evidence
+from agenttalk.rules.proof.check_results import hash_shown
+from agenttalk.rules.proof.done import Evidence
+from agenttalk.rules.proof.evidence import CheckResult
+
+_OUTPUTS: Final = "_outputs"
+"""Below FOLDER: checkouts of work without a repository. The name of a plan cannot begin with an underscore."""
+_LONGEST_OUTPUT: Final = 4000
+"""Characters of a preparation's output that its failure shows."""
+_NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
+NO_BASELINE: Final = Baseline("")
+DonePredicate = Callable[[WorkProof], bool]
+
+
+class ProofCheckout(NamedTuple):
+    """A checkout for a check."""
+
+    sealed: SealedCheckout
+    isolated: bool = True
+    """Whether its preparation, if there was one, ran in a sandbox."""
+
+
+CheckoutOpener = Callable[[], AbstractAsyncContextManager[ProofCheckout]]
+
+
+class CheckRunner:
+    """Runs checks for the prover."""
+
+    def __init__(
+        self,
+        root: Path,
+        checker: Checker,
+        context: CheckContext,
+        clock: Clock,
+        blobs: Callable[[str], Awaitable[Blobs]],
+        findings: CheckResultStore,
+    ) -> None:
+        self._outputs = root.absolute() / FOLDER / _OUTPUTS
+        self._checker = checker
+        self._context = context
+        self._clock = clock
+        self._blobs = blobs
+        self._findings = findings
+        self._swept = False
+
+    async def run_all(self, job: Job, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener) -> list[CheckResult]:
+        """Run all checks of a task but its questions to people."""
+        checks = [check for check in inputs.checks_of(job.command.promise) if not isinstance(check, HumanCheck)]
+        return [await self.run_with_baseline(job, check, facts, base, checkout) for check in checks]
+
+    async def run_with_baseline(
+        self, job: Job, check: AnyCheck, facts: CheckFacts, base: Baseline, checkout: CheckoutOpener
+    ) -> CheckResult:
+        """Run a check, and compare it with its result before the work."""
+        before = base.results.get(check.id)
+        facts = replace(facts, base=before.tests if before is not None else None)
+        result = await self._run_cached(job, check, facts, checkout)
+        return evidence.apply_redness(result, evidence.judge_baseline(check.red_first, check.kind, before))
+
+    async def _run_cached(self, job: Job, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener) -> CheckResult:
+        """Return the stored result of a check if nothing that it may depend on has changed; else run the check."""
+        key = None
+        if not inputs.has_unknown_inputs(job):
+            key = evidence.exact_key(await self._checker.fingerprint(check, facts, self._context))
+        known = await self._findings.find_result(job, key, check.id) if key is not None else None
+        if known is not None:
+            return known
+        result = await self.run(check, facts, checkout, await self._read_own_files(job, check))
+        if key is not None and key == evidence.exact_key(result.fingerprint) and inputs.may_keep(check, result):
+            await self._findings.keep_result(job, key, result)
+        return result
+
+    async def run(
+        self, check: AnyCheck, facts: CheckFacts, checkout: CheckoutOpener, own: Mapping[str, bytes] = _NO_FILES
+    ) -> CheckResult:
+        """Run one check in a checkout of its own, so that no check sees what another left.
+
+        The check's own files replace whatever the tree has under their names.
+        """
+        async with AsyncExitStack() as stack:
+
+            async def lay_out() -> tuple[ProofCheckout, SafeFolder]:
+                await stack.aclose()  # a second run may need the folder of the first
+                opened = await stack.enter_async_context(checkout())
+                await asyncio.to_thread(inputs.lay_over, opened.sealed.path, own)
+                return opened, stack.enter_context(SafeFolder.open(opened.sealed.path))
+
+            async def lay_out_again() -> SafeFolder:
+                _, folder = await lay_out()
+                return folder
+
+            first, folder = await lay_out()
+            sealed = first.sealed
+            context = replace(
+                self._context,
+                readable=(*self._context.readable, *sealed.readonly),
+                made=tuple(str(path.relative_to(sealed.path)) for path in sealed.made),
+            )
+            result = await self._checker.check(check, folder, facts, context, again=lay_out_again)
+        return result if first.isolated or result.isolated is None else replace(result, isolated=False)
+
+    async def _read_own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
+        """Read a check's own files as they were when the plan was submitted."""
+        hashes = inputs.files_of_check(check)
+        blobs = await self._blobs(job.board) if hashes else None
+        return {path: await blobs.get(sha256) for path, sha256 in hashes.items()} if blobs is not None else {}
+
+    async def ask_people(
+        self,
+        job: Job,
+        facts: CheckFacts,
+        tree: str,
+        results: Sequence[CheckResult],
+        done: DonePredicate,
+        confirm: Confirmer,
+    ) -> list[CheckResult]:
+        """Ask the questions of a task to people, but only if their approval is all that is missing."""
+        questions = inputs.human_checks_of(job.command.promise)
+        if not questions:
+            return []
+        at = write_time(self._clock.now())
+        approvals = [Evidence(check.id, True, True, "confirmed", "", at) for check in questions]
+        proof = inputs.proof_of(results)
+        is_worth_asking = done(replace(proof, evidence=(*proof.evidence, *approvals)))
+        artifacts = {name: artifact.found for name, artifact in facts.artifacts.items()}
+        answers = []
+        for check in questions:
+            shown = hash_shown(check.question, {"tree": tree, **artifacts})
+            confirmation = await confirm(check, shown) if is_worth_asking else None
+            about = replace(facts, confirmation=confirmation, shown=shown)
+            answers.append(await self._checker.check(check, None, about, self._context))
+        return answers
+
+    async def record_baseline(self, job: Job, onto: str, space: PlanWorkspace | None) -> None:
+        """Run the checks before the work, once for a task. Raises InputError if one passes that must fail."""
+        base = await self._findings.find_baseline(job)
+        known = dict(base.results) if base is not None else {}
+        onto = base.onto if base is not None else onto
+        checks = inputs.checks_of(job.command.promise)
+        missing = [check for check in checks if inputs.needs_baseline(check, known.get(check.id))]
+        if missing or (base is None and space is not None and checks):
+            prepared = await self.prepare(space, job, onto) if missing and space is not None else None
+            standing: frozenset[str] = frozenset()
+            if space is not None:
+                standing = await inputs.find_runner_paths(space, await space.base(), job.command.promise)
+            facts = CheckFacts(
+                tree=onto or "empty",
+                files=inputs.files_of_checks(job.command.promise),
+                inputs=inputs.inputs_of(None, prepared),
+                required=job.profile.isolated_only,
+                standing=standing,
+            )
+            checkout = open_tree(space, onto, prepared) if space is not None else self.open_files(_NO_FILES)
+            for check in missing:
+                known[check.id] = await self._run_cached(job, check, facts, checkout)
+            inputs.refuse_unable(checks, known)
+            await self._findings.keep_baseline(job, Baseline(onto, known))
+        for check in checks:
+            if evidence.judge_baseline(check.red_first, check.kind, known.get(check.id)) == "refuse":
+                raise InputError(
+                    Code.CHECK_ALREADY_GREEN,
+                    f"the check {check.id!r} must fail before the work, and did not",
+                    hint="the work is done already, or the check does not look at it",
+                )
+
+    async def prepare(
+        self, space: PlanWorkspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
+    ) -> PreparedTree | None:
+        """Run the repository's own preparation, which makes an environment for example; None without one."""
+        command = job.repo.prepare if job.repo is not None else None
+        if not command:
+            return None
+        recipe = await self.make_recipe(command, tier, required=job.profile.isolated_only)
+        return await space.checkouts.prepare(tree, recipe, onto=onto)
+
+    async def make_recipe(self, command: str, tier: Tier = "plain", *, required: bool = False) -> PreparationRecipe:
+        """Make the recipe of a preparation: confined as checks are, and at least as the agent whose work it may be."""
+        isolation = "required" if required else self._context.isolation
+        context = replace(self._context, least=tier, isolation=isolation)
+
+        async def run(folder: Path, command: str) -> PreparationRun:
+            done = await self._checker.prepare(folder, command, context)
+            output = done.tail[-_LONGEST_OUTPUT:].strip()
+            if done.ran.how == "finished" and done.ran.exit_code is not None:
+                return PreparationRun(done.ran.exit_code, output)
+            return PreparationRun(1, f"{output}\n{done.ran.error}".strip())
+
+        return PreparationRecipe(command, run, await self._checker.isolates(context))
+
+    def open_files(self, files: Mapping[str, bytes]) -> CheckoutOpener:
+        """Return checkouts that hold these files and nothing else."""
+        return lambda: self._lay_out(files)
+
+    @asynccontextmanager
+    async def _lay_out(self, files: Mapping[str, bytes]) -> AsyncIterator[ProofCheckout]:
+        """Write files into a fresh folder, which is removed afterwards."""
+        home = self._outputs
+        if not self._swept:  # what a process that died left there
+            await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
+            self._swept = True
+        home.parent.mkdir(mode=0o700, exist_ok=True)
+        home.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="sealed-", dir=home, ignore_cleanup_errors=True) as name:
+            with SafeFolder.open(Path(name)) as folder:
+                for path, data in files.items():
+                    folder.write(path, data, parents=True)
+            yield ProofCheckout(SealedCheckout(Path(name)))
+
+
+def open_tree(space: PlanWorkspace, tree: str, prepared: PreparedTree | None) -> CheckoutOpener:
+    """Return checkouts of a tree, each with what was prepared for it."""
+
+    @asynccontextmanager
+    async def open_checkout() -> AsyncIterator[ProofCheckout]:
+        async with space.checkouts.open_sealed(tree, prepared=prepared) as sealed:
+            yield ProofCheckout(sealed, prepared is None or prepared.isolated)
+
+    return open_checkout

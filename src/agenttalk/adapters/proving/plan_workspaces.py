@@ -1,0 +1,69 @@
+"""The workspaces of all plans of a root, each opened once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agenttalk.adapters.workspaces.workspace import PlanWorkspace
+from agenttalk.adapters.workspaces.workspace_settings import WorkspaceSettings
+from agenttalk.contracts.errors import Code, InputError
+from agenttalk.contracts.plan import Workspace as Repository
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.ports import Job
+from agenttalk.rules.proof import protection
+from agenttalk.rules.proof.protection import FileTree, Protection
+
+FOLDER: Final = "workspaces"
+"""Below the root: the clones that agents work in, and the checkouts for checks."""
+_MOST_TREES: Final = 16
+
+
+class ProtectedTree(NamedTuple):
+    """The tree where a plan began, and what a task may not change in it."""
+
+    tree: FileTree
+    protection: Protection
+
+
+class PlanWorkspaces:
+    """Opens the workspaces of a root, and remembers the trees where their plans began."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root.absolute() / FOLDER
+        self._open: dict[str, PlanWorkspace] = {}
+        self._trees: dict[str, FileTree] = {}
+
+    async def open(self, plan_id: str, repo: Repository) -> PlanWorkspace:
+        """Return the workspace of a plan."""
+        space = self._open.get(plan_id)
+        if space is None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # other users must not read clones
+            take = repo.uncommitted == "take"
+            settings = WorkspaceSettings(
+                Path(repo.repo), plan_id, self._folder / plan_id, repo.base, take, tuple(repo.link)
+            )
+            space = await PlanWorkspace.open(settings)
+            # Another task may have opened it meanwhile: all must use the same one, which holds locks.
+            space = self._open.setdefault(plan_id, space)
+        return space
+
+    async def open_for(self, job: Job) -> PlanWorkspace:
+        """Return the workspace that a job works in. Raises InputError when its plan has none."""
+        if job.repo is None:
+            raise InputError(Code.NAME_UNKNOWN, f"{job.task_id} has no repository to work in")
+        return await self.open(job.plan_id, job.repo)
+
+    async def read_protection(
+        self, space: PlanWorkspace, promise: CompletionPromise | None, others: Mapping[str, CompletionPromise]
+    ) -> ProtectedTree:
+        """Read the tree where a plan began, and derive what a task may not change in it."""
+        base = await space.base()
+        tree = self._trees.get(base)
+        if tree is None:
+            tree = FileTree.from_paths((await space.trees.find_covered(base)).files)
+            if len(self._trees) >= _MOST_TREES:
+                self._trees.clear()
+            self._trees[base] = tree
+        return ProtectedTree(tree, protection.derive_protection(promise, tree, others))

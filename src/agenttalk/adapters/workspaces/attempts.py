@@ -1,0 +1,196 @@
+"""A private clone for each attempt, and the commit that keeps what the attempt left there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.adapters.workspaces import clone_index, folders, merge, paths, preparation, snapshots, tree_reader
+from agenttalk.adapters.workspaces.async_methods import threaded
+from agenttalk.adapters.workspaces.branch import PlanBranch
+from agenttalk.adapters.workspaces.checkouts import Checkouts
+from agenttalk.adapters.workspaces.objects import GitObjects, MergeConflict
+from agenttalk.adapters.workspaces.paths import WorkspaceFolder, WorkspaceHome
+from agenttalk.adapters.workspaces.preparation import PreparedTree
+from agenttalk.adapters.workspaces.results import AttemptCommit, Clone, TreeRefusal, WorkspaceAttempt
+from agenttalk.adapters.workspaces.tree_reader import TreeLimits
+from agenttalk.contracts.errors import Code, UsageError
+from agenttalk.rules.core.scope import Globs, PathMatcher
+
+NOTHING: Final = Globs()
+
+
+class AttemptClones:
+    """The clones of a plan's attempts, in the plan's home."""
+
+    def __init__(
+        self,
+        objects: GitObjects,
+        branch: PlanBranch,
+        checkouts: Checkouts,
+        place: WorkspaceFolder,
+        home: WorkspaceHome,
+        limits: TreeLimits,
+    ) -> None:
+        self._objects = objects
+        self._branch = branch
+        self._checkouts = checkouts
+        self._place = place
+        self._home = home
+        self._limits = limits
+
+    @threaded
+    def begin(
+        self,
+        attempt: WorkspaceAttempt,
+        *,
+        at: datetime,
+        previous: str | None = None,
+        protected: PathMatcher = NOTHING,
+        prepared: PreparedTree | None = None,
+    ) -> Clone:
+        """Make a fresh private clone at the tip. Removes what an earlier call for the same attempt made.
+
+        The clone has its own .git, which borrows the objects of the user's repository, knows its tags and has no
+        remote. With `previous`, the commit of an attempt, that one is merged in, with its `protected` paths restored;
+        if it does not merge, the clone is the bare tip and `patch` shows what the attempt had changed. What was
+        prepared is linked, unless it is bound to a tree; then `furnish` has to be called.
+        """
+        onto = self._branch.tip()
+        start, patch = self._resume(attempt, onto, previous, protected, at) if previous else (onto, "")
+        listing = self._objects.listing(start)
+        top = folders.make_fresh_folder(self._home.temporary)
+        tree = top / "tree"
+        tree.mkdir()
+        self._objects.checkout(start, tree, top / "index")
+        if not self._place.plain:
+            paths.clone_dir(self._objects, tree, self._branch.name, start, top / "index", attempt.author)
+        links = self._checkouts.link_paths(tree, listing, None if prepared and prepared.bound else prepared)
+        folders.write(top / "record.json", tree_reader.note_files(tree, listing, top / "mark"))
+        state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
+        folders.write(top / "state.json", json.dumps(state).encode())
+        # The clone is complete: one rename puts it into its place, so a crash leaves no half clone there.
+        folder = self._folder(attempt)
+        folders.remove(folder, self._home.trash)
+        folder.parent.mkdir(exist_ok=True)
+        top.rename(folder)
+        borrowed = () if self._place.plain else (self._place.objects,)
+        return Clone(attempt, folder / "tree", onto, start, patch, (*borrowed, *links.values()))
+
+    def _resume(
+        self, attempt: WorkspaceAttempt, onto: str, previous: str, protected: PathMatcher, at: datetime
+    ) -> tuple[str, str]:
+        """Make the commit that a re-execution starts from. Returns it, and a patch if `previous` does not merge."""
+        merged = merge.merge(self._objects, previous, onto, protected)
+        if isinstance(merged, MergeConflict):
+            tree = merge.restore_protected(self._objects, previous, protected).tree
+            return onto, self._objects.diff(self._objects.parent_of(previous), tree)
+        if merged.tree == self._objects.tree_of(onto):
+            return onto, ""
+        start = self._objects.commit(merged.tree, [onto], f"Where {attempt.key} starts: the previous attempt\n", at)
+        self._objects.set_ref(f"{self._branch.own}/starts/{attempt.key}", start)
+        return start, ""
+
+    async def furnish(self, clone: Clone, prepared: PreparedTree) -> None:
+        """Run the preparation in the clone itself, for what is bound to its tree. Undoes its changes of the tree."""
+        preparation.refuse_failure(await prepared.recipe.run(clone.path, prepared.recipe.command))
+        await self._record_furnished(clone)
+
+    @threaded
+    def _record_furnished(self, clone: Clone) -> None:
+        folder = self._folder(clone.attempt)
+        listing = self._objects.listing(clone.start)
+        index = folder / "index"
+        index.unlink(missing_ok=True)
+        self._objects.checkout(clone.start, clone.path, index)
+        state = json.loads((folder / "state.json").read_bytes())
+        state["foreign"] = sorted({*state["foreign"], *preparation.list_new_paths(clone.path, listing)})
+        folders.write(folder / "record.json", tree_reader.note_files(clone.path, listing, folder / "mark"))
+        folders.write(folder / "state.json", json.dumps(state).encode())
+
+    @threaded
+    def take_work(self, attempt: WorkspaceAttempt, *, at: datetime) -> AttemptCommit | TreeRefusal:
+        """Keep the content of an attempt's clone as one commit; its processes must be dead.
+
+        A file counts when it was there at the start or is not ignored, by the .gitignore files of the tip that the
+        attempt started from and by the default excludes. The clone's .git is never trusted. Raises UsageError when
+        the attempt has no clone.
+        """
+        folder = self._folder(attempt)
+        state = self._read_state(attempt)
+        if state is None:
+            raise UsageError(Code.NAME_UNKNOWN, f"the attempt {attempt.key} has no clone")
+        onto, start = str(state["onto"]), str(state["start"])
+        known = self._objects.listing(start)
+        rules = tree_reader.TreeRules(
+            known=known,
+            ignored=snapshots.ignored_by(self._objects, known if start == onto else self._objects.listing(onto)),
+            hasher=self._objects.blob_id,
+            foreign=frozenset(state["foreign"]),
+            record=tree_reader.FolderRecord.read(folder / "record.json"),
+            limits=self._limits,
+            known_links=lambda: snapshots.links_of(self._objects, known),
+        )
+        tree = snapshots.keep_tree(self._objects, folder / "tree", rules, start, self._home.temporary)
+        if not isinstance(tree, str):
+            return TreeRefusal(tree)
+        taken = self._keep(attempt, tree, onto, at)
+        if self._place.plain:
+            return taken
+        index = clone_index.read_index(self._objects, folder / "tree", self._home.temporary)
+        return replace(
+            taken,
+            left_out=index.added_in_vain(folder / "tree", known, self._objects.listing(taken.tree)),
+            veiled=index.find_veiled(change.path for change in taken.changes),
+        )
+
+    def _keep(self, attempt: WorkspaceAttempt, tree: str, onto: str, at: datetime) -> AttemptCommit:
+        """Commit a tree, unless the same commit is there from an earlier try."""
+        ref = self._ref(attempt)
+        commit = self._objects.resolve(ref)
+        if not commit or self._objects.tree_of(commit) != tree or self._objects.parent_of(commit) != onto:
+            message = merge.commit_message(self._branch.plan, attempt)
+            commit = self._objects.commit(tree, [onto], message, at, attempt.author)
+            self._objects.set_ref(ref, commit)
+        return AttemptCommit(attempt, commit, tree, onto, self._objects.changes(onto, tree))
+
+    @threaded
+    def find_taken(self, attempt: WorkspaceAttempt) -> AttemptCommit | None:
+        """Find what `take_work` kept of an attempt, even if its clone is gone."""
+        commit = self._objects.resolve(self._ref(attempt))
+        if commit is None:
+            return None
+        onto, tree = self._objects.parent_of(commit), self._objects.tree_of(commit)
+        return AttemptCommit(attempt, commit, tree, onto, self._objects.changes(onto, tree))
+
+    @threaded
+    def drop(self, attempt: WorkspaceAttempt) -> None:
+        """Remove an attempt's clone. Its commit stays."""
+        if self._read_state(attempt) is not None:
+            folders.remove(self._folder(attempt), self._home.trash)
+
+    def sweep(self, keep: Collection[WorkspaceAttempt]) -> None:
+        """Remove all clones but those of `keep`."""
+        kept = {self._folder(attempt) for attempt in keep if self._read_state(attempt) is not None}
+        for path in list(self._home.attempts.iterdir()) if self._home.attempts.is_dir() else []:
+            if path not in kept:
+                folders.remove(path, self._home.trash)
+
+    def _ref(self, attempt: WorkspaceAttempt) -> str:
+        return f"{self._branch.own}/attempts/{attempt.key}"
+
+    def _folder(self, attempt: WorkspaceAttempt) -> Path:
+        """Return the folder of a task's clone: the same in every attempt, so that an agent can resume its session."""
+        return self._home.attempts / attempt.task
+
+    def _read_state(self, attempt: WorkspaceAttempt) -> dict[str, Any] | None:
+        """Read the state of an attempt's clone; None if the clone belongs to another attempt."""
+        try:
+            state: dict[str, Any] = json.loads((self._folder(attempt) / "state.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return state if state.get("attempt") == attempt.key else None
