@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts.core.wire import JsonObject
-from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine.agents.registry import make_performers
 from agenttalk.engine.agents.remote import RemoteAgents
@@ -42,6 +42,7 @@ from agenttalk.engine.messages.router import POLL, Router, RouterReport
 from agenttalk.engine.operation.monitor import Monitor
 from agenttalk.engine.operation.notifications import POLL as NOTIFY
 from agenttalk.engine.operation.notifications import Notifier
+from agenttalk.engine.operation.requested_passes import RequestedPasses
 from agenttalk.engine.operation.schedules import Scheduler
 from agenttalk.engine.operation.service import NO_TOOLS, EngineTools, Service
 from agenttalk.engine.operation.tracing import POLL as TRACE
@@ -168,7 +169,14 @@ class Engine:
             post=self.post,
             dispatcher=self.dispatcher,
             elsewhere=elsewhere,
-            passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
+            passes=RequestedPasses(
+                self._router,
+                self._monitor,
+                self._heartbeats,
+                self._turn,
+                self._mail_came,
+                is_running=lambda: self._api is not None and not self._stop.is_set(),
+            ).runners(),
             nudge=self._acted,
             turn=self._turn,
             receiver=self._forges.receiver if self._forges else None,
@@ -316,38 +324,7 @@ class Engine:
                     await published_files.publish_status(self._deps, board, plan_id, self._seen)
                 await published_files.publish(self._deps, board)
 
-    # Passes that somebody asks for
-
-    async def _route_once(self, _: str | None) -> JsonObject:
-        self._require_running()
-        async with self._turn:
-            report = await self._router.run_once()
-        if not report.idle:
-            self._mail_came()
-        return report.as_json()
-
-    async def _monitor_once(self, _: str | None) -> JsonObject:
-        self._require_running()
-        async with self._turn:
-            return (await self._monitor.pass_()).as_json()
-
-    async def _heartbeat_once(self, agent_id: str | None) -> JsonObject:
-        self._require_running()
-        if agent_id is None:
-            raise UsageError(
-                Code.FIELD_MISSING, "the agent is missing", hint="name the agent whose heartbeat shall run"
-            )
-        tick = await self._heartbeats.pass_(agent_id)
-        if tick is None:
-            self._require_running()
-            raise MachineError(Code.ENGINE_UNREACHABLE, f"the heartbeat of {agent_id} failed", hint="try again")
-        return tick.as_json()
-
-    def _require_running(self) -> None:
-        if self._stop.is_set() or self._api is None:
-            raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
-
-    # Who is to look when something happened
+    # What wakes which loop
 
     def _mark_at_work(self, lease: str) -> None:
         self.dispatcher.mark_at_work(lease)
